@@ -1,0 +1,42 @@
+# Everything that a user or a developer runs. `make` alone explains.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup compare test test-faults test-long lint bench clean
+
+help:  ## this text
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## a virtual environment in .venv with everything installed
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "rebalance-lab needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=..." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+compare: setup  ## run the scenarios under both designs and compare them (SMOKE=1: crash and herd only)
+	$(BIN)/rebalance-lab compare $(if $(SMOKE),--smoke) $(ARGS)
+
+test: setup  ## the tests (at most 8 minutes)
+	$(BIN)/python -m pytest -m "not faults and not originals and not long" $(ARGS)
+
+test-faults: setup  ## the scenarios as failure-injection tests (at most 10 minutes)
+	$(BIN)/python -m pytest -m "faults and not long" $(ARGS)
+
+test-long: setup  ## everything that CI has no time for, the originals among it
+	$(BIN)/python -m pytest -m "long or originals" $(ARGS)
+
+lint: setup  ## format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: setup  ## the figures (SMOKE=1: small sizes)
+	$(BIN)/python -m tests.bench $(if $(SMOKE),--smoke) $(ARGS)
+
+clean:  ## forget the virtual environment and all runs
+	rm -rf $(VENV) runs build *.egg-info

@@ -1,0 +1,102 @@
+"""Settings by Kafka's own names: a table of what we implement, and one way to read `key=value`.
+
+`--set` of a broker and `-c` of a scenario go through `resolve`, so a name means the same everywhere:
+a name in the table is parsed and checked, a name that Kafka has but we do not implement is returned as a
+warning, anything else is a `ConfigurationError` with the nearest name as a suggestion.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kernel.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting: Kafka's name, our parser, the default, and one line for the help text."""
+
+    name: str
+    parse: Callable[[str], object]
+    default: object
+    doc: str
+    valid: Callable[[object], str | None] = field(default=lambda _: None)  #: a complaint, or None
+
+
+def boolean(text: str) -> bool:
+    """`true` or `false` in any case, as Kafka reads them."""
+    lowered = text.strip().lower()
+    if lowered not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return lowered == "true"
+
+
+def between(low: int, high: int) -> Callable[[object], str | None]:
+    """A check for integers that names the legal range in its complaint."""
+
+    def check(value: object) -> str | None:
+        assert isinstance(value, int)
+        return None if low <= value <= high else f"must be between {low} and {high}"
+
+    return check
+
+
+def one_of(*words: str) -> Callable[[object], str | None]:
+    """A check for words that names the legal ones in its complaint."""
+
+    def check(value: object) -> str | None:
+        return None if value in words else f"must be one of {', '.join(words)}"
+
+    return check
+
+
+def split_pairs(pairs: Iterable[str]) -> dict[str, str]:
+    """Turn `key=value` texts into a mapping; the last one wins, as on Kafka's command lines."""
+    given: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise ConfigurationError(f"{pair!r} is not a setting: write key=value")
+        given[key.strip()] = value.strip()
+    return given
+
+
+def resolve(
+    table: Mapping[str, Setting], given: Mapping[str, str], *, known_elsewhere: frozenset[str] = frozenset()
+) -> tuple[dict[str, object], list[str]]:
+    """Values for every setting of `table`, and the warnings that a user should see.
+
+    Raises `ConfigurationError` for an unknown name or a value that does not parse or is out of range.
+    """
+    values = {name: setting.default for name, setting in table.items()}
+    warnings = []
+    for name, text in given.items():
+        setting = table.get(name)
+        if setting is None:
+            if name in known_elsewhere:
+                warnings.append(f"{name} is a Kafka setting that rebalance-lab does not implement: ignored")
+                continue
+            raise ConfigurationError(f"unknown setting {name!r}{_suggestion(name, [*table, *known_elsewhere])}")
+        values[name] = _parsed(setting, text)
+    return values, warnings
+
+
+def _parsed(setting: Setting, text: str) -> object:
+    try:
+        value = setting.parse(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{setting.name}={text!r}: {error}") from error
+    complaint = setting.valid(value)
+    if complaint is not None:
+        raise ConfigurationError(f"{setting.name}={text!r}: {complaint}")
+    return value
+
+
+def _suggestion(name: str, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
