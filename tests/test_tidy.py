@@ -1,0 +1,121 @@
+"""The shape of the code, kept by a test: sizes, import contracts, places that must not become packages.
+
+Every file that grew out of hand elsewhere grew one reasonable change at a time; a limit notices the first one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("kernel", "zkconsumer", "coordinator", "comparison")
+MODULE_LINES_MAX = 400
+TEST_MODULE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 60
+
+
+def modules() -> list[Path]:
+    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def test_modules() -> list[Path]:
+    return sorted((ROOT / "tests").rglob("*.py"))
+
+
+test_modules.__test__ = False  # type: ignore[attr-defined]  # it lists files, it is no test
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def long_functions(source: str) -> list[tuple[str, int]]:
+    """(name, lines) of every function over the limit; decorators are not counted."""
+    return [
+        (node.name, length)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES_MAX
+    ]
+
+
+def test_no_module_is_longer_than_its_limit() -> None:
+    too_long = {named(p): lines(p) for p in modules() if lines(p) > MODULE_LINES_MAX}
+    too_long |= {named(p): lines(p) for p in test_modules() if lines(p) > TEST_MODULE_LINES_MAX}
+    assert not too_long
+
+
+def test_no_function_is_longer_than_its_limit() -> None:
+    too_long = {
+        f"{named(path)}:{name}": length
+        for path in (*modules(), *test_modules())
+        for name, length in long_functions(path.read_text(encoding="utf-8"))
+    }
+    assert not too_long
+
+
+def test_a_function_over_the_limit_is_found() -> None:
+    body = "\n".join("    pass" for _ in range(FUNCTION_LINES_MAX))
+    assert long_functions(f"def f():\n{body}\n") == [("f", FUNCTION_LINES_MAX + 1)]
+    assert long_functions(f"def f():\n{body[:-9]}\n") == []
+
+
+def test_import_contracts_hold() -> None:
+    result = subprocess.run(
+        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_package_faces_hand_nothing_on() -> None:
+    """Import-linter follows chains, so an `__init__.py` that imports would tie everything to everything."""
+    busy = [
+        named(path)
+        for path in modules()
+        if path.name == "__init__.py"
+        and any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(ast.parse(path.read_text())))
+    ]
+    assert not busy
+
+
+def test_every_package_is_listed_for_the_build() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    found = sorted({named(path.parent).replace("/", ".") for path in modules()})
+    assert sorted(listed) == found
+
+
+@pytest.mark.parametrize("folder", ["tests", "docker", "docs"])
+def test_folders_that_would_shadow_a_package_are_none(folder: str) -> None:
+    assert not list((ROOT / folder).rglob("__init__.py"))
+
+
+def test_constraints_are_exact_versions_and_nothing_else() -> None:
+    wrong = [
+        line
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!_-]+", line)
+    ]
+    assert not wrong
+
+
+def test_nothing_is_left_to_do_later() -> None:
+    """A marker in the code is forgotten; a thing that is left alone belongs in an issue."""
+    marker = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")) + r")\b")
+    found = [named(p) for p in (*modules(), *test_modules()) if marker.search(p.read_text(encoding="utf-8"))]
+    assert not found
