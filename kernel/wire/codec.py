@@ -1,0 +1,196 @@
+"""Requests and responses as bytes and back. kio holds the message schemas; this module holds what kio leaves open.
+
+- Unknown tagged fields are skipped, as KIP-482 asks (kio raises `KeyError`): see `kernel.wire.tags`.
+- Bytes behind the end of a message are refused (kio does not look).
+- Null where the schema allows none is refused (kio decodes a null array as None).
+- Whatever kio raises about the bytes becomes `MalformedFrame`.
+
+`decode_*` take frames without their size, as `FrameBuffer` hands them out; `encode_*` return them with it, ready to
+be written.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
+
+from kernel.wire.building import Build, builder
+from kernel.wire.errors import MalformedFrame, UnsupportedVersion
+from kernel.wire.schema import fields_of, is_flexible
+from kernel.wire.tags import skip_tags, without_unknown_tags
+from kernel.wire.versions import SERVED, Api
+
+_HEAD = struct.Struct(">hhi")
+_SHORT = struct.Struct(">h")
+_INT = struct.Struct(">i")
+
+Read = Callable[[bytes, int], tuple[Any, int]]
+Write = Callable[[io.BytesIO, Any], None]
+
+
+class Request(NamedTuple):
+    """A decoded request. `body` is kio's entity for this version; `client_id` is None when the client gave none."""
+
+    api: Api
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body: Any
+
+
+class _Codec:
+    """Everything prepared for one direction of one version of one API."""
+
+    __slots__ = ("build", "entity", "flexible_header", "nulls", "read", "write")
+
+    def __init__(self, api: Api, version: int, *, request: bool) -> None:
+        load: Callable[[int, int], type[Any]] = load_request_schema if request else load_response_schema
+        self.entity = load(api, version)
+        self.flexible_header = is_flexible(self.entity.__header_schema__)
+        self.read: Read = entity_reader(self.entity)
+        self.write: Write = entity_writer(self.entity)
+        self.build: Build = builder(self.entity, api, request=request)
+        self.nulls = _null_finder(self.entity)
+
+    def decode(self, frame: bytes, at: int) -> Any:
+        """The entity that fills `frame` from `at` to its end."""
+        try:
+            try:
+                body, size = self.read(frame, at)
+            except KeyError:
+                frame, at = without_unknown_tags(self.entity, frame[at:]), 0
+                body, size = self.read(frame, at)
+        except (SerialError, KeyError, ValueError, OverflowError) as error:
+            raise MalformedFrame(f"not a {self._name()}: {error}") from error
+        if at + size != len(frame):
+            raise MalformedFrame(f"{len(frame) - at - size} bytes behind the end of a {self._name()}")
+        if self.nulls is not None and (where := self.nulls(body)):
+            raise MalformedFrame(f"{where} is null in a {self._name()}")
+        return body
+
+    def encode(self, buffer: io.BytesIO, body: Mapping[str, Any]) -> bytes:
+        """What `buffer` holds (room for the size, the header) and `body` behind it, as a whole frame."""
+        self.write(buffer, self.build(body))
+        size = buffer.tell() - 4
+        buffer.seek(0)
+        buffer.write(_INT.pack(size))
+        return buffer.getvalue()
+
+    def _name(self) -> str:
+        return f"{self.entity.__name__} version {self.entity.__version__}"
+
+
+@functools.cache
+def _codec(api: Api, version: int, request: bool) -> _Codec:
+    return _Codec(api, version, request=request)
+
+
+#: {(key, version): codec}, filled as requests come; a plain dict because it is read for every request.
+_REQUESTS: dict[tuple[int, int], tuple[Api, _Codec]] = {}
+
+
+def decode_request(frame: bytes) -> Request:
+    """The request in a frame. Raises `UnsupportedVersion` for what the version table lacks, else `MalformedFrame`."""
+    if len(frame) < 10:
+        raise MalformedFrame(f"a request of {len(frame)} bytes has no room for its header")
+    api_key, version, correlation_id = _HEAD.unpack_from(frame)
+    entry = _REQUESTS.get((api_key, version)) or _request_codec(api_key, version, correlation_id)
+    api, codec = entry
+    # The client id is a legacy string in every version of the header, behind it the flexible ones have tags.
+    (length,) = _SHORT.unpack_from(frame, 8)
+    at = 10
+    client_id = None
+    if length >= 0:
+        at += length
+        if at > len(frame):
+            raise MalformedFrame(f"a client id of {length} bytes ends outside the request")
+        try:
+            client_id = frame[10:at].decode()
+        except UnicodeDecodeError as error:
+            raise MalformedFrame(f"the client id is not UTF-8: {error}") from error
+    elif length != -1:
+        raise MalformedFrame(f"a client id of {length} bytes")
+    if codec.flexible_header:
+        at = at + 1 if frame[at : at + 1] == b"\0" else skip_tags(frame, at)
+    return Request(api, version, correlation_id, client_id, codec.decode(frame, at))
+
+
+def _request_codec(api_key: int, version: int, correlation_id: int) -> tuple[Api, _Codec]:
+    try:
+        api = Api(api_key)
+    except ValueError:
+        raise UnsupportedVersion(api_key, version, correlation_id) from None
+    lowest, highest = SERVED[api]
+    if not lowest <= version <= highest:
+        raise UnsupportedVersion(api_key, version, correlation_id)
+    entry = _REQUESTS[api_key, version] = (api, _codec(api, version, request=True))
+    return entry
+
+
+def encode_request(
+    api: Api, version: int, correlation_id: int, client_id: str | None, body: Mapping[str, Any]
+) -> bytes:
+    """A whole frame; `body` as `kernel.wire.building` takes it."""
+    codec = _codec(api, version, request=True)
+    name = None if client_id is None else client_id.encode()
+    buffer = io.BytesIO()
+    buffer.write(b"\0\0\0\0" + _HEAD.pack(api, version, correlation_id))
+    buffer.write(_SHORT.pack(-1) if name is None else _SHORT.pack(len(name)) + name)
+    if codec.flexible_header:
+        buffer.write(b"\0")
+    return codec.encode(buffer, body)
+
+
+def encode_response(api: Api, version: int, correlation_id: int, body: Mapping[str, Any]) -> bytes:
+    """A whole frame; `body` as `kernel.wire.building` takes it."""
+    codec = _codec(api, version, request=False)
+    buffer = io.BytesIO()
+    # ApiVersions responses have header version 0 for ever (KIP-511); kio's header schema knows.
+    buffer.write(b"\0\0\0\0" + _INT.pack(correlation_id) + (b"\0" if codec.flexible_header else b""))
+    return codec.encode(buffer, body)
+
+
+def decode_response(api: Api, version: int, frame: bytes) -> tuple[int, Any]:
+    """(correlation id, kio's entity). The caller knows api and version from the request with that correlation id."""
+    codec = _codec(api, version, request=False)
+    correlation_id = correlation_of(frame)
+    return correlation_id, codec.decode(frame, skip_tags(frame, 4) if codec.flexible_header else 4)
+
+
+def correlation_of(frame: bytes) -> int:
+    """The correlation id that every response begins with."""
+    if len(frame) < 4:
+        raise MalformedFrame(f"a response of {len(frame)} bytes has no room for its header")
+    correlation_id: int = _INT.unpack_from(frame)[0]
+    return correlation_id
+
+
+def _null_finder(entity: type[Any]) -> Callable[[Any], str] | None:
+    """A function that names the first array which is null though it must not be; None when there can be none."""
+    own = tuple(f.name for f in fields_of(entity) if f.is_array and not f.nullable)
+    inner = tuple(
+        (f.name, finder)
+        for f in fields_of(entity)
+        if f.is_array and f.nested is not None and (finder := _null_finder(f.nested)) is not None
+    )
+    if not own and not inner:
+        return None
+
+    def find(body: Any) -> str:
+        for name in own:
+            if getattr(body, name) is None:
+                return name
+        for name, finder in inner:
+            for element in getattr(body, name) or ():
+                if where := finder(element):
+                    return f"{name}.{where}"
+        return ""
+
+    return find

@@ -1,0 +1,82 @@
+"""Framing: a signed 32-bit size, big-endian, then that many bytes. The size is checked before anything is kept.
+
+`FrameBuffer` is for asyncio protocols that are handed bytes; `read_frame` is for streams.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from kernel.wire.errors import FrameTooLarge, MalformedFrame
+
+if TYPE_CHECKING:
+    import asyncio
+
+#: Kafka's default of socket.request.max.bytes.
+MAX_FRAME_BYTES = 104_857_600
+
+_SIZE = struct.Struct(">i")
+
+
+class FrameBuffer:
+    """Bytes as they arrive, handed out as whole frames without their size.
+
+    It never holds more than was received: an announced size reserves nothing.
+    """
+
+    __slots__ = ("_data", "_max_bytes")
+
+    def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._data = bytearray()
+        self._max_bytes = max_bytes
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def feed(self, data: bytes) -> None:
+        self._data += data
+
+    def next_frame(self) -> bytes | None:
+        """The next whole frame, or None. Raises `FrameTooLarge` as soon as a wrong size is there."""
+        data = self._data
+        if len(data) < 4:
+            return None
+        size = _checked(_SIZE.unpack_from(data)[0], self._max_bytes)
+        end = 4 + size
+        if len(data) < end:
+            return None
+        frame = bytes(memoryview(data)[4:end])
+        del data[:end]
+        return frame
+
+
+def _checked(size: int, max_bytes: int) -> int:
+    if not 0 <= size <= max_bytes:
+        raise FrameTooLarge(f"a frame of {size} bytes was announced; 0 to {max_bytes} are allowed")
+    return size
+
+
+async def read_frame(reader: asyncio.StreamReader, *, max_bytes: int = MAX_FRAME_BYTES) -> bytes:
+    """One frame from a stream, without its size. Raises `EOFError` at a clean end, `MalformedFrame` inside a frame."""
+    head = await reader.read(4)
+    if not head:
+        raise EOFError("the other side closed the connection")
+    while len(head) < 4:
+        more = await reader.read(4 - len(head))
+        if not more:
+            raise MalformedFrame(f"the connection ended after {len(head)} bytes of a frame's size")
+        head += more
+    size = _checked(_SIZE.unpack(head)[0], max_bytes)
+    body = bytearray()
+    while len(body) < size:
+        more = await reader.read(size - len(body))
+        if not more:
+            raise MalformedFrame(f"the connection ended after {len(body)} of a frame's {size} bytes")
+        body += more
+    return bytes(body)
+
+
+def write_frame(payload: bytes) -> bytes:
+    """A payload with its size in front."""
+    return _SIZE.pack(len(payload)) + payload

@@ -1,0 +1,101 @@
+"""What kio's entity classes say about themselves, as far as the codec needs it: names, kinds, null or not, tags."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+import typing
+from dataclasses import MISSING, dataclass
+from typing import Any
+
+from kio.index import UnknownEntity, load_request_schema, load_response_schema
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kernel.wire.versions import Api
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of an entity class.
+
+    `kind` is kio's name of the type ("int32", "string", ...), or '' when `nested` is an entity class.
+    """
+
+    name: str
+    kind: str
+    nested: type[Any] | None
+    is_array: bool
+    nullable: bool
+    tag: int | None
+    default: object
+
+
+@functools.cache
+def fields_of(entity: Any) -> tuple[Field, ...]:
+    """The fields of an entity class in wire order."""
+    return tuple(_field(field) for field in dataclasses.fields(entity))
+
+
+def _field(field: dataclasses.Field[Any]) -> Field:
+    type_: Any = field.type
+    nullable = isinstance(type_, types.UnionType)
+    if nullable:
+        (type_,) = (arm for arm in typing.get_args(type_) if arm is not types.NoneType)
+    is_array = typing.get_origin(type_) is tuple
+    if is_array:
+        type_ = typing.get_args(type_)[0]
+        if isinstance(type_, types.UnionType):  # arrays of uuid: the zero uuid reads as None
+            type_ = typing.get_args(type_)[0]
+    nested: type[Any] | None = type_ if isinstance(type_, type) and dataclasses.is_dataclass(type_) else None
+    kind = "" if nested is not None else str(field.metadata["kafka_type"])
+    return Field(field.name, kind, nested, is_array, nullable, field.metadata.get("tag"), field.default)
+
+
+def is_flexible(entity: type[Any]) -> bool:
+    """Whether the class is encoded with compact sizes and tagged fields (KIP-482)."""
+    return bool(entity.__flexible__)
+
+
+@functools.cache
+def names_of_all_versions(api: Api, *, request: bool) -> dict[str, frozenset[str]]:
+    """{path of nested fields: names that exist there in some version of the API}; the top is ''."""
+    load: Callable[[int, int], type[Any]] = load_request_schema if request else load_response_schema
+    found: dict[str, set[str]] = {}
+    for version in range(64):
+        try:
+            _collect(load(api, version), "", found)
+        except UnknownEntity:
+            continue
+    return {path: frozenset(names) for path, names in found.items()}
+
+
+def _collect(entity: type[Any], path: str, found: dict[str, set[str]]) -> None:
+    names = found.setdefault(path, set())
+    for field in fields_of(entity):
+        names.add(field.name)
+        if field.nested is not None:
+            _collect(field.nested, f"{path}.{field.name}", found)
+
+
+def zero_of(field: Field) -> object:
+    """What a field without a value and without a default holds."""
+    if field.default is not MISSING:
+        return field.default
+    return None if field.nullable else EMPTY if field.is_array else _ZEROES[field.kind]
+
+
+EMPTY: tuple[()] = ()
+
+_ZEROES: dict[str, object] = {
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint16", "error_code", "timedelta_i32", "timedelta_i64"), 0),
+    "bool": False,
+    "float64": 0.0,
+    "string": "",
+    "bytes": b"",
+    "records": b"",
+    "uuid": None,
+    "datetime_i64": None,
+}

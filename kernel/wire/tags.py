@@ -1,0 +1,135 @@
+"""Tagged fields that we do not know, taken out of a message before kio reads it.
+
+KIP-482 says that a reader skips tags it does not know; kio 0.6 raises `KeyError` for them, in the header as in
+the body. Messages without such tags, that is practically all, never come here: the codec calls `without_unknown_tags`
+only after kio has stumbled. The message is walked by its schema and copied, tag sections being written anew
+with the known tags only. Every step consumes at least one byte, so the work is bounded by the message's size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel.wire.errors import MalformedFrame
+from kernel.wire.schema import Field, fields_of, is_flexible
+
+_FIXED_BYTES = {
+    "int8": 1,
+    "bool": 1,
+    "int16": 2,
+    "uint16": 2,
+    "error_code": 2,
+    "int32": 4,
+    "timedelta_i32": 4,
+    "int64": 8,
+    "timedelta_i64": 8,
+    "datetime_i64": 8,
+    "float64": 8,
+    "uuid": 16,
+}
+
+
+def without_unknown_tags(entity: type[Any], body: bytes) -> bytes:
+    """`body`, an encoded `entity`, with unknown tagged fields left out; trailing bytes are kept as they are.
+
+    Raises `MalformedFrame` when the bytes do not follow the schema.
+    """
+    if not is_flexible(entity):
+        return body
+    walk = _Walk(body)
+    walk.copy_entity(entity)
+    return bytes(walk.out) + body[walk.at :]
+
+
+def skip_tags(data: bytes, at: int) -> int:
+    """The offset behind a tag section; used for headers, of which we know no tags."""
+    walk = _Walk(data, at)
+    for _ in range(walk.read_uvarint()):
+        walk.read_uvarint()
+        walk.take(walk.read_uvarint())
+    return walk.at
+
+
+class _Walk:
+    """A position in the message, and the copy made so far."""
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self.data = data
+        self.at = at
+        self.out = bytearray()
+
+    def take(self, size: int) -> bytes:
+        end = self.at + size
+        if size < 0 or end > len(self.data):
+            raise MalformedFrame(f"a field of {size} bytes at offset {self.at} ends outside the message")
+        taken = self.data[self.at : end]
+        self.at = end
+        return taken
+
+    def read_uvarint(self) -> int:
+        value = 0
+        for shift in range(0, 35, 7):
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise MalformedFrame(f"a variable-length integer before offset {self.at} has more than five bytes")
+
+    def copy_entity(self, entity: type[Any]) -> None:
+        fields = fields_of(entity)
+        for field in fields:
+            if field.tag is None:
+                self._copy_field(field)
+        self._copy_tags({field.tag: field for field in fields if field.tag is not None})
+
+    def _copy_field(self, field: Field) -> None:
+        if not field.is_array:
+            self._copy_value(field)
+            return
+        length = self.read_uvarint()
+        self.out += uvarint(length)
+        for _ in range(length - 1):
+            self._copy_value(field)
+
+    def _copy_value(self, field: Field) -> None:
+        if field.nested is not None:
+            # A nullable struct is led by a byte: 1 when it is there, -1 when not (arrays' elements have none).
+            if field.nullable and not field.is_array and field.tag is None:
+                marker = self.take(1)
+                self.out += marker
+                if marker[0] >= 0x80:
+                    return
+            self.copy_entity(field.nested)
+        elif field.kind in _FIXED_BYTES:
+            self.out += self.take(_FIXED_BYTES[field.kind])
+        else:
+            size = self.read_uvarint()
+            self.out += uvarint(size)
+            self.out += self.take(max(size - 1, 0))
+
+    def _copy_tags(self, known: dict[int, Field]) -> None:
+        kept = bytearray()
+        count = 0
+        for _ in range(self.read_uvarint()):
+            tag = self.read_uvarint()
+            content = self.take(self.read_uvarint())
+            field = known.get(tag)
+            if field is None:
+                continue
+            inner = _Walk(content)
+            inner._copy_field(field)
+            if inner.at != len(content):
+                raise MalformedFrame(f"tagged field {tag} holds {len(content)} bytes, {inner.at} were expected")
+            kept += uvarint(tag) + uvarint(len(inner.out)) + inner.out
+            count += 1
+        self.out += uvarint(count) + kept
+
+
+def uvarint(value: int) -> bytes:
+    """An unsigned variable-length integer."""
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,76 @@
+"""The version table: every API that we can serve or call, and from which version to which.
+
+The minimum is the lowest version that kio has a schema for, because stock clients differ widely in what they
+send; the maximum is what our handlers answer in full. A broker advertises the rows for which a handler is mounted.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Api(IntEnum):
+    """API keys, named as Kafka's message definitions name them."""
+
+    Produce = 0
+    Fetch = 1
+    ListOffsets = 2
+    Metadata = 3
+    OffsetCommit = 8
+    OffsetFetch = 9
+    FindCoordinator = 10
+    JoinGroup = 11
+    Heartbeat = 12
+    LeaveGroup = 13
+    SyncGroup = 14
+    DescribeGroups = 15
+    ListGroups = 16
+    ApiVersions = 18
+    CreateTopics = 19
+    DeleteTopics = 20
+    InitProducerId = 22
+    CreatePartitions = 37
+    DeleteGroups = 42
+    OffsetDelete = 47
+
+
+#: api: (lowest, highest) version.
+SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
+    {
+        Api.Produce: (3, 12),  # 13 names topics by id only
+        Api.Fetch: (4, 17),
+        Api.ListOffsets: (1, 10),
+        Api.Metadata: (0, 13),
+        Api.OffsetCommit: (2, 9),  # 10 names topics by id only
+        Api.OffsetFetch: (1, 9),
+        Api.FindCoordinator: (0, 6),
+        Api.JoinGroup: (0, 9),
+        Api.Heartbeat: (0, 4),
+        Api.LeaveGroup: (0, 5),
+        Api.SyncGroup: (0, 5),
+        Api.DescribeGroups: (0, 6),
+        Api.ListGroups: (0, 5),
+        Api.ApiVersions: (0, 4),
+        Api.CreateTopics: (2, 7),
+        Api.DeleteTopics: (1, 6),
+        Api.InitProducerId: (0, 5),  # 6 is for two-phase commit
+        Api.CreatePartitions: (0, 3),
+        Api.DeleteGroups: (0, 2),
+        Api.OffsetDelete: (0, 0),
+    }
+)
+
+
+def negotiated(api: Api, offered: Mapping[int, tuple[int, int]]) -> int | None:
+    """The highest version of `api` that both sides speak, or None. `offered` is what ApiVersions said."""
+    theirs = offered.get(api)
+    if theirs is None:
+        return None
+    lowest, highest = SERVED[api]
+    version = min(highest, theirs[1])
+    return version if version >= max(lowest, theirs[0]) else None
