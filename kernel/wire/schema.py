@@ -33,10 +33,15 @@ class Field:
     default: object
 
 
-@functools.cache
-def fields_of(entity: Any) -> tuple[Field, ...]:
+def fields_of(entity: type[Any]) -> tuple[Field, ...]:
     """The fields of an entity class in wire order."""
-    return tuple(_field(field) for field in dataclasses.fields(entity))
+    known = _FIELDS.get(entity)
+    if known is None:
+        known = _FIELDS[entity] = tuple(_field(field) for field in dataclasses.fields(entity))
+    return known
+
+
+_FIELDS: dict[type[Any], tuple[Field, ...]] = {}
 
 
 def _field(field: dataclasses.Field[Any]) -> Field:
