@@ -1,0 +1,201 @@
+"""What a broker knows of its cluster: the values, and the interface that request handlers are written against.
+
+A `ClusterSnapshot` is immutable and replaced as a whole whenever ZooKeeper said something new; handlers read
+`cluster.snapshot` and never wait. It follows ZooKeeper by this broker's own watches, so it may be behind by a
+moment, as Metadata of a Kafka broker may be; what keeps writes safe is the storage's epoch fence, not this view.
+
+Leadership is told to listeners, one partition at a time and in order: `on_lead` with a leader epoch, `on_resign`
+when the partition is led elsewhere, is deleted, or this broker's ZooKeeper session is lost. Between the two the
+broker may take writes. The same epoch may be led twice, with a resignation between (a session that was lost and
+regained before the controller noticed).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+from kernel.errors import RebalanceLabError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from uuid import UUID
+
+    from kernel.values import BrokerAddress, TopicPartition
+
+#: No broker leads: none of the replicas is alive.
+NO_LEADER = -1
+
+#: Topics that Metadata marks as internal.
+GROUP_METADATA_TOPIC = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, "__transaction_state"})
+
+#: Kafka's limit (org.apache.kafka.common.internals.Topic); the alphabet is checked by `topic_name_problem`.
+TOPIC_NAME_LENGTH_MAX = 249
+
+
+class TopicExists(RebalanceLabError):
+    """CreateTopics of a name that is taken (TOPIC_ALREADY_EXISTS)."""
+
+
+class UnknownTopic(RebalanceLabError):
+    """No topic of that name (UNKNOWN_TOPIC_OR_PARTITION)."""
+
+
+class InvalidTopic(RebalanceLabError):
+    """The name is not allowed (INVALID_TOPIC_EXCEPTION)."""
+
+
+class InvalidPartitions(RebalanceLabError):
+    """The number of partitions is below 1, above the limit, or not above what the topic has (INVALID_PARTITIONS)."""
+
+
+class InvalidReplicationFactor(RebalanceLabError):
+    """Below 1 or more than there are live brokers (INVALID_REPLICATION_FACTOR)."""
+
+
+class InvalidReplicaAssignment(RebalanceLabError):
+    """A replica assignment given by hand is incomplete, repeats a broker or names an unknown one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """One partition as ZooKeeper has it; `leader` is NO_LEADER and `leader_epoch` -1 before its state is written."""
+
+    replicas: tuple[int, ...]
+    leader: int = NO_LEADER
+    leader_epoch: int = -1
+    isr: tuple[int, ...] = ()
+    controller_epoch: int = -1
+    state_version: int = -1  #: ZooKeeper's data version of the state node, -1 when there is none
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    """One topic; `partitions` is indexed by partition number. `node_version` is ZooKeeper's of the topic node."""
+
+    name: str
+    topic_id: UUID
+    partitions: tuple[PartitionView, ...]
+    node_version: int = 0
+
+    @property
+    def internal(self) -> bool:
+        return self.name in INTERNAL_TOPICS
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """Everything Metadata answers from. `brokers` holds live brokers only; `broker_epochs` their nodes' czxid."""
+
+    cluster_id: str = ""
+    controller_id: int = -1
+    controller_epoch: int = -1
+    brokers: Mapping[int, BrokerAddress] = field(default_factory=lambda: MappingProxyType({}))
+    broker_epochs: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    topics: Mapping[str, TopicView] = field(default_factory=lambda: MappingProxyType({}))
+    topic_names: Mapping[UUID, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def partition(self, tp: TopicPartition) -> PartitionView | None:
+        topic = self.topics.get(tp.topic)
+        if topic is None or not 0 <= tp.partition < len(topic.partitions):
+            return None
+        return topic.partitions[tp.partition]
+
+    def leader_of(self, tp: TopicPartition) -> BrokerAddress | None:
+        """The live leader's address; None when the partition is unknown or nobody leads it."""
+        partition = self.partition(tp)
+        return None if partition is None else self.brokers.get(partition.leader)
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """This broker is to lead `topic_partition` of the topic with `topic_id` at `leader_epoch`."""
+
+    topic_partition: TopicPartition
+    topic_id: UUID
+    leader_epoch: int
+
+
+class LeadershipListener(Protocol):
+    """Called on the event loop, for one partition never two at a time; different partitions may overlap.
+
+    `on_lead` may take its time (loading a log); a resignation that comes meanwhile is told after it returned.
+    It may raise `storage.errors.Fenced` (somebody leads at a higher epoch: the view is behind) or `StorageFailed`:
+    the partition then counts as not led, and is tried again when the view changes.
+    """
+
+    async def on_lead(self, leadership: Leadership) -> None: ...
+
+    async def on_resign(self, topic_partition: TopicPartition) -> None: ...
+
+
+class ClusterView(Protocol):
+    """What handlers and the coordinator are given of the cluster. `leadership.Cluster` is the real one."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def snapshot(self) -> ClusterSnapshot: ...
+
+    def leads(self, tp: TopicPartition) -> Leadership | None:
+        """What this broker leads right now: set only after `on_lead` of every listener has returned."""
+        ...
+
+    def subscribe(self, listener: LeadershipListener, *, topics: Callable[[str], bool]) -> None:
+        """Tell `listener` of the topics for which `topics(name)` is true. Before `start` only."""
+        ...
+
+    async def until(self, condition: Callable[[ClusterSnapshot], bool], timeout_ms: int) -> bool:
+        """Wait for the snapshot to fulfil `condition`; False when it did not within `timeout_ms`."""
+        ...
+
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        replication_factor: int,
+        config: Mapping[str, str] | None = None,
+        assignment: Sequence[Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> TopicView:
+        """Write the topic to ZooKeeper; leaders follow when the controller has seen it (see `until`).
+
+        Raises TopicExists, InvalidTopic, InvalidPartitions, InvalidReplicationFactor, InvalidReplicaAssignment.
+        """
+        ...
+
+    async def grow_topic(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        assignment: Sequence[Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> TopicView:
+        """Bring the topic to `partitions` in all; `assignment` is of the new ones. Raises UnknownTopic and as above."""
+        ...
+
+    async def delete_topic(self, name: str) -> None:
+        """Mark the topic for deletion; the controller removes it. Raises UnknownTopic."""
+        ...
+
+    async def allocate_producer_id(self) -> int:
+        """A producer id that no broker of the cluster has handed out or will (blocks of 1000 in ZooKeeper)."""
+        ...
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Why Kafka refuses `name` (Topic.validate in org.apache.kafka.common.internals), None when it does not."""
+    if not name:
+        return "the name is empty"
+    if name in {".", ".."}:
+        return f"{name!r} is not allowed as a name"
+    if len(name) > TOPIC_NAME_LENGTH_MAX:
+        return f"the name has {len(name)} characters, at most {TOPIC_NAME_LENGTH_MAX} are allowed"
+    if not all(c.isascii() and (c.isalnum() or c in "._-") for c in name):
+        return f"{name!r} may hold only ASCII letters, digits, '.', '_' and '-'"
+    return None

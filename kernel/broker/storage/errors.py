@@ -1,0 +1,29 @@
+"""What storage refuses, and why. The handlers turn each into one Kafka error code."""
+
+from __future__ import annotations
+
+from kernel.errors import EnvironmentFault, RebalanceLabError
+
+
+class StorageError(RebalanceLabError):
+    """Root of what storage raises. Nothing was acknowledged when one of these is raised."""
+
+
+class Fenced(StorageError):
+    """A higher epoch is published: another broker leads (NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR)."""
+
+
+class StorageFailed(StorageError, EnvironmentFault):
+    """The folder cannot be written or read: full, read-only, gone (KAFKA_STORAGE_ERROR)."""
+
+
+class OffsetOutOfRange(StorageError):
+    """The offset is below the log's start or above its end (OFFSET_OUT_OF_RANGE)."""
+
+
+class OutOfOrderSequence(StorageError):
+    """A batch before this one is missing (OUT_OF_ORDER_SEQUENCE_NUMBER)."""
+
+
+class InvalidProducerEpoch(StorageError):
+    """The producer id was handed on to a newer producer (INVALID_PRODUCER_EPOCH)."""
