@@ -1,0 +1,171 @@
+"""The bytes that members of a group send each other through the coordinator, which never looks inside.
+
+These are Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment (JSON schemas of kafka-clients 4.1,
+versions 0 to 3), the payload of JoinGroup and SyncGroup under the protocol type "consumer":
+
+    subscription  version i16, [topic], user data?, v1: [topic, [partition]] owned, v2: generation i32, v3: rack?
+    assignment    version i16, [topic, [partition]], user data?
+
+Each version only appends fields, so a reader takes what it knows of a newer version and leaves the rest, as
+Kafka's does: members of different ages share a group. A member writes version 3, as 4.1 does. What does not
+parse raises `MalformedMetadata`; lengths are checked against what is left before anything is built from them.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernel.assignors.subscription import MemberSubscription
+from kernel.errors import RebalanceLabError
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: protocol_type of JoinGroup for consumers; Connect's workers say "connect".
+CONSUMER_PROTOCOL_TYPE = "consumer"
+
+#: The version that we write, and the newest that we know.
+NEWEST_VERSION = 3
+
+_NO_GENERATION = -1
+_NULL = -1
+
+
+class MalformedMetadata(RebalanceLabError):
+    """Bytes from another member that are not what the consumer protocol says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What the leader gives one member."""
+
+    partitions: frozenset[TopicPartition] = frozenset()
+    user_data: bytes | None = None
+
+
+def encode_subscription(subscription: MemberSubscription, *, version: int = NEWEST_VERSION) -> bytes:
+    """The metadata of one protocol in JoinGroup. The instance id is not part of it: JoinGroup has its own field."""
+    assert 0 <= version <= NEWEST_VERSION, version
+    parts = [struct.pack(">hi", version, len(subscription.topics))]
+    parts += [_text(topic) for topic in subscription.topics]
+    parts.append(_bytes(subscription.user_data))
+    if version >= 1:
+        parts.append(_partitions(subscription.owned))
+    if version >= 2:
+        parts.append(struct.pack(">i", _NO_GENERATION if subscription.generation is None else subscription.generation))
+    if version >= 3:
+        parts.append(struct.pack(">h", _NULL))  # no rack: our assignors do not look at it
+    return b"".join(parts)
+
+
+def decode_subscription(data: bytes, *, instance_id: str | None = None) -> MemberSubscription:
+    """What a member told the group; fields that its version lacks are empty. Raises `MalformedMetadata`."""
+    reader = _Reader(data)
+    version = reader.version()
+    topics = tuple(reader.text() for _ in range(reader.count(2)))
+    user_data = reader.bytes_or_null()
+    owned = reader.partitions() if version >= 1 else ()
+    generation = reader.int32() if version >= 2 else _NO_GENERATION
+    return MemberSubscription(
+        topics=topics,
+        instance_id=instance_id,
+        owned=owned,
+        generation=None if generation < 0 else generation,
+        user_data=user_data,
+    )
+
+
+def encode_assignment(
+    partitions: Iterable[TopicPartition], *, user_data: bytes | None = None, version: int = NEWEST_VERSION
+) -> bytes:
+    """One member's entry in the leader's SyncGroup."""
+    assert 0 <= version <= NEWEST_VERSION, version
+    return struct.pack(">h", version) + _partitions(partitions) + _bytes(user_data)
+
+
+def decode_assignment(data: bytes) -> Assignment:
+    """What the leader gave. No bytes at all is nothing assigned: the coordinator sends them to a member that the
+    leader left out (the Java client throws there). Raises `MalformedMetadata`.
+    """
+    if not data:
+        return Assignment()
+    reader = _Reader(data)
+    reader.version()
+    partitions = frozenset(reader.partitions())
+    return Assignment(partitions, reader.bytes_or_null())
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode("utf-8")
+    return struct.pack(">h", len(encoded)) + encoded
+
+
+def _bytes(data: bytes | None) -> bytes:
+    return struct.pack(">i", _NULL) if data is None else struct.pack(">i", len(data)) + data
+
+
+def _partitions(partitions: Iterable[TopicPartition]) -> bytes:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    parts = [struct.pack(">i", len(by_topic))]
+    for topic, numbers in by_topic.items():
+        parts += [_text(topic), struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)]
+    return b"".join(parts)
+
+
+class _Reader:
+    """Reads from the front; every length is checked against what is left."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def version(self) -> int:
+        version = self._int16()
+        if version < 0:
+            raise MalformedMetadata(f"consumer protocol version {version}: versions count from 0")
+        return version
+
+    def int32(self) -> int:
+        return int(struct.unpack(">i", self._take(4))[0])
+
+    def count(self, item_bytes_min: int) -> int:
+        """An array's length, refused when even the smallest items would not fit; null counts as empty."""
+        count = self.int32()
+        if count * item_bytes_min > len(self._data) - self._at:
+            raise MalformedMetadata(f"an array of {count} entries in {len(self._data)} bytes")
+        return max(count, 0)
+
+    def text(self) -> str:
+        length = self._int16()
+        if length < 0:
+            raise MalformedMetadata("a topic's name is null")
+        try:
+            return self._take(length).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise MalformedMetadata(f"a topic's name is not UTF-8: {error}") from error
+
+    def bytes_or_null(self) -> bytes | None:
+        length = self.int32()
+        return None if length < 0 else self._take(length)
+
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        found = []
+        for _ in range(self.count(6)):
+            topic = self.text()
+            found += [TopicPartition(topic, self.int32()) for _ in range(self.count(4))]
+        return tuple(found)
+
+    def _int16(self) -> int:
+        return int(struct.unpack(">h", self._take(2))[0])
+
+    def _take(self, length: int) -> bytes:
+        if length > len(self._data) - self._at:
+            raise MalformedMetadata(f"cut short: {length} bytes wanted, {len(self._data) - self._at} left")
+        taken = self._data[self._at : self._at + length]
+        self._at += length
+        return taken
