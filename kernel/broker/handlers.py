@@ -1,0 +1,29 @@
+"""What a request handler is given and gives back; the server calls handlers and knows nothing else of them.
+
+A handler is a plain function. It may answer at once with a mapping (the short way: no task, no waiting), or
+return an awaitable of one; the connection then reads no further request until the answer is there, because
+Kafka answers each connection in order. `None` means that no response is sent (Produce with acks=0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from kernel.wire.versions import Api
+
+
+class RequestContext(NamedTuple):
+    """Who asks. `host` is the peer's address without its port; `client_id` is '' when the client gave none."""
+
+    connection_id: int
+    client_id: str
+    host: str
+    api: Api
+    version: int
+    correlation_id: int
+
+
+Answer = Mapping[str, Any] | None
+Handler = Callable[[RequestContext, Any], Answer | Awaitable[Answer]]
+HandlerTable = dict[Api, Handler]
