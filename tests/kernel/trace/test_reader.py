@@ -1,0 +1,140 @@
+"""The reader: what cannot be used is set aside with its reason, and what was written comes back."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel.clock import ManualClock
+from kernel.trace.check import problems
+from kernel.trace.events import KINDS, Role, Type
+from kernel.trace.reader import Reason, in_order, read_header, read_trace, read_traces
+from kernel.trace.writer import TraceIdentity, TraceWriter
+
+IDENTITY = TraceIdentity(run="r", scenario="crash", design="eager", role=Role.MEMBER, process="m0")
+GOOD = b'{"seq":0,"ns":1,"kind":"member_failed","process":"m0","member":null,"stream":null,"cause":"","error":"x"}\n'
+
+
+def written(folder: Path, *lines: bytes, header: bool = True) -> Path:
+    path = folder / "m0.jsonl"
+    TraceWriter(path, IDENTITY).close()
+    path.write_bytes((path.read_bytes() if header else b"") + b"".join(lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (GOOD[:40], Reason.TORN),
+        (b"garbage\n", Reason.NOT_JSON),
+        (b"[1]\n", Reason.NOT_JSON),
+        (b"\xff\xfe\n", Reason.NOT_JSON),
+        (GOOD.replace(b'"error":"x"', b'"error":5'), Reason.FLAWED),
+        (GOOD.replace(b',"error":"x"', b""), Reason.FLAWED),
+        (GOOD.replace(b'"seq":0', b'"seq":null'), Reason.FLAWED),
+        (GOOD.replace(b'"seq":0', b'"seq":true'), Reason.FLAWED),
+    ],
+)
+def test_unusable_line_is_set_aside_with_its_reason(tmp_path: Path, line: bytes, reason: Reason) -> None:
+    trace = read_trace(written(tmp_path, GOOD, line))
+    assert len(trace.events) == 1
+    assert [(q.line, q.reason) for q in trace.quarantined] == [(3, reason)]
+
+
+def test_unknown_kind_is_kept(tmp_path: Path) -> None:
+    line = GOOD.replace(b"member_failed", b"member_danced")
+    (event,) = read_trace(written(tmp_path, line)).events
+    assert event["kind"] == "member_danced"
+    assert problems(event) == []
+
+
+def test_file_without_a_header_gives_no_events(tmp_path: Path) -> None:
+    trace = read_trace(written(tmp_path, GOOD, GOOD, header=False))
+    assert trace.header is None
+    assert trace.events == ()
+    assert [q.reason for q in trace.quarantined] == [Reason.NO_HEADER] * 2
+
+
+def test_file_of_a_later_version_is_set_aside(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD)
+    path.write_bytes(path.read_bytes().replace(b'"schema":1', b'"schema":99'))
+    assert read_header(path) == (None, Reason.NEWER_SCHEMA)
+    assert {q.reason for q in read_trace(path).quarantined} == {Reason.NEWER_SCHEMA}
+
+
+def test_empty_file_is_a_trace_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "m0.jsonl").touch()
+    (trace,) = read_traces(tmp_path)
+    assert (trace.header, trace.events, trace.quarantined, trace.missing) == (None, (), (), 0)
+
+
+def test_missing_numbers_are_counted(tmp_path: Path) -> None:
+    trace = read_trace(written(tmp_path, GOOD, GOOD.replace(b'"seq":0', b'"seq":4')))
+    assert trace.missing == 3
+
+
+def test_several_processes_are_merged_by_time(tmp_path: Path) -> None:
+    clock = ManualClock()
+    writers = {
+        name: TraceWriter(
+            tmp_path / f"{name}.jsonl",
+            TraceIdentity(run="r", scenario="s", design="d", role=Role.MEMBER, process=name),
+            clock=clock,
+        )
+        for name in ("a", "b")
+    }
+    for name in ("b", "a", "b"):
+        clock.advance_ms(1)
+        writers[name].emit("member_failed", error="")
+    for writer in writers.values():
+        writer.close()
+    assert [event["process"] for event in in_order(read_traces(tmp_path))] == ["b", "a", "b"]
+
+
+_VALUES: dict[Type, st.SearchStrategy[Any]] = {
+    Type.TEXT: st.text(st.characters(exclude_categories=["Cs"])),
+    Type.INT: st.integers(min_value=-(2**63), max_value=2**63 - 1),
+    Type.FLAG: st.booleans(),
+    Type.PARTITIONS: st.lists(st.fixed_dictionaries({"topic": st.text(max_size=3), "partition": st.integers(0, 9)})),
+    Type.DETAIL: st.dictionaries(st.text(max_size=3), st.integers(0, 9)),
+}
+
+
+@st.composite
+def _events(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    name = draw(st.sampled_from(sorted(KINDS)))
+    kind = KINDS[name]
+    fields = {
+        field: draw(_VALUES[type_] if field not in kind.optional else st.none() | _VALUES[type_])
+        for field, type_ in kind.fields.items()
+    }
+    return name, fields
+
+
+@given(st.lists(_events(), max_size=5))
+@settings(deadline=None)
+def test_what_is_written_comes_back(events: list[tuple[str, dict[str, Any]]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t"
+        writer = TraceWriter(path, IDENTITY)
+        for kind, fields in events:
+            writer.emit(kind, member="a", stream=1, cause="c", **fields)
+        writer.close()
+        trace = read_trace(path)
+    assert trace.quarantined == ()
+    assert [
+        (e["kind"], {name: e[name] for name in f}) for e, (_, f) in zip(trace.events, events, strict=True)
+    ] == events
+
+
+@given(st.binary(max_size=80))
+@settings(deadline=None)
+def test_no_bytes_make_the_reader_raise(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(Path(folder), GOOD, data)
+        read_trace(path)
