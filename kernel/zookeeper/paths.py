@@ -1,0 +1,166 @@
+"""Where Kafka keeps what in ZooKeeper: every path, as a constant or a function.
+
+Names and layout are those of Kafka 0.8.2 (consumers) and 3.9 in ZooKeeper mode (everything else, `ZkData.scala`).
+All paths are relative to the chroot of the connect string.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+BROKER_IDS = "/brokers/ids"
+BROKER_TOPICS = "/brokers/topics"
+BROKER_SEQUENCE = "/brokers/seqid"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+CLUSTER_ID = "/cluster/id"
+CONSUMERS = "/consumers"
+CONFIG_TOPICS = "/config/topics"
+CONFIG_CHANGES = "/config/changes"
+DELETE_TOPICS = "/admin/delete_topics"
+ISR_CHANGES = "/isr_change_notification"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+
+#: What a 3.9 broker creates before anything else, in its order; all persistent, without data.
+BROKER_ROOTS = (
+    CONSUMERS,
+    BROKER_IDS,
+    BROKER_TOPICS,
+    CONFIG_CHANGES,
+    DELETE_TOPICS,
+    BROKER_SEQUENCE,
+    ISR_CHANGES,
+    PRODUCER_ID_BLOCK,
+    LOG_DIR_EVENTS,
+    CONFIG_TOPICS,
+    "/config/clients",
+    "/config/users",
+    "/config/brokers",
+    "/config/ips",
+)
+
+
+def broker(node_id: int) -> str:
+    """Ephemeral: the registration of one broker."""
+    return f"{BROKER_IDS}/{node_id}"
+
+
+def topic(name: str) -> str:
+    """Persistent: the topic's partitions with their replicas, and its id."""
+    return f"{BROKER_TOPICS}/{name}"
+
+
+def partitions(name: str) -> str:
+    return f"{BROKER_TOPICS}/{name}/partitions"
+
+
+def partition(name: str, number: int) -> str:
+    return f"{partitions(name)}/{number}"
+
+
+def partition_state(name: str, number: int) -> str:
+    """Persistent: leader, leader epoch, in-sync replicas and controller epoch of one partition."""
+    return f"{partition(name, number)}/state"
+
+
+def topic_configuration(name: str) -> str:
+    return f"{CONFIG_TOPICS}/{name}"
+
+
+def topic_deletion(name: str) -> str:
+    return f"{DELETE_TOPICS}/{name}"
+
+
+def group(group_id: str) -> str:
+    return f"{CONSUMERS}/{group_id}"
+
+
+def member_ids(group_id: str) -> str:
+    """Its children are the group's members; every member watches them."""
+    return f"{CONSUMERS}/{group_id}/ids"
+
+
+def member_id(group_id: str, consumer_id: str) -> str:
+    """Ephemeral: one member's subscription."""
+    return f"{member_ids(group_id)}/{consumer_id}"
+
+
+def owners(group_id: str) -> str:
+    return f"{CONSUMERS}/{group_id}/owners"
+
+
+def topic_owners(group_id: str, topic_name: str) -> str:
+    return f"{owners(group_id)}/{topic_name}"
+
+
+def owner(group_id: str, topic_name: str, number: int) -> str:
+    """Ephemeral: the thread id that owns a partition."""
+    return f"{topic_owners(group_id, topic_name)}/{number}"
+
+
+def offsets(group_id: str) -> str:
+    return f"{CONSUMERS}/{group_id}/offsets"
+
+
+def topic_offsets(group_id: str, topic_name: str) -> str:
+    return f"{offsets(group_id)}/{topic_name}"
+
+
+def offset(group_id: str, topic_name: str, number: int) -> str:
+    """Persistent: the next offset to consume, as decimal text."""
+    return f"{topic_offsets(group_id, topic_name)}/{number}"
+
+
+def parent(path: str) -> str:
+    """The path one level up; "/" is its own parent."""
+    return path.rsplit("/", 1)[0] or "/"
+
+
+def name(path: str) -> str:
+    """The last component of a path."""
+    return path.rsplit("/", 1)[1]
+
+
+class GroupPartition(NamedTuple):
+    """What an owner or offset path is about."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+class GroupMember(NamedTuple):
+    """What a member's id path is about."""
+
+    group: str
+    consumer_id: str
+
+
+def parse_owner(path: str) -> GroupPartition | None:
+    """The inverse of `owner`; None for any other path (also for one below a chroot: strip that first)."""
+    return _group_partition(path, "owners")
+
+
+def parse_offset(path: str) -> GroupPartition | None:
+    """The inverse of `offset`; None for any other path."""
+    return _group_partition(path, "offsets")
+
+
+def parse_member_id(path: str) -> GroupMember | None:
+    """The inverse of `member_id`; None for any other path."""
+    match path.split("/"):
+        case ["", "consumers", group_id, "ids", consumer_id]:
+            return GroupMember(group_id, consumer_id)
+    return None
+
+
+def _group_partition(path: str, folder: str) -> GroupPartition | None:
+    match path.split("/"):
+        case ["", "consumers", group_id, found, topic_name, number] if found == folder and _is_number(number):
+            return GroupPartition(group_id, topic_name, int(number))
+    return None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()

@@ -1,0 +1,60 @@
+"""Which callbacks wait for which paths: the client's half of ZooKeeper's one-shot watches.
+
+The server keeps a data watch (armed by exists and getData) and a child watch (armed by getChildren) for each
+path and session, and sends one notification whatever the number of reads that armed it. So a callback is
+kept once a path and kind, and a deletion, which fires both kinds with one notification, calls it once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from kernel.zookeeper.operations import WatchCallback, WatchEvent, WatchFired
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Event numbers of the protocol (Watcher.Event.EventType).
+EVENTS = {1: WatchEvent.CREATED, 2: WatchEvent.DELETED, 3: WatchEvent.CHANGED, 4: WatchEvent.CHILDREN}
+
+_DATA, _CHILDREN = "data", "children"
+_FIRES = {
+    WatchEvent.CREATED: (_DATA,),
+    WatchEvent.CHANGED: (_DATA,),
+    WatchEvent.DELETED: (_DATA, _CHILDREN),
+    WatchEvent.CHILDREN: (_CHILDREN,),
+}
+
+
+class WatchRegistry:
+    """Callbacks by kind and path, each in the order of arming. Callbacks that compare equal are one."""
+
+    def __init__(self) -> None:
+        self._armed: dict[str, defaultdict[str, dict[WatchCallback, None]]] = {
+            _DATA: defaultdict(dict),
+            _CHILDREN: defaultdict(dict),
+        }
+
+    def arm(self, op: str, path: str, callback: WatchCallback) -> None:
+        """Remember a watch that the server has granted to the read `op`."""
+        self._armed[_CHILDREN if op == "getChildren" else _DATA][path][callback] = None
+
+    def fire(self, fired: WatchFired) -> list[WatchCallback]:
+        """Take out and return the callbacks that a notification is for."""
+        taken: dict[WatchCallback, None] = {}
+        for kind in _FIRES[fired.event]:
+            taken.update(self._armed[kind].pop(fired.path, {}))
+        return list(taken)
+
+    def drop_all(self) -> Iterator[tuple[WatchFired, WatchCallback]]:
+        """Take out everything: the event `none`, once a path and callback."""
+        dropped: dict[tuple[str, WatchCallback], None] = {}
+        for by_path in self._armed.values():
+            dropped.update({(path, callback): None for path, callbacks in by_path.items() for callback in callbacks})
+            by_path.clear()
+        for path, callback in dropped:
+            yield WatchFired(path, WatchEvent.NONE), callback
+
+    def __len__(self) -> int:
+        return sum(len(callbacks) for by_path in self._armed.values() for callbacks in by_path.values())
