@@ -1,0 +1,286 @@
+"""Record batches: built, checked at the door, and decoded. The broker itself never looks inside a batch.
+
+Format: magic 2 (KIP-98; org.apache.kafka.common.record.DefaultRecordBatch). The header's base offset and leader
+epoch stand outside of the checksum, so a broker fills them in place and keeps the rest as opaque bytes.
+aiokafka's Cython builder and reader do the bytes of single records.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import cramjam
+from aiokafka.errors import KafkaError
+from aiokafka.record._crecords import DefaultRecordBatchBuilder, MemoryRecords
+from aiokafka.record.util import calc_crc32c
+
+from kernel.broker.storage.batches import AppendBatch, ProducerStamp
+from kernel.values import Record
+from kernel.wire.errors import ErrorCode, ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from kernel.values import TopicPartition
+
+CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+
+#: base offset, length, leader epoch, magic, checksum, attributes, last offset delta, base timestamp, max timestamp,
+#: producer id, producer epoch, base sequence, number of records
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_LENGTH_AT, _MAGIC_AT, _CHECKED_FROM = 8, 16, 21
+_LOG_OVERHEAD = 12  #: base offset and length: what `length` does not count
+_ATTRIBUTES_AT = 21
+_CODEC_MASK, _TRANSACTIONAL, _CONTROL = 0x07, 0x10, 0x20
+
+#: What one compressed batch may unpack to; Kafka itself has no limit.
+UNPACKED_BYTES_MAX = 256 * 1024 * 1024
+
+
+class CorruptRecords(ProtocolError):
+    """Stored or fetched bytes are not record batches."""
+
+
+class RefusedBatch(ProtocolError):
+    """A produced batch that Kafka would refuse too; `code` is what the producer is told."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class BatchHeader(NamedTuple):
+    """The header of a magic 2 batch; `max_timestamp` is epoch milliseconds."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    checksum: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record that has no offset yet; `timestamp_ms` is epoch milliseconds."""
+
+    value: bytes | None
+    key: bytes | None
+    timestamp_ms: int
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def build_batch(
+    records: Sequence[NewRecord],
+    *,
+    codec: str = "none",
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> bytes:
+    """One magic 2 batch with base offset 0. `codec` is a key of `CODECS`."""
+    assert records, "a batch holds at least one record"
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=CODECS[codec],
+        is_transactional=0,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        batch_size=2**31 - 1,  # the caller decides how much goes into a batch
+    )
+    for offset, record in enumerate(records):
+        builder.append(offset, record.timestamp_ms, record.key, record.value, list(record.headers))
+    return bytes(builder.build())
+
+
+def accepted(data: bytes | None, *, max_bytes: int) -> AppendBatch:
+    """What a Produce request (version 3 or later) holds for one partition, checked as Kafka checks it.
+
+    Raises `RefusedBatch`. Source: ProduceRequest.validateRecords, LogValidator and UnifiedLog.analyzeAndValidateRecords
+    of Kafka 3.9: exactly one batch of magic 2, its checksum, message.max.bytes, offsets without gaps, a sequence
+    when there is a producer id. Single records inside are not looked at.
+    """
+    if not data:
+        raise RefusedBatch(ErrorCode.invalid_record, "a Produce request has exactly one record batch, this one none")
+    if len(data) < _HEADER.size:
+        raise RefusedBatch(ErrorCode.corrupt_message, f"a record batch of {len(data)} bytes has no room for its header")
+    header = BatchHeader(*_HEADER.unpack_from(data))
+    if header.magic != 2:
+        raise RefusedBatch(ErrorCode.invalid_record, f"record format {header.magic} is not accepted, only 2 is")
+    if header.length + _LOG_OVERHEAD > len(data) or header.length + _LOG_OVERHEAD < _HEADER.size:
+        raise RefusedBatch(ErrorCode.corrupt_message, f"a record batch says {header.length} bytes, of {len(data)}")
+    if header.length + _LOG_OVERHEAD < len(data):
+        raise RefusedBatch(ErrorCode.invalid_record, "a Produce request has exactly one record batch, this one more")
+    if len(data) > max_bytes:
+        raise RefusedBatch(
+            ErrorCode.message_too_large, f"{len(data)} bytes are more than message.max.bytes={max_bytes}"
+        )
+    if calc_crc32c(memoryview(data)[_CHECKED_FROM:]) != header.checksum:
+        raise RefusedBatch(ErrorCode.corrupt_message, "the record batch's checksum is wrong")
+    if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
+        raise RefusedBatch(
+            ErrorCode.invalid_record,
+            f"{header.record_count} records with a last offset delta of {header.last_offset_delta}",
+        )
+    if header.attributes & _CONTROL:
+        raise RefusedBatch(ErrorCode.invalid_record, "clients write no control batches")
+    if header.attributes & _CODEC_MASK not in CODECS.values():
+        raise RefusedBatch(ErrorCode.unsupported_compression_type, f"codec {header.attributes & _CODEC_MASK}")
+    return AppendBatch(bytes(data), header.record_count, header.max_timestamp, _producer(header))
+
+
+def _producer(header: BatchHeader) -> ProducerStamp | None:
+    if header.attributes & _TRANSACTIONAL:
+        raise RefusedBatch(ErrorCode.invalid_txn_state, "this broker keeps no transactions")
+    if header.producer_id < 0:
+        return None
+    if header.base_sequence < 0 or header.producer_epoch < 0:
+        raise RefusedBatch(
+            ErrorCode.invalid_record,
+            f"producer {header.producer_id} sent epoch {header.producer_epoch}, sequence {header.base_sequence}",
+        )
+    return ProducerStamp(header.producer_id, header.producer_epoch, header.base_sequence)
+
+
+def headers_of(data: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Each whole magic 2 batch of `data`; a batch cut short at the end, which a Fetch may hold, is left out.
+
+    Raises `CorruptRecords`.
+    """
+    view = memoryview(data)
+    at = 0
+    while at + _HEADER.size <= len(data):
+        header = BatchHeader(*_HEADER.unpack_from(data, at))
+        end = at + _LOG_OVERHEAD + header.length
+        if header.length < _HEADER.size - _LOG_OVERHEAD:
+            raise CorruptRecords(f"a record batch says {header.length} bytes")
+        if end > len(data):
+            return
+        yield header, view[at:end]
+        at = end
+
+
+def decode(tp: TopicPartition, data: bytes, from_offset: int) -> tuple[tuple[Record, ...], int]:
+    """(records from `from_offset` on, the offset to go on from). Control batches take offsets but hand out nothing.
+
+    Decodes magic 0 to 2 and every codec. Raises `CorruptRecords`; offsets before `from_offset` are left out,
+    because a batch is stored and sent whole.
+    """
+    records: list[Record] = []
+    next_offset = from_offset
+    try:
+        for batch in _batches(data):
+            if not batch.validate_crc():
+                raise CorruptRecords(f"{tp}: a record batch's checksum is wrong after offset {next_offset}")
+            if not getattr(batch, "is_control_batch", False):
+                records += _records(tp, batch, from_offset)
+            next_offset = max(next_offset, batch.next_offset)
+    except (KafkaError, ValueError, EOFError, OSError, OverflowError, MemoryError, cramjam.DecompressionError) as error:
+        raise CorruptRecords(f"{tp}: a record batch after offset {next_offset} does not decode: {error}") from error
+    return tuple(records), next_offset
+
+
+def _records(tp: TopicPartition, batch: Any, from_offset: int) -> Iterable[Record]:
+    for record in batch:
+        if record.offset >= from_offset:
+            yield Record(
+                tp.topic,
+                tp.partition,
+                record.offset,
+                record.timestamp,
+                record.key,
+                record.value,
+                tuple(record.headers or ()),
+            )
+
+
+def _batches(data: bytes) -> Iterator[Any]:
+    """The batches for aiokafka, compressed ones of magic 2 unpacked beforehand, within bounds."""
+    at = 0
+    while at + _MAGIC_AT < len(data):
+        (length,) = struct.unpack_from(">i", data, at + _LENGTH_AT)
+        end = at + _LOG_OVERHEAD + length
+        if length <= 0:
+            raise CorruptRecords(f"a record batch says {length} bytes")
+        if end > len(data):
+            return
+        one = data[at:end]
+        memory = MemoryRecords(_unpacked(one) if one[_MAGIC_AT] >= 2 else one)
+        if not memory.has_next():
+            raise CorruptRecords("a record batch has no room for its header")
+        yield memory.next_batch()
+        at = end
+
+
+def _unpacked(batch: bytes) -> bytes:
+    """A magic 2 batch without compression, with a checksum to match; the original's checksum is checked here."""
+    if len(batch) < _HEADER.size:
+        raise CorruptRecords(f"a record batch of {len(batch)} bytes has no room for its header")
+    header = BatchHeader(*_HEADER.unpack_from(batch))
+    codec = header.attributes & _CODEC_MASK
+    if codec == 0:
+        return batch
+    if calc_crc32c(memoryview(batch)[_CHECKED_FROM:]) != header.checksum:
+        raise CorruptRecords("a record batch's checksum is wrong")
+    unpack = _UNPACK.get(codec)
+    if unpack is None:
+        raise CorruptRecords(f"codec {codec} is not known")
+    content = unpack(batch[_HEADER.size :])
+    if len(content) > UNPACKED_BYTES_MAX:
+        raise CorruptRecords(f"a record batch unpacks to {len(content)} bytes, at most {UNPACKED_BYTES_MAX} are read")
+    checked = struct.pack(">h", header.attributes & ~_CODEC_MASK) + batch[_ATTRIBUTES_AT + 2 : _HEADER.size] + content
+    return b"".join(
+        (
+            struct.pack(">qi", header.base_offset, len(checked) + _CHECKED_FROM - _LOG_OVERHEAD),
+            batch[_LOG_OVERHEAD : _MAGIC_AT + 1],
+            struct.pack(">I", calc_crc32c(checked)),
+            checked,
+        )
+    )
+
+
+def _gunzip(data: bytes) -> bytes:
+    return zlib.decompressobj(31).decompress(data, UNPACKED_BYTES_MAX + 1)
+
+
+#: The framing that snappy-java wraps its blocks in: a head of 16 bytes, then size and block, again and again.
+_XERIAL_HEAD = b"\x82SNAPPY\0"
+
+
+def _unsnappy(data: bytes) -> bytes:
+    if not data.startswith(_XERIAL_HEAD):
+        return bytes(cramjam.snappy.decompress_raw(data))
+    out = bytearray()
+    at = 16
+    while at < len(data) and len(out) <= UNPACKED_BYTES_MAX:
+        if at + 4 > len(data):
+            raise CorruptRecords("a snappy block ends inside its size")
+        (size,) = struct.unpack_from(">i", data, at)
+        if size < 0 or at + 4 + size > len(data):
+            raise CorruptRecords(f"a snappy block says {size} bytes")
+        out += cramjam.snappy.decompress_raw(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return bytes(out)
+
+
+_UNPACK: dict[int, Callable[[bytes], bytes]] = {
+    1: _gunzip,
+    2: _unsnappy,
+    3: lambda data: bytes(cramjam.lz4.decompress(data)),
+    4: lambda data: bytes(cramjam.zstd.decompress(data)),
+}
