@@ -1,0 +1,205 @@
+"""The moves that a member's actions are made of: seek, join, try again, forget, lose, leave.
+
+A move takes the member as it is and returns what it becomes, with effects where there are any; names that begin
+with `tell` return trace events only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from coordinator.membership import events
+from coordinator.membership.effects import (
+    AbandonCoordinator,
+    CommitPositions,
+    Effect,
+    Emit,
+    FindCoordinator,
+    Identity,
+    Lose,
+    Revoke,
+    SendJoin,
+    SendLeave,
+    SendSync,
+)
+from coordinator.membership.member import NO_GENERATION, NS_PER_MS, Member, State, Timers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kernel.values import TopicPartition
+
+Step = tuple[Member, tuple[Effect, ...]]
+
+#: In these a rebalance is under way and this member's part of it can simply be tried again.
+BETWEEN_JOIN_AND_SYNC = frozenset({State.JOINING, State.DECIDING, State.SYNCING})
+
+
+def preceded(step: Step, before: Iterable[Effect]) -> Step:
+    return step[0], (*before, *step[1])
+
+
+def with_poll(member: Member, now: int) -> Member:
+    return replace(
+        member, timers=replace(member.timers, poll_ns=now + member.settings.max_poll_interval_ms * NS_PER_MS)
+    )
+
+
+def identity_of(member: Member) -> Identity:
+    return Identity(member.member_id, member.generation)
+
+
+def seek(member: Member) -> Step:
+    """Join, or look for the coordinator first; both are the join phase of an attempt."""
+    seeking = replace(member, state=State.SEEKING)
+    phase = enter(seeking, "join")
+    if seeking.coordinator is not None:
+        return preceded(send_join(seeking), (phase,))
+    if seeking.finding:
+        return seeking, (phase,)
+    return replace(seeking, finding=True), (phase, FindCoordinator())
+
+
+def send_join(member: Member) -> Step:
+    """While a join is parked the coordinator counts us alive: no heartbeat, no session timer, no poll limit."""
+    joining = replace(
+        member,
+        state=State.JOINING,
+        stamp=member.stamp + 1,
+        summoned=False,
+        timers=Timers(poll_ns=member.timers.poll_ns),
+    )
+    return joining, (SendJoin(joining.stamp, joining.member_id),)
+
+
+def send_sync(member: Member, assignments: dict[str, bytes]) -> Step:
+    sync = SendSync(member.stamp, identity_of(member), member.protocol, assignments)
+    return replace(member, state=State.SYNCING), (enter(member, "claim"), sync)
+
+
+def next_attempt(member: Member, outcome: str, error: str) -> Step:
+    again = replace(member, attempt=member.attempt + 1)
+    return again, (
+        emit(member, "attempt_ended", attempt=member.attempt, outcome=outcome, error=error),
+        emit(again, "attempt_started", attempt=again.attempt),
+    )
+
+
+def rejoin_at_once(member: Member, event: events.Refusal, _: int) -> Step:
+    again, told = next_attempt(member, "conflict", event.error)
+    return preceded(seek(again), told)
+
+
+def rejoin_later(member: Member, outcome: str, error: str, now: int) -> Step:
+    again, told = next_attempt(member, outcome, error)
+    timers = Timers(poll_ns=again.timers.poll_ns)
+    waiting = retry_later(replace(again, state=State.SEEKING, timers=timers), now)
+    return waiting, (*told, enter(waiting, "backoff"))
+
+
+def retry_later(member: Member, now: int) -> Member:
+    return replace(member, timers=replace(member.timers, retry_ns=now + member.settings.retry_backoff_ms * NS_PER_MS))
+
+
+def in_contact(member: Member, sent_ns: int) -> Member:
+    session_ns = sent_ns + member.settings.session_timeout_ms * NS_PER_MS
+    return replace(member, timers=replace(member.timers, session_ns=session_ns, heartbeat_sent=False))
+
+
+def contact(member: Member, event: events.Refusal) -> Member:
+    """A 27 to a heartbeat has reset the coordinator's session timer, one to a commit need not have."""
+    return in_contact(member, event.sent_ns) if event.api == "Heartbeat" else member
+
+
+def forget(member: Member, event: events.Refusal) -> Member:
+    """The generation goes; the member id only when the group does not know it (KAFKA-13419)."""
+    keeps_id = isinstance(event, events.GenerationOutdated)
+    return replace(forgotten(member), member_id=member.member_id if keeps_id else "")
+
+
+def forgotten(member: Member) -> Member:
+    return replace(
+        member,
+        member_id="",
+        generation=NO_GENERATION,
+        stamp=member.stamp + 1,
+        summoned=False,
+        timers=Timers(poll_ns=member.timers.poll_ns),
+    )
+
+
+def lose(before: Member, after: Member, trigger: str, error: str) -> Step:
+    lost = replace(
+        after, state=State.UNJOINED, owned=frozenset(), assigned=frozenset(), attempt=0, trigger=trigger, summoned=False
+    )
+    return lost, (
+        *tell_lost(before),
+        emit(before, "rebalance_triggered", trigger=trigger),
+        *(tell_ended(before, "conflict", error, "superseded") if before.attempt else ()),
+    )
+
+
+def tell_lost(member: Member) -> tuple[Effect, ...]:
+    if not member.owned:
+        return ()
+    return Lose(member.owned), tell_gone(member, "partitions_lost")
+
+
+def expire_session(member: Member) -> Step:
+    """The coordinator has not been heard of for session.timeout.ms: by now it has given our partitions away."""
+    gone = replace(forgotten(member), coordinator=None)
+    if member.state is State.STOPPING:
+        return gone, (AbandonCoordinator(),)
+    if member.state in BETWEEN_JOIN_AND_SYNC:
+        again, told = next_attempt(gone, "unavailable", "session expired")
+        return preceded(seek(again), (AbandonCoordinator(), *told))
+    return preceded(lose(member, gone, "session-expired", "session expired"), (AbandonCoordinator(),))
+
+
+def leave_overdue(member: Member) -> Step:
+    """max.poll.interval.ms has passed without a poll: leave, so that others can have the partitions (KIP-62)."""
+    leave_now = (SendLeave(member.member_id),) if member.coordinator is not None else ()
+    if member.state is State.STOPPING:
+        return forgotten(member), leave_now
+    return preceded(lose(member, forgotten(member), "poll-overdue", "poll overdue"), leave_now)
+
+
+def give_up(member: Member) -> tuple[Effect, ...]:
+    if not member.settings.auto_commit or member.identity is None:
+        return (Revoke(member.owned),)
+    return CommitPositions(member.stamp, member.identity, wait=True), Revoke(member.owned)
+
+
+def tell_given_up(member: Member) -> Emit:
+    return tell_gone(member, "partitions_lost" if member.identity is None else "partitions_revoked")
+
+
+def tell_gone(member: Member, kind: str) -> Emit:
+    generation = None if member.generation == NO_GENERATION else member.generation
+    return emit(member, kind, partitions=partitions_field(member.owned), all=[], generation=generation)
+
+
+def leave_group(member: Member) -> Step:
+    left = replace(forgotten(member), state=State.LEFT)
+    leave_now = (SendLeave(member.member_id),) if member.member_id and member.coordinator is not None else ()
+    return left, (*leave_now, emit(member, "member_closed", group=member.settings.group))
+
+
+def tell_ended(member: Member, outcome: str, error: str, rebalance: str) -> tuple[Effect, ...]:
+    return (
+        emit(member, "attempt_ended", attempt=member.attempt, outcome=outcome, error=error),
+        emit(member, "rebalance_ended", outcome=rebalance),
+    )
+
+
+def enter(member: Member, phase: str) -> Emit:
+    return emit(member, "phase_entered", phase=phase, attempt=member.attempt)
+
+
+def emit(member: Member, kind: str, **fields: object) -> Emit:
+    return Emit(kind, member.member_id, member.cause, fields)
+
+
+def partitions_field(partitions: frozenset[TopicPartition]) -> list[dict[str, object]]:
+    return [{"topic": tp.topic, "partition": tp.partition} for tp in sorted(partitions)]
