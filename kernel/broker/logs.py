@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kernel.broker.cluster_view import Leadership
-    from kernel.broker.storage.storage import PartitionLog, Storage
+    from kernel.broker.storage.logs import PartitionLog
+    from kernel.broker.storage.storage import Storage
     from kernel.values import TopicPartition
 
 

@@ -1,86 +1,143 @@
-"""The storage of one broker incarnation (signatures first; the implementation follows)."""
+"""The storage of one broker incarnation: the facade over its writer, its readers and the logs it has handed out.
+
+Layout of the data directory, which all brokers of a machine share:
+
+    incarnations/broker-<node>-<incarnation>.sqlite   one file (with -wal and -shm), one writer
+    epochs/<topic id>/<partition>/<leader epoch>.<attempt>   who may write, published (see epochs.py)
+"""
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+import uuid
 from typing import TYPE_CHECKING
 
+from kernel.broker.storage.epochs import topic_folder
+from kernel.broker.storage.errors import Fenced, StorageError
+from kernel.broker.storage.files import SUFFIX, faults_named
+from kernel.broker.storage.jobs import Append, Forget, Stop, TakeOver
+from kernel.broker.storage.logs import KeyValueLog, Log, PartitionLog
+from kernel.broker.storage.reading import Reader
+from kernel.broker.storage.terms import Term
+from kernel.broker.storage.writer import Writer
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
     from uuid import UUID
 
-    from kernel.broker.storage.batches import AppendBatch, AppendResult
+    from kernel.broker.storage.jobs import Answer, Job
     from kernel.values import TopicPartition
 
-
-class PartitionLog:
-    """One partition's records at one leader epoch, while this broker leads it."""
-
-    topic_partition: TopicPartition
-    leader_epoch: int
-
-    @property
-    def start_offset(self) -> int:
-        raise NotImplementedError
-
-    @property
-    def end_offset(self) -> int:
-        """Next offset to be given; everything below is acknowledged (high watermark = log end)."""
-        raise NotImplementedError
-
-    async def append(self, batches: Sequence[AppendBatch]) -> AppendResult:
-        """Raises Fenced, StorageFailed, OutOfOrderSequence, InvalidProducerEpoch."""
-        raise NotImplementedError
-
-    async def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
-        """Whole batches from the one that holds `offset`; b'' at the end. Raises OffsetOutOfRange, StorageFailed."""
-        raise NotImplementedError
-
-    async def batch_for_timestamp(self, timestamp_ms: int) -> bytes | None:
-        """The first batch whose largest timestamp is >= `timestamp_ms`; the caller looks for the record inside."""
-        raise NotImplementedError
-
-    def on_advance(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` on the event loop when end_offset grows or the log closes; returns the cancel."""
-        raise NotImplementedError
-
-
-class KeyValueLog:
-    """One partition of pairs (compacted): the coordinator's store for one `__consumer_offsets` partition."""
-
-    topic_partition: TopicPartition
-    leader_epoch: int
-
-    async def upsert(self, pairs: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """All or none, in this order; None deletes. Returns when acknowledged. Raises Fenced, StorageFailed."""
-        raise NotImplementedError
-
-    async def items(self) -> list[tuple[bytes, bytes]]:
-        """Everything, ordered by key. Raises Fenced, StorageFailed."""
-        raise NotImplementedError
+#: Jobs in the writer's queue at most; who comes later waits. With batches of message.max.bytes, what memory they take.
+_QUEUED_MAX = 256
 
 
 class Storage:
-    """`await start()` before use; SQLite runs on threads of its own, nothing here blocks the event loop."""
+    """`await start()` before use. SQLite runs on threads of its own; nothing here blocks the event loop."""
 
     def __init__(self, data_dir: Path, node_id: int, incarnation: str | None = None) -> None:
-        raise NotImplementedError
+        self.data_dir = data_dir
+        self.file = f"broker-{node_id}-{incarnation or uuid.uuid4().hex}{SUFFIX}"
+        self._logs: dict[TopicPartition, Log] = {}
+        self._writer: Writer | None = None
+        self._reader: Reader | None = None
+        self._room = asyncio.Semaphore(_QUEUED_MAX)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
-        """Make this incarnation's file. Raises StorageFailed."""
+        """Make this incarnation's file. Raises StorageFailed: not writable, full, or begun before."""
+        self._loop = asyncio.get_running_loop()
+        self._writer = await asyncio.to_thread(self._open)
+        self._reader = Reader(self.data_dir, self.file)
+        self._writer.start()
 
     async def close(self) -> None:
-        """Finish what is queued; every log handed out is closed."""
+        """Finish what is queued and close the file. Logs that were handed out refuse from now on. Idempotent."""
+        writer, reader, self._writer, self._reader = self._writer, self._reader, None, None
+        if writer is None or reader is None:
+            return
+        for tp in list(self._logs):
+            self.resign(tp)
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        # Readers first: the last connection to close folds the write-ahead log back, and only the writer can.
+        await asyncio.to_thread(reader.close)
+        writer.submit(Stop(future))
+        await future
+        await asyncio.to_thread(writer.join)
 
     async def take_over(self, tp: TopicPartition, topic_id: UUID, leader_epoch: int) -> PartitionLog:
-        """Raises Fenced (a higher epoch is published), StorageFailed."""
-        raise NotImplementedError
+        """Lead a partition of records: fence every predecessor, and go on behind what it has acknowledged.
+
+        Raises Fenced (a higher epoch is published), StorageFailed.
+        """
+        log = PartitionLog(await self._begin(tp, topic_id, leader_epoch), self._opened_reader(), self._perform)
+        self._logs[tp] = log
+        return log
 
     async def take_over_pairs(self, tp: TopicPartition, topic_id: UUID, leader_epoch: int) -> KeyValueLog:
-        raise NotImplementedError
+        """As `take_over`, for a partition of pairs."""
+        log = KeyValueLog(await self._begin(tp, topic_id, leader_epoch), self._opened_reader(), self._perform)
+        self._logs[tp] = log
+        return log
 
     def resign(self, tp: TopicPartition) -> None:
-        """Forget the log of `tp`: appends that are queued fail with Fenced."""
+        """Close the log of `tp`, if there is one: what is still queued for it fails with Fenced."""
+        log = self._logs.pop(tp, None)
+        if log is not None:
+            log.close(f"{tp}: this broker has given up its leadership")
 
     async def forget_topic(self, topic_id: UUID) -> None:
-        """The topic was deleted: drop its epochs and our rows of it."""
+        """The topic was deleted: nobody can lead it any more, and our rows of it go. Raises StorageFailed."""
+        with faults_named(f"forget topic {topic_id}"):
+            await asyncio.to_thread(shutil.rmtree, topic_folder(self.data_dir, topic_id), ignore_errors=True)
+        await self._perform(Forget(topic_id, asyncio.get_running_loop().create_future()))
+
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    def _open(self) -> Writer:
+        return Writer(self.data_dir, self.file, self._answered)
+
+    def _opened_reader(self) -> Reader:
+        if self._reader is None:
+            raise Fenced("the storage was closed")
+        return self._reader
+
+    async def _begin(self, tp: TopicPartition, topic_id: UUID, leader_epoch: int) -> Term:
+        self.resign(tp)
+        term = await self._perform(TakeOver(tp, topic_id, leader_epoch, asyncio.get_running_loop().create_future()))
+        assert isinstance(term, Term)
+        return term
+
+    async def _perform(self, job: Job) -> object:
+        await self._room.acquire()
+        if self._writer is None:
+            self._room.release()
+            raise Fenced("the storage was closed")
+        self._writer.submit(job)
+        return await job.future
+
+    def _answered(self, answers: list[Answer]) -> None:
+        """On the writer's thread."""
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(self._deliver, answers)
+        except RuntimeError:
+            return  # the event loop is closed: nobody waits any more
+
+    def _deliver(self, answers: list[Answer]) -> None:
+        for job, value, error in answers:
+            if not isinstance(job, Stop):
+                self._room.release()
+            if isinstance(job, Append) and error is None:
+                job.acknowledged(value)
+            _answer(job.future, value, error)
+
+
+def _answer(future: asyncio.Future[object], value: object, error: StorageError | None) -> None:
+    if future.done():
+        return  # its caller was cancelled; what it asked for is done nevertheless
+    if error is None:
+        future.set_result(value)
+    else:
+        future.set_exception(error)

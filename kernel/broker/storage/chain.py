@@ -1,0 +1,52 @@
+"""Which file holds which offsets of a log. Pure.
+
+Each leadership of a partition (a *term*) writes rows of its own, in the file of its broker incarnation. What a
+successor takes over is a list of segments, one a term, each cut at the end offset that the successor's read
+snapshot saw: what a paused predecessor commits later lies at or behind the cut and belongs to nobody.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Offsets `start` (in) to `end` (out) are the rows of term `term` in `file`."""
+
+    file: str
+    term: int
+    leader_epoch: int
+    start: int
+    end: int
+
+
+Chain = tuple[Segment, ...]
+
+
+def extended(chain: Chain, segment: Segment) -> Chain:
+    """`chain` with `segment` behind it; an empty one is left out, so that idle leaders leave no trace."""
+    assert segment.start <= segment.end, segment
+    if chain:
+        assert chain[-1].end == segment.start, f"a gap or an overlap between {chain[-1]} and {segment}"
+    return chain if segment.start == segment.end else (*chain, segment)
+
+
+def from_offset(chain: Sequence[Segment], offset: int) -> Sequence[Segment]:
+    """The segments from the one that holds `offset` on; all of them when `offset` lies before the first."""
+    position = bisect_right(chain, offset, key=lambda segment: segment.start)
+    return chain[max(position - 1, 0) :]
+
+
+def to_json(chain: Chain) -> str:
+    return json.dumps([astuple(segment) for segment in chain])
+
+
+def from_json(text: str) -> Chain:
+    return tuple(Segment(*fields) for fields in json.loads(text))

@@ -1,0 +1,131 @@
+"""Publishing who leads a partition, durably, where every broker that shares the data directory looks.
+
+One folder a partition, one file a term, named for what orders terms: `<leader epoch>.<attempt>`. The attempt
+counts the terms of one leader epoch: a broker that restarts before the controller has noticed finds itself named
+at the epoch its former incarnation has used, and must fence that one too. A publication is made by hard-linking
+a synced file to its final name, which fails when the name is taken and never shows a half-written file.
+
+The folder outlives its contents' usefulness only by one: the newest publication is never removed while the topic
+exists, so "is there a higher one?" is one listing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernel.broker.storage.errors import Fenced
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from uuid import UUID
+
+
+def topic_folder(data_dir: Path, topic_id: UUID) -> Path:
+    """Where a topic's publications are; without it nobody can write to the topic."""
+    return data_dir / "epochs" / topic_id.hex
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Epoch:
+    """What orders the terms of one partition."""
+
+    leader_epoch: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.leader_epoch:010d}.{self.attempt:06d}"
+
+    @classmethod
+    def parsed(cls, name: str) -> Epoch | None:
+        """None for what is not a publication (a file on its way to become one)."""
+        leader_epoch, _, attempt = name.partition(".")
+        if not (leader_epoch.isdigit() and attempt.isdigit()):
+            return None
+        return cls(int(leader_epoch), int(attempt))
+
+
+class PartitionEpochs:
+    """The publications of one partition. Methods raise OSError when the folder cannot be used."""
+
+    def __init__(self, data_dir: Path, topic_id: UUID, partition: int) -> None:
+        self._parent = topic_folder(data_dir, topic_id)
+        self._folder = self._parent / str(partition)
+
+    def published(self) -> list[Epoch]:
+        """Ascending; empty when there is no folder: never led, or the topic was deleted."""
+        try:
+            names = os.listdir(self._folder)
+        except FileNotFoundError:
+            return []
+        return sorted(epoch for epoch in map(Epoch.parsed, names) if epoch is not None)
+
+    def is_newest(self, epoch: Epoch) -> bool:
+        """The fence: to be asked behind a commit and before its acknowledgement."""
+        published = self.published()
+        return bool(published) and published[-1] == epoch
+
+    def publish(self, leader_epoch: int, file: str) -> Epoch:
+        """Claim the next attempt of `leader_epoch` for `file`; durable when this returns.
+
+        Raises Fenced when a higher leader epoch is published, also when it came while this ran.
+        """
+        self._make_folder()
+        epoch = self._claim(leader_epoch, json.dumps({"file": file}).encode())
+        _sync(self._folder)
+        if not self.is_newest(epoch):
+            raise Fenced(f"epoch {epoch} was overtaken by {self.published()[-1:]} in {self._folder}")
+        return epoch
+
+    def file_of(self, epoch: Epoch) -> str:
+        """The incarnation file of a publication; FileNotFoundError when it was pruned meanwhile."""
+        file = json.loads((self._folder / str(epoch)).read_bytes())["file"]
+        assert isinstance(file, str), f"{self._folder / str(epoch)} does not name a file"
+        return file
+
+    def prune_below(self, epoch: Epoch) -> None:
+        """Forget older publications. Only the term of `epoch` may, once its own chain is committed."""
+        for older in self.published():
+            if older < epoch:
+                (self._folder / str(older)).unlink(missing_ok=True)
+
+    def _make_folder(self) -> None:
+        if self._folder.is_dir():
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        _sync(self._parent)
+        _sync(self._parent.parent)
+
+    def _claim(self, leader_epoch: int, content: bytes) -> Epoch:
+        temporary = self._folder / f"tmp-{secrets.token_hex(8)}"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            try:
+                os.write(descriptor, content)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            while True:
+                newest = max(self.published(), default=Epoch(-1, 0))
+                if newest.leader_epoch > leader_epoch:
+                    raise Fenced(f"leader epoch {leader_epoch} is behind {newest} in {self._folder}")
+                attempt = newest.attempt + 1 if newest.leader_epoch == leader_epoch else 0
+                epoch = Epoch(leader_epoch, attempt)
+                try:
+                    os.link(temporary, self._folder / str(epoch))
+                except FileExistsError:
+                    continue
+                return epoch
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

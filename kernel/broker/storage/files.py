@@ -1,0 +1,109 @@
+"""The SQLite files: one a broker incarnation, written by that incarnation only and read by everybody.
+
+A file's tables: `term` has one row for each leadership this incarnation has begun; everything else belongs to a
+term. `batch` are record batches, `producer` the state of idempotent producers, `pair` the compacted pairs of a
+KeyValueLog. WAL mode: readers never wait for the writer, not even for one that was stopped inside a transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kernel.broker.storage.errors import StorageFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FOLDER = "incarnations"
+SUFFIX = ".sqlite"
+
+#: How long a reader waits for a lock. Readers need none but for instants; see `walTryBeginRead` in SQLite's wal.c.
+_READ_TIMEOUT_S = 5.0
+#: The write-ahead log is folded back after this many pages of 4 KiB, and its file cut down to the limit below.
+_WAL_PAGES = 2_000
+_WAL_BYTES_MAX = 16 * 1024 * 1024
+#: Connections that one thread keeps open; each is one incarnation's file.
+_OPEN_FILES_MAX = 16
+
+_SCHEMA = """
+CREATE TABLE term (
+    term INTEGER PRIMARY KEY, topic_id TEXT NOT NULL, partition INTEGER NOT NULL, leader_epoch INTEGER NOT NULL,
+    attempt INTEGER NOT NULL, start INTEGER NOT NULL, chain TEXT NOT NULL,
+    UNIQUE (topic_id, partition, leader_epoch, attempt));
+CREATE TABLE batch (
+    term INTEGER NOT NULL, base_offset INTEGER NOT NULL, last_offset INTEGER NOT NULL,
+    max_timestamp_ms INTEGER NOT NULL, payload BLOB NOT NULL, PRIMARY KEY (term, base_offset));
+CREATE TABLE producer (
+    term INTEGER NOT NULL, producer_id INTEGER NOT NULL, producer_epoch INTEGER NOT NULL, batches TEXT NOT NULL,
+    PRIMARY KEY (term, producer_id)) WITHOUT ROWID;
+CREATE TABLE pair (
+    term INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (term, key)) WITHOUT ROWID;
+"""
+
+
+@contextmanager
+def faults_named(doing: str) -> Iterator[None]:
+    """SQLite's and the system's errors become `StorageFailed`, with what was being done and what to look at."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise StorageFailed(
+            f"cannot {doing}: {error}. Is the data directory writable, is there room on its disk, and does the"
+            " process's file size limit (ulimit -f) allow for it? Nothing acknowledged is lost."
+        ) from error
+
+
+def create_file(path: Path) -> sqlite3.Connection:
+    """A new file and the one connection that may write it. It is used by one thread at a time.
+
+    Raises FileExistsError when there is such a file: an incarnation is not begun twice.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(exist_ok=False)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_MAX}")
+        connection.executescript(_SCHEMA)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write, not even fold the write-ahead log back. The file must exist."""
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro",
+        uri=True,
+        isolation_level=None,
+        timeout=_READ_TIMEOUT_S,
+        check_same_thread=False,
+    )
+    connection.execute("PRAGMA query_only = 1")
+    return connection
+
+
+class ReaderPool:
+    """Read connections of one thread, the least recently used closed first."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: OrderedDict[str, sqlite3.Connection] = OrderedDict()
+
+    def get(self, file: str) -> sqlite3.Connection:
+        connection = self._open.pop(file, None) or open_reader(self._folder / file)
+        self._open[file] = connection
+        if len(self._open) > _OPEN_FILES_MAX:
+            self._open.popitem(last=False)[1].close()
+        return connection
+
+    def close(self) -> None:
+        while self._open:
+            self._open.popitem()[1].close()

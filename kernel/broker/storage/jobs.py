@@ -1,0 +1,73 @@
+"""What the event loop asks of the writer's thread. Every job has a future, answered on the event loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernel.broker.storage.batches import AppendResult
+from kernel.broker.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Sequence
+    from uuid import UUID
+
+    from kernel.broker.storage.batches import AppendBatch
+    from kernel.broker.storage.terms import Term
+    from kernel.values import TopicPartition
+
+
+@dataclass(slots=True, eq=False)
+class Append:
+    """Store batches; answered with an `AppendResult`. `advance` is told the acknowledged end first."""
+
+    term: Term
+    batches: Sequence[AppendBatch]
+    advance: Callable[[int], None]
+    future: asyncio.Future[object]
+
+    def acknowledged(self, result: object) -> None:
+        """On the event loop, before the future is answered, also when nobody waits for it any more."""
+        assert isinstance(result, AppendResult)
+        if not result.duplicate:
+            self.advance(result.last_offset + 1)
+
+
+@dataclass(slots=True, eq=False)
+class Upsert:
+    """Store and delete pairs, in order; answered with None."""
+
+    term: Term
+    pairs: Sequence[tuple[bytes, bytes | None]]
+    future: asyncio.Future[object]
+
+
+@dataclass(slots=True, eq=False)
+class TakeOver:
+    """Begin a term; answered with a `Term`."""
+
+    topic_partition: TopicPartition
+    topic_id: UUID
+    leader_epoch: int
+    future: asyncio.Future[object]
+
+
+@dataclass(slots=True, eq=False)
+class Forget:
+    """Delete our rows of a topic that is no more; answered with None."""
+
+    topic_id: UUID
+    future: asyncio.Future[object]
+
+
+@dataclass(slots=True, eq=False)
+class Stop:
+    """The last job."""
+
+    future: asyncio.Future[object]
+
+
+Job = Append | Upsert | TakeOver | Forget | Stop
+#: A job, and what becomes of its future: a result, or an error.
+Answer = tuple[Job, object, StorageError | None]

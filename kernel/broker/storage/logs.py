@@ -1,0 +1,161 @@
+"""The two kinds of log that storage hands out, as the event loop sees them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from kernel.broker.storage.chain import Segment, extended
+from kernel.broker.storage.errors import Fenced, OffsetOutOfRange
+from kernel.broker.storage.jobs import Append, Upsert
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kernel.broker.storage.batches import AppendBatch, AppendResult
+    from kernel.broker.storage.chain import Chain
+    from kernel.broker.storage.jobs import Job
+    from kernel.broker.storage.reading import Reader
+    from kernel.broker.storage.terms import Term
+    from kernel.values import TopicPartition
+
+Result = TypeVar("Result")
+#: Hand a job to the writer and wait for its answer; it waits first while too much is queued.
+Perform = Callable[["Job"], Awaitable[object]]
+
+
+class Log:
+    """One term of one partition, until it is closed; what both kinds have in common."""
+
+    def __init__(self, term: Term, reader: Reader, perform: Perform) -> None:
+        self._term = term
+        self._reader = reader
+        self._perform = perform
+        self._closed: str | None = None
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self._term.topic_partition
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._term.epoch.leader_epoch
+
+    @property
+    def fenced(self) -> str | None:
+        """Why nothing can be appended any more; None while it can (as far as is known before trying)."""
+        return self._closed or self._term.closed
+
+    def close(self, reason: str) -> None:
+        """Nothing is accepted from now on; what is queued is refused or, if it was stored before, acknowledged."""
+        if self._closed is None:
+            self._closed = reason
+            self._term.closed = self._term.closed or reason
+
+    def _check_open(self) -> None:
+        if (reason := self.fenced) is not None:
+            raise Fenced(reason)
+
+    async def _read(self, read: Callable[[], Result]) -> Result:
+        if self._closed is not None:
+            raise Fenced(self._closed)
+        return await asyncio.get_running_loop().run_in_executor(self._reader.executor, read)
+
+
+class PartitionLog(Log):
+    """One partition's records at one leader epoch, while this broker leads it."""
+
+    def __init__(self, term: Term, reader: Reader, perform: Perform) -> None:
+        super().__init__(term, reader, perform)
+        self._end_offset = term.end_offset
+        self._callbacks: dict[object, Callable[[], None]] = {}
+
+    @property
+    def start_offset(self) -> int:
+        return self._term.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The next offset to be given. Everything below is acknowledged: high watermark and log end are one."""
+        return self._end_offset
+
+    @property
+    def epochs(self) -> tuple[tuple[int, int], ...]:
+        """(leader epoch, first offset written at it), ascending: what OffsetForLeaderEpoch answers from."""
+        return tuple((segment.leader_epoch, segment.start) for segment in self._segments())
+
+    async def append(self, batches: Sequence[AppendBatch]) -> AppendResult:
+        """Store all of `batches` in order, or none; returns when they are acknowledged.
+
+        Raises Fenced (another broker leads), StorageFailed (disk), OutOfOrderSequence, InvalidProducerEpoch.
+        """
+        self._check_open()
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        return cast("AppendResult", await self._perform(Append(self._term, batches, self._advance, future)))
+
+    async def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
+        """Whole batches from the one that holds `offset` on, so the first may begin before it; b"" at the end.
+
+        One batch is returned however large it is, unless `at_least_one` is false (Fetch: not the first partition
+        of the response). Raises OffsetOutOfRange, StorageFailed, Fenced (after `close`).
+        """
+        if not self.start_offset <= offset <= self._end_offset:
+            raise OffsetOutOfRange(
+                f"{self.topic_partition} has offsets {self.start_offset} to {self._end_offset}, {offset} was asked for"
+            )
+        if offset == self._end_offset:
+            return b""
+        segments = self._segments()
+        return await self._read(lambda: self._reader.batches(segments, offset, max_bytes, at_least_one))
+
+    async def batch_for_timestamp(self, timestamp_ms: int) -> bytes | None:
+        """The first batch whose largest timestamp is at least `timestamp_ms`; the record is somewhere inside."""
+        segments = self._segments()
+        return await self._read(lambda: self._reader.first_at_or_after(segments, timestamp_ms))
+
+    def on_advance(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` on the event loop whenever `end_offset` grows, or the log closes; returns the cancel."""
+        key = object()
+        self._callbacks[key] = callback
+
+        def cancel() -> None:
+            self._callbacks.pop(key, None)
+
+        return cancel
+
+    def close(self, reason: str) -> None:
+        super().close(reason)
+        self._call_back()
+
+    def _advance(self, end_offset: int) -> None:
+        if end_offset > self._end_offset:
+            self._end_offset = end_offset
+            self._call_back()
+
+    def _call_back(self) -> None:
+        for callback in list(self._callbacks.values()):
+            callback()
+
+    def _segments(self) -> Chain:
+        term = self._term
+        own = Segment(term.file, term.term, self.leader_epoch, term.start_offset, self._end_offset)
+        return extended(term.chain, own)
+
+
+class KeyValueLog(Log):
+    """One partition of pairs, of which only the newest of a key is kept: what a compacted topic comes to."""
+
+    async def upsert(self, pairs: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """All or none, in this order; a value of None deletes. Returns when acknowledged: it survives kill -9 then.
+
+        Raises Fenced (another broker leads), StorageFailed (disk).
+        """
+        self._check_open()
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        await self._perform(Upsert(self._term, pairs, future))
+
+    async def items(self) -> list[tuple[bytes, bytes]]:
+        """Every pair, ordered by key. Raises Fenced (after `close`), StorageFailed."""
+        term = self._term
+        return await self._read(lambda: self._reader.pairs(term.file, term.term))

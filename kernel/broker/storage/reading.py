@@ -1,0 +1,102 @@
+"""Reading record batches across the files of a log's segments, on threads of their own."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from kernel.broker.storage.chain import Segment, from_offset
+from kernel.broker.storage.files import FOLDER, ReaderPool, faults_named
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_THREADS = 2
+
+
+class Reader:
+    """Runs reads on its threads; each thread has read connections of its own."""
+
+    def __init__(self, data_dir: Path, name: str) -> None:
+        self._folder = data_dir / FOLDER
+        self._local = threading.local()
+        self._pools: list[ReaderPool] = []
+        self.executor = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"storage-read-{name}")
+
+    def batches(self, segments: Sequence[Segment], offset: int, max_bytes: int, at_least_one: bool) -> bytes:
+        """Whole batches from the one that holds `offset`, across `segments`, at most `max_bytes` of them."""
+        found: list[bytes] = []
+        size = 0
+        with faults_named("read records"):
+            for segment in from_offset(segments, offset):
+                # Closed at once: a cursor that is left half-read would keep its snapshot open.
+                with closing(_segment_batches(self._pool().get(segment.file), segment, offset)) as payloads:
+                    for payload in payloads:
+                        if size + len(payload) > max_bytes and (found or not at_least_one):
+                            return b"".join(found)
+                        found.append(payload)
+                        size += len(payload)
+        return b"".join(found)
+
+    def first_at_or_after(self, segments: Sequence[Segment], timestamp_ms: int) -> bytes | None:
+        """The first batch whose largest timestamp is at least `timestamp_ms`."""
+        with faults_named("look for a timestamp"):
+            for segment in segments:
+                row = (
+                    self._pool()
+                    .get(segment.file)
+                    .execute(
+                        "SELECT payload FROM batch WHERE term = ? AND base_offset < ? AND max_timestamp_ms >= ?"
+                        " ORDER BY base_offset LIMIT 1",
+                        (segment.term, segment.end, timestamp_ms),
+                    )
+                    .fetchone()
+                )
+                if row is not None:
+                    payload: bytes = row[0]
+                    return payload
+        return None
+
+    def pairs(self, file: str, term: int) -> list[tuple[bytes, bytes]]:
+        with faults_named("read pairs"):
+            return (
+                self._pool()
+                .get(file)
+                .execute("SELECT key, value FROM pair WHERE term = ? ORDER BY key", (term,))
+                .fetchall()
+            )
+
+    def close(self) -> None:
+        """Waits for reads that run."""
+        self.executor.shutdown(wait=True, cancel_futures=True)
+        for pool in self._pools:
+            pool.close()
+
+    def _pool(self) -> ReaderPool:
+        pool: ReaderPool | None = getattr(self._local, "pool", None)
+        if pool is None:
+            pool = self._local.pool = ReaderPool(self._folder)
+            self._pools.append(pool)
+        return pool
+
+
+def _segment_batches(connection: sqlite3.Connection, segment: Segment, offset: int) -> sqlite3.Cursor:
+    """Payloads of a segment in order, from the batch that holds `offset` or, if that lies before it, from its start.
+
+    The cut: nothing at or behind `segment.end`, whatever its writer has committed there since.
+    """
+    cursor = connection.execute(
+        "SELECT payload FROM batch WHERE term = ?1 AND base_offset < ?3 AND base_offset >= coalesce("
+        " (SELECT max(base_offset) FROM batch WHERE term = ?1 AND base_offset <= ?2), ?2) ORDER BY base_offset",
+        (segment.term, offset, segment.end),
+    )
+    cursor.row_factory = _first_column
+    return cursor
+
+
+def _first_column(_cursor: sqlite3.Cursor, row: tuple[object, ...]) -> object:
+    return row[0]

@@ -1,0 +1,253 @@
+"""The one thread that writes an incarnation's file, and the group commit.
+
+Whatever is queued when the thread comes round is stored in one transaction, several partitions together. Then,
+behind the commit, each partition's publications are looked at; only what is not fenced is acknowledged. When the
+transaction fails (a full disk), none of it is stored, nobody is acknowledged, and the terms stay as they were.
+When the *look* fails, the write is stored but not acknowledged, and the term is closed: it has to be taken over
+again before more is appended.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import ChainMap, deque
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from kernel.broker.storage.appending import AppendPlan, ProducerState, plan_append
+from kernel.broker.storage.batches import placed
+from kernel.broker.storage.errors import Fenced, StorageError, StorageFailed
+from kernel.broker.storage.files import FOLDER, create_file, faults_named
+from kernel.broker.storage.jobs import Answer, Append, Forget, Job, Stop, TakeOver, Upsert
+from kernel.broker.storage.terms import Term, producer_row, take_over
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from uuid import UUID
+
+
+#: Writes that one transaction takes at most; the rest waits for the next one.
+_GROUP_MAX = 256
+#: Producers whose state is kept a partition; the one that has been silent longest is forgotten first, as if its
+#: state had expired (Kafka's producer.id.expiration.ms bounds it by time instead).
+PRODUCERS_MAX = 2_000
+
+
+@dataclass(slots=True)
+class _Staged:
+    """What one term becomes if the transaction commits."""
+
+    end_offset: int
+    producers: dict[int, ProducerState] = field(default_factory=dict)
+    forgotten: set[int] = field(default_factory=set)
+
+
+class _Transaction:
+    """BEGIN and COMMIT around a block; ROLLBACK when either the block or the COMMIT fails."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        try:
+            if kind is None:
+                self._connection.execute("COMMIT")
+        finally:
+            # SQLite rolls some failed transactions back by itself.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+
+class Writer:
+    """Owns the file's connection. Jobs go in by `submit` from the event loop, answers come back there in order."""
+
+    def __init__(self, data_dir: Path, file: str, answered: Callable[[list[Answer]], None]) -> None:
+        self._data_dir = data_dir
+        self._file = file
+        self._answered = answered
+        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        with faults_named(f"make {data_dir / FOLDER / file}"):
+            self._connection = create_file(data_dir / FOLDER / file)
+        self._thread = threading.Thread(target=self._run, name=f"storage-{file}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, job: Job) -> None:
+        self._jobs.put(job)
+
+    def join(self) -> None:
+        """After `Stop` was answered."""
+        self._thread.join()
+
+    # -- on the thread -----------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        waiting: deque[Job] = deque()
+        while True:
+            waiting.append(self._jobs.get())
+            while not self._jobs.empty():
+                waiting.append(self._jobs.get())
+            while waiting:
+                if isinstance(waiting[0], Stop):
+                    self._stop(waiting)
+                    return
+                if isinstance(waiting[0], Append | Upsert):
+                    self._answered(self._group(_writes_at_front(waiting)))
+                else:
+                    self._answered([self._alone(waiting.popleft())])
+
+    def _stop(self, waiting: deque[Job]) -> None:
+        stop = waiting.popleft()
+        answers: list[Answer] = []
+        try:
+            with faults_named(f"close {self._file}"):
+                self._connection.close()
+            answers.append((stop, None, None))
+        except StorageFailed as failure:
+            answers.append((stop, None, failure))
+        closed = Fenced("the storage was closed")
+        self._answered([*((job, None, closed) for job in waiting), *answers])
+
+    def _alone(self, job: Job) -> Answer:
+        try:
+            if isinstance(job, TakeOver):
+                with faults_named(f"take over {job.topic_partition} at leader epoch {job.leader_epoch}"):
+                    return job, self._take_over(job), None
+            assert isinstance(job, Forget)
+            with faults_named(f"delete the records of topic {job.topic_id}"):
+                self._forget(job.topic_id)
+        except StorageError as error:
+            return job, None, error
+        return job, None, None
+
+    def _take_over(self, job: TakeOver) -> Term:
+        return take_over(
+            self._connection, self._data_dir, self._file, job.topic_partition, job.topic_id, job.leader_epoch
+        )
+
+    def _forget(self, topic_id: UUID) -> None:
+        with _Transaction(self._connection):
+            terms = self._connection.execute("SELECT term FROM term WHERE topic_id = ?", (topic_id.hex,)).fetchall()
+            for table in ("batch", "producer", "pair", "term"):
+                self._connection.executemany(f"DELETE FROM {table} WHERE term = ?", terms)
+
+    def _group(self, jobs: Sequence[Append | Upsert]) -> list[Answer]:
+        """One transaction for all `jobs`; an answer for each, in their order."""
+        staged: dict[Term, _Staged] = {}
+        answers: list[Answer] = []
+        try:
+            with faults_named("store records"), _Transaction(self._connection):
+                answers.extend(self._store(job, staged) for job in jobs)
+        except StorageFailed as failure:
+            return [(job, None, failure) for job in jobs]
+        refusals: dict[Term, StorageError] = {}
+        for term, becomes in staged.items():
+            _settle(term, becomes)
+            # THE fence: behind the commit, before any acknowledgement.
+            if (refusal := _refusal(term)) is not None:
+                refusals[term] = refusal
+        return [
+            (job, value, None) if not (refusal := error or refusals.get(job.term)) else (job, None, refusal)
+            for job, (_, value, error) in zip(jobs, answers, strict=True)
+        ]
+
+    def _store(self, job: Append | Upsert, staged: dict[Term, _Staged]) -> Answer:
+        """One job's rows. A refusal leaves the transaction as it was: it is decided before anything is written."""
+        term = job.term
+        if term.closed is not None:
+            return job, None, Fenced(term.closed)
+        becomes = staged.get(term) or _Staged(term.end_offset)
+        if isinstance(job, Upsert):
+            self._store_pairs(term, job.pairs)
+            staged[term] = becomes
+            return job, None, None
+        try:
+            plan = plan_append(becomes.end_offset, ChainMap(becomes.producers, term.producers), job.batches)
+        except StorageError as refusal:
+            return job, None, refusal
+        self._store_batches(term, plan)
+        becomes.end_offset = plan.end_offset
+        becomes.producers.update(plan.producers)
+        self._forget_silent(term, becomes)
+        staged[term] = becomes
+        return job, plan.result, None
+
+    def _store_batches(self, term: Term, plan: AppendPlan) -> None:
+        epoch = term.epoch.leader_epoch
+        self._connection.executemany(
+            "INSERT INTO batch VALUES (?, ?, ?, ?, ?)",
+            [
+                (
+                    term.term,
+                    p.base_offset,
+                    p.last_offset,
+                    p.batch.max_timestamp_ms,
+                    placed(p.batch.payload, p.base_offset, epoch),
+                )
+                for p in plan.placements
+            ],
+        )
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO producer VALUES (?, ?, ?, ?)",
+            [producer_row(term.term, producer_id, state) for producer_id, state in plan.producers.items()],
+        )
+
+    def _forget_silent(self, term: Term, becomes: _Staged) -> None:
+        """Keep at most PRODUCERS_MAX: `term.producers` is in the order of their last append."""
+        known = len(term.producers) + sum(producer_id not in term.producers for producer_id in becomes.producers)
+        surplus = known - len(becomes.forgotten) - PRODUCERS_MAX
+        if surplus <= 0:
+            return
+        spared = becomes.producers.keys() | becomes.forgotten
+        silent = list(islice((known for known in term.producers if known not in spared), surplus))
+        self._connection.executemany(
+            "DELETE FROM producer WHERE term = ? AND producer_id = ?",
+            [(term.term, producer_id) for producer_id in silent],
+        )
+        becomes.forgotten.update(silent)
+
+    def _store_pairs(self, term: Term, pairs: Sequence[tuple[bytes, bytes | None]]) -> None:
+        for key, value in pairs:
+            if value is None:
+                self._connection.execute("DELETE FROM pair WHERE term = ? AND key = ?", (term.term, key))
+            else:
+                self._connection.execute("INSERT OR REPLACE INTO pair VALUES (?, ?, ?)", (term.term, key, value))
+
+
+def _writes_at_front(waiting: deque[Job]) -> list[Append | Upsert]:
+    """Take the writes off the front, up to the first other job: a take-over comes behind what was queued before it."""
+    writes: list[Append | Upsert] = []
+    while waiting and len(writes) < _GROUP_MAX and isinstance(job := waiting[0], Append | Upsert):
+        waiting.popleft()
+        writes.append(job)
+    return writes
+
+
+def _settle(term: Term, becomes: _Staged) -> None:
+    """The transaction is committed: the term is what was staged."""
+    term.end_offset = becomes.end_offset
+    for producer_id in becomes.forgotten - becomes.producers.keys():
+        del term.producers[producer_id]
+    for producer_id, state in becomes.producers.items():
+        term.producers.pop(producer_id, None)  # to the end of the order
+        term.producers[producer_id] = state
+
+
+def _refusal(term: Term) -> StorageError | None:
+    try:
+        with faults_named(f"look for a newer epoch of {term.topic_partition}"):
+            term.check_fence()
+    except StorageFailed as failure:
+        term.closed = f"{term.topic_partition}: it is unknown whether another broker leads ({failure})"
+        return failure
+    except StorageError as fenced:
+        return fenced
+    return None
