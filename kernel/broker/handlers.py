@@ -2,7 +2,8 @@
 
 A handler is a plain function. It may answer at once with a mapping (the short way: no task, no waiting), or
 return an awaitable of one; the connection then reads no further request until the answer is there, because
-Kafka answers each connection in order. `None` means that no response is sent (Produce with acks=0).
+Kafka answers each connection in order. `None` means that no response is sent (Produce with acks=0). Raising a
+`ProtocolError` closes the connection, the only way in which Kafka's protocol refuses some requests.
 """
 
 from __future__ import annotations

@@ -323,6 +323,9 @@ class _Connection(asyncio.Protocol):
             self.close(f"{context.api.name} was cancelled")
             return
         error = future.exception()
+        if isinstance(error, ProtocolError):
+            self.close(str(error))
+            return
         if error is not None:
             self._loop.call_exception_handler(
                 {

@@ -1,0 +1,132 @@
+"""A broker's settings, by Kafka's names and with Kafka's defaults (3.9.1, asked of its own KafkaConfig).
+
+Two defaults are ours, to be safe on a shared machine: the broker listens on 127.0.0.1 instead of everywhere, and
+`log.dirs` has to be given by whoever starts the broker. Names that Kafka has and we do not implement are in
+`kernel.broker.kafka_settings`; using one is a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kernel.broker.kafka_settings import KAFKA_BROKER_SETTINGS
+from kernel.errors import ConfigurationError
+from kernel.settings import Setting, between, boolean, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INT_MAX = 2**31 - 1
+
+_LISTENER = re.compile(r"(?:PLAINTEXT://)?(?P<host>[^:/,]*):(?P<port>\d{1,5})")
+
+
+def _listener_problem(value: object) -> str | None:
+    if value == "" or _LISTENER.fullmatch(str(value)):
+        return None
+    return "one listener without encryption is served: write PLAINTEXT://127.0.0.1:9092"
+
+
+def _number(name: str, default: int, doc: str, *, low: int = 0, high: int = INT_MAX) -> Setting:
+    return Setting(name=name, parse=int, default=default, doc=doc, valid=between(low, high))
+
+
+def _flag(name: str, default: bool, doc: str) -> Setting:
+    return Setting(name=name, parse=boolean, default=default, doc=doc)
+
+
+def _text(name: str, default: str, doc: str) -> Setting:
+    return Setting(name=name, parse=str, default=default, doc=doc)
+
+
+BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {
+        setting.name: setting
+        for setting in (
+            # -- identity and network
+            _number("broker.id", -1, "the broker's number; -1 takes the next free one above 1000", low=-1),
+            Setting(
+                name="listeners",
+                parse=str,
+                default="",
+                doc="PLAINTEXT://HOST:PORT; the host has to be a loopback address",
+                valid=_listener_problem,
+            ),
+            _number("port", 9092, "the port when listeners is not given; 0 chooses a free one", high=65535),
+            _text("host.name", "127.0.0.1", "the host when listeners is not given"),
+            _number("socket.request.max.bytes", 104_857_600, "the largest request, in bytes", low=1),
+            _number("max.connections", INT_MAX, "the most connections at a time"),
+            _number("connections.max.idle.ms", 600_000, "idle connections are closed after this time", low=-1),
+            # -- ZooKeeper
+            _text("zookeeper.connect", "", "HOST:PORT[,HOST:PORT...][/chroot]"),
+            _number(
+                "zookeeper.session.timeout.ms", 18_000, "the broker's session: how late its death is noticed", low=1
+            ),
+            _number("zookeeper.connection.timeout.ms", 18_000, "how long the start waits for ZooKeeper", low=1),
+            # -- topics and logs
+            _text("log.dirs", "", "the data folder; all brokers of one machine share it"),
+            _number("num.partitions", 1, "partitions of a topic created without a number", low=1),
+            _number("default.replication.factor", 1, "replicas of a topic created without a number", low=1, high=32767),
+            _flag("auto.create.topics.enable", True, "Metadata for an unknown topic creates it"),
+            _flag("delete.topic.enable", True, "DeleteTopics is allowed"),
+            _number("message.max.bytes", 1_048_588, "the largest record batch, in bytes"),
+            _number("fetch.max.bytes", 57_671_680, "the most that one Fetch returns, in bytes", low=1024),
+            # -- groups
+            _number("group.initial.rebalance.delay.ms", 3_000, "how long an empty group waits for more members"),
+            _number("group.min.session.timeout.ms", 6_000, "the shortest session that a member may ask for"),
+            _number("group.max.session.timeout.ms", 1_800_000, "the longest one"),
+            _number("group.max.size", INT_MAX, "the most members of a group", low=1),
+            _number("offsets.topic.num.partitions", 50, "partitions of __consumer_offsets", low=1),
+            _number("offsets.topic.replication.factor", 3, "replicas of __consumer_offsets", low=1, high=32767),
+            _number("offset.metadata.max.bytes", 4_096, "the longest text committed beside an offset"),
+            _number("offsets.retention.minutes", 10_080, "offsets of an empty group are kept this long", low=1),
+            _number("offsets.retention.check.interval.ms", 600_000, "how often that is looked at", low=1),
+        )
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Resolved settings; asking for a name that is not in the table is our mistake and raises `KeyError`."""
+
+    values: Mapping[str, object]
+
+    @classmethod
+    def from_settings(cls, given: Mapping[str, str]) -> tuple[BrokerConfig, list[str]]:
+        """The configuration, and warnings for settings that only Kafka has. Raises `ConfigurationError`."""
+        values, warnings = resolve(BROKER_SETTINGS, given, known_elsewhere=KAFKA_BROKER_SETTINGS)
+        config = cls(MappingProxyType(values))
+        if config.number("group.min.session.timeout.ms") > config.number("group.max.session.timeout.ms"):
+            raise ConfigurationError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
+        return config, warnings
+
+    def number(self, name: str) -> int:
+        value = self.values[name]
+        assert isinstance(value, int), f"{name} is no number"
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self.values[name]
+        assert isinstance(value, bool), f"{name} is no flag"
+        return value
+
+    def text(self, name: str) -> str:
+        value = self.values[name]
+        assert isinstance(value, str), f"{name} is no text"
+        return value
+
+    @property
+    def node_id(self) -> int:
+        return self.number("broker.id")
+
+    @property
+    def listener(self) -> tuple[str, int]:
+        """(host, port) to listen on; `listeners` wins over `host.name` and `port`."""
+        match = _LISTENER.fullmatch(self.text("listeners"))
+        if match is None:
+            return self.text("host.name") or "127.0.0.1", self.number("port")
+        return match["host"] or "127.0.0.1", int(match["port"])

@@ -1,0 +1,39 @@
+"""What a part that is mounted on the broker gets to work with; the coordinator is such a part."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernel.broker.handlers import HandlerTable
+
+if TYPE_CHECKING:
+    from kernel.broker.cluster_view import ClusterView, TopicView
+    from kernel.broker.configuration import BrokerConfig
+    from kernel.broker.storage.storage import Storage
+    from kernel.clock import Clock
+    from kernel.trace.writer import Tracer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerServices:
+    """Handed to each mounted part once, before the cluster is joined: the moment to subscribe to leadership.
+
+    `storage` is started by then; `cluster` is not, its snapshot is empty until it is.
+    """
+
+    config: BrokerConfig
+    node_id: int
+    storage: Storage
+    cluster: ClusterView  #: leadership of this broker, and the metadata of all
+    tracer: Tracer
+    clock: Clock
+    #: Create a topic that Kafka creates by itself (`__consumer_offsets`, with the settings made for it) unless it is
+    #: there, and wait a moment for it; raises as `ClusterView.create_topic`, except for `TopicExists`.
+    create_internal_topic: Callable[[str], Awaitable[TopicView | None]]
+    #: Register what is to be awaited when the broker stops, before the cluster is left; the last one first.
+    on_stop: Callable[[Callable[[], Awaitable[None]]], None]
+
+
+Mount = Callable[[BrokerServices], HandlerTable]
