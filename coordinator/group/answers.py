@@ -1,0 +1,106 @@
+"""What clients are told, as values; the doing side gives them their wire form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from coordinator.group.errors import Error
+from coordinator.group.requests import NO_GENERATION
+
+
+class JoinedMember(NamedTuple):
+    """What the leader learns of each member: its subscription under the chosen protocol."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinAnswer:
+    """JoinGroup's. Only the leader gets `members`."""
+
+    error: Error = Error.NONE
+    member_id: str
+    generation: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = ""
+    skip_assignment: bool = False
+    members: tuple[JoinedMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncAnswer:
+    """SyncGroup's."""
+
+    error: Error = Error.NONE
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatAnswer:
+    """Heartbeat's."""
+
+    error: Error
+
+
+class Left(NamedTuple):
+    """One member of a LeaveAnswer."""
+
+    member_id: str
+    instance_id: str | None
+    error: Error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveAnswer:
+    """LeaveGroup's; up to v2 the only member's error is the answer's."""
+
+    error: Error = Error.NONE
+    members: tuple[Left, ...] = ()
+
+
+class PartitionError(NamedTuple):
+    """One partition of a CommitAnswer or DeleteOffsetsAnswer."""
+
+    topic: str
+    partition: int
+    error: Error
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAnswer:
+    """OffsetCommit's."""
+
+    partitions: tuple[PartitionError, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroupAnswer:
+    """One group's of a DeleteGroups."""
+
+    error: Error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOffsetsAnswer:
+    """OffsetDelete's."""
+
+    error: Error = Error.NONE
+    partitions: tuple[PartitionError, ...] = ()
+
+
+Answer = (
+    JoinAnswer | SyncAnswer | HeartbeatAnswer | LeaveAnswer | CommitAnswer | DeleteGroupAnswer | DeleteOffsetsAnswer
+)
+
+_HEARTBEATS = {error: HeartbeatAnswer(error) for error in Error}
+
+
+def heartbeat_answer(error: Error) -> HeartbeatAnswer:
+    """The one value for each error: heartbeats are most of what a coordinator answers."""
+    return _HEARTBEATS[error]

@@ -1,0 +1,77 @@
+"""A member of a classic group, and the one timer that watches over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from coordinator.group.answers import JoinedMember
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from coordinator.group.requests import Join, Protocol
+
+
+@dataclass(slots=True)
+class Vigil:
+    """A lazy timer: the deadline moves with every heartbeat, the armed timer only when it fires too early.
+
+    So a heartbeat costs one assignment and no effect; the timer fires at most once per session timeout.
+    """
+
+    deadline_ms: int = 0
+    armed_ms: int | None = None  #: when the set timer will fire; None when none is set
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """One member. `parked_join` and `parked_sync` are the tokens of the requests that wait."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: tuple[Protocol, ...]
+    assignment: bytes = b""
+    parked_join: int | None = None
+    parked_sync: int | None = None
+    #: Admitted, but its first JoinGroup is not answered: it cannot heartbeat, so a time limit of its own applies.
+    is_new: bool = False
+    vigil: Vigil = field(default_factory=Vigil)
+
+    @classmethod
+    def joining(cls, request: Join, member_id: str) -> Member:
+        return cls(
+            id=member_id,
+            instance_id=request.instance_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            session_timeout_ms=request.session_timeout_ms,
+            protocols=request.protocols,
+            is_new=True,
+        )
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    def metadata(self, protocol_name: str | None) -> bytes:
+        """The subscription under `protocol_name`, b"" if this member does not support it."""
+        for protocol in self.protocols:
+            if protocol.name == protocol_name:
+                return protocol.metadata
+        return b""
+
+    def vote(self, candidates: Iterable[str]) -> str:
+        """The first of this member's protocols that every member supports."""
+        for protocol in self.protocols:
+            if protocol.name in candidates:
+                return protocol.name
+        raise AssertionError(f"member {self.id} supports none of {sorted(candidates)}")
+
+    def as_joined(self, protocol_name: str | None) -> JoinedMember:
+        return JoinedMember(self.id, self.instance_id, self.metadata(protocol_name))

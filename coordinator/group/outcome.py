@@ -1,0 +1,197 @@
+"""What a handler hands out: effects as values, and the `Turn` in which they are gathered.
+
+The order in which a caller performs an outcome's parts is given in the package's docstring.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coordinator.group.answers import Answer, CommitAnswer, DeleteOffsetsAnswer
+    from coordinator.group.member import Member
+    from coordinator.group.records import Change, GroupRecord, OffsetKey, OffsetRecord
+    from coordinator.group.requests import Commit, Join
+
+
+class Moment(NamedTuple):
+    """Now: monotonic milliseconds for timers, epoch milliseconds for what is stored."""
+
+    ms: int
+    wall_ms: int
+
+
+class TimerKind(Enum):
+    """What a timer stands for; a group has at most one JOIN and one SYNC, a member one SESSION."""
+
+    JOIN = "join"  #: the initial delay, or the rebalance timeout
+    SYNC = "sync"  #: the members of a generation must have synced
+    SESSION = "session"  #: session timeout, new member's join timeout, or a pending id's
+
+
+class TimerKey(NamedTuple):
+    """Setting a timer whose key is set already moves it."""
+
+    kind: TimerKind
+    group_id: str
+    member_id: str = ""
+
+
+class SetTimer(NamedTuple):
+    """Call `Shard.timer_fired(key, now)` once `now.ms >= at_ms`."""
+
+    key: TimerKey
+    at_ms: int
+
+
+class CancelTimer(NamedTuple):
+    """Forget it; no harm if it is not set."""
+
+    key: TimerKey
+
+
+class Reply(NamedTuple):
+    """Send `answer` to whoever `token` stands for. A token is answered at most once."""
+
+    token: int
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEvent:
+    """An event for the trace (kernel.trace.events has the kinds)."""
+
+    kind: str
+    fields: Mapping[str, object]
+    cause: str = ""
+
+
+# -- what is to happen after a write: handed back to the shard with the result --------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentStored:
+    """The leader's SyncGroup of this generation."""
+
+    group_id: str
+    record: GroupRecord
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsStored:
+    """A commit; `answer` is what its sender gets when it is durable."""
+
+    request: Commit
+    changes: tuple[tuple[OffsetKey, OffsetRecord], ...]
+    answer: CommitAnswer
+
+    def keys(self) -> list[OffsetKey]:
+        return [key for key, _ in self.changes]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacementStored:
+    """A static member came back under a new id without a rebalance; `former` is for taking it back."""
+
+    request: Join
+    record: GroupRecord
+    member_id: str
+    former: Member
+    former_leader: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDeleted:
+    """DeleteGroups of one group."""
+
+    token: int
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsDeleted:
+    """OffsetDelete."""
+
+    token: int
+    changes: tuple[tuple[OffsetKey, None], ...]
+    answer: DeleteOffsetsAnswer
+
+
+Continuation = AssignmentStored | OffsetsStored | ReplacementStored | GroupDeleted | OffsetsDeleted
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Records to be stored together; `then` goes back to the shard. None: nobody waits for it."""
+
+    changes: tuple[Change, ...]
+    then: Continuation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Everything that follows from one event."""
+
+    timers: tuple[SetTimer | CancelTimer, ...] = ()
+    events: tuple[TraceEvent, ...] = ()
+    replies: tuple[Reply, ...] = ()
+    abandoned: tuple[int, ...] = ()  #: tokens that will never be answered, as in Kafka
+    writes: tuple[Write, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The broker's settings that the machine obeys (Kafka's names in the comments); milliseconds and bytes."""
+
+    initial_rebalance_delay_ms: int = 3_000  # group.initial.rebalance.delay.ms
+    session_timeout_ms_min: int = 6_000  # group.min.session.timeout.ms
+    session_timeout_ms_max: int = 1_800_000  # group.max.session.timeout.ms
+    members_max: int = 2_147_483_647  # group.max.size
+    new_member_join_timeout_ms: int = 300_000  # fixed in Kafka
+    offset_metadata_bytes_max: int = 4_096  # offset.metadata.max.bytes
+    traced: bool = True  #: whether anybody reads the events (assignments are decoded for them)
+
+
+@dataclass(slots=True)
+class Turn:
+    """One event being handled: the moment, the limits, and the effects so far."""
+
+    now: Moment
+    limits: Limits
+    _timers: list[SetTimer | CancelTimer] = field(default_factory=list)
+    _events: list[TraceEvent] = field(default_factory=list)
+    _replies: list[Reply] = field(default_factory=list)
+    _abandoned: list[int] = field(default_factory=list)
+    _writes: list[Write] = field(default_factory=list)
+
+    def reply(self, token: int, answer: Answer) -> None:
+        self._replies.append(Reply(token, answer))
+
+    def abandon(self, token: int) -> None:
+        self._abandoned.append(token)
+
+    def set_timer(self, key: TimerKey, at_ms: int) -> None:
+        self._timers.append(SetTimer(key, at_ms))
+
+    def cancel_timer(self, key: TimerKey) -> None:
+        self._timers.append(CancelTimer(key))
+
+    def write(self, *changes: Change, then: Continuation | None = None) -> None:
+        self._writes.append(Write(changes, then))
+
+    def trace(self, kind: str, *, cause: str = "", **fields: object) -> None:
+        if self.limits.traced:
+            self._events.append(TraceEvent(kind, fields, cause))
+
+    def outcome(self) -> Outcome:
+        return Outcome(
+            timers=tuple(self._timers),
+            events=tuple(self._events),
+            replies=tuple(self._replies),
+            abandoned=tuple(self._abandoned),
+            writes=tuple(self._writes),
+        )

@@ -1,0 +1,125 @@
+"""What clients ask, as values without a wire version except where the version changes the answer.
+
+`token` stands for whoever waits for the answer: any integer, unique while the request is open. Durations are
+milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+UNKNOWN_MEMBER = ""  #: JoinGroup of somebody who has no member id yet
+NO_GENERATION = -1
+
+
+class Protocol(NamedTuple):
+    """One assignor that a member supports, and the subscription it sends with it (opaque here)."""
+
+    name: str
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """JoinGroup. `fresh_id` is a random part for the member id, used if one has to be made."""
+
+    token: int
+    group_id: str
+    member_id: str
+    instance_id: str | None = None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int  #: v0 has none: the session timeout then
+    protocol_type: str
+    protocols: tuple[Protocol, ...]
+    fresh_id: str
+    must_return_with_id: bool = True  #: v4+ (KIP-394): a new dynamic member first gets MEMBER_ID_REQUIRED
+    may_skip_assignment: bool = False  #: v9+ (KIP-814): a restarted static leader is told that it leads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sync:
+    """SyncGroup. Up to v4 there is no protocol type or name (None); from v5 on they are mandatory."""
+
+    token: int
+    group_id: str
+    member_id: str
+    instance_id: str | None = None
+    generation: int
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    protocol_is_mandatory: bool = False
+    assignments: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """Heartbeat."""
+
+    token: int
+    group_id: str
+    member_id: str
+    instance_id: str | None = None
+    generation: int
+
+
+class Leaving(NamedTuple):
+    """One member of a LeaveGroup; an empty id with an instance id is an administrator's removal."""
+
+    member_id: str
+    instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """LeaveGroup; up to v2 exactly one member."""
+
+    token: int
+    group_id: str
+    members: tuple[Leaving, ...]
+
+
+class OffsetToCommit(NamedTuple):
+    """One partition of an OffsetCommit."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """OffsetCommit; `client_id` names the sender in the trace when there is no member id."""
+
+    token: int
+    group_id: str
+    member_id: str = UNKNOWN_MEMBER
+    instance_id: str | None = None
+    generation: int = NO_GENERATION
+    client_id: str = ""
+    offsets: tuple[OffsetToCommit, ...]
+    absent_group_is_named: bool = False  #: v9+: GROUP_ID_NOT_FOUND where older ones get ILLEGAL_GENERATION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteGroup:
+    """One group of a DeleteGroups."""
+
+    token: int
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOffsets:
+    """OffsetDelete (KIP-496)."""
+
+    token: int
+    group_id: str
+    partitions: tuple[tuple[str, int], ...]
+
+
+Request = Join | Sync | Heartbeat | Leave | Commit | DeleteGroup | DeleteOffsets

@@ -1,0 +1,131 @@
+"""The states of a classic group and every legal move between them.
+
+Rule: a group's state changes only through `Group.move`, which looks the move up in `TRANSITIONS`. A move
+that is not in the table is our mistake and fails an assertion. The docstring of `State` says of each state
+what it does with requests (*action*) and what leads out of it (*transition*); a test reads it and holds it
+against the table.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Trigger(Enum):
+    """What moves a group; the value is the `reason` of the trace event."""
+
+    MEMBER_ADDED = "member added"
+    MEMBER_CHANGED = "member rejoined with changed metadata"
+    LEADER_REJOINED = "leader rejoined"
+    MEMBER_REPLACED = "static member replaced"
+    MEMBER_LEFT = "member left"
+    SESSION_EXPIRED = "session expired"
+    SYNC_EXPIRED = "members did not sync in time"
+    STORE_FAILED = "assignment could not be stored"
+    OVERSIZED = "loaded with more members than allowed"
+    JOIN_COMPLETED = "join completed"
+    ALL_GONE = "join completed without members"
+    ASSIGNMENT_STORED = "assignment stored"
+    DELETED = "deleted"
+    UNLOADED = "coordinator moved"
+
+
+class State(Enum):
+    """The value is the name that DescribeGroups and ListGroups show.
+
+    Empty
+        action: a group without members; may hold offsets. Heartbeat, Sync and a rejoin get UNKNOWN_MEMBER_ID;
+            commits without a generation are accepted, ids unchecked.
+        transition: MEMBER_ADDED -> PreparingRebalance
+        transition: DELETED -> Dead
+        transition: UNLOADED -> Dead
+
+    PreparingRebalance
+        action: JoinGroups are parked until every member has joined or the rebalance timeout (the initial
+            delay, when it came from Empty) is over. Heartbeat and Sync get REBALANCE_IN_PROGRESS; commits of
+            the generation that ends are accepted.
+        transition: JOIN_COMPLETED -> CompletingRebalance
+        transition: ALL_GONE -> Empty
+        transition: UNLOADED -> Dead
+
+    CompletingRebalance
+        action: the generation has begun; followers' SyncGroups are parked until the leader's is stored.
+            Heartbeats are good; commits get REBALANCE_IN_PROGRESS; an unchanged rejoin is answered at once.
+        transition: ASSIGNMENT_STORED -> Stable
+        transition: MEMBER_ADDED -> PreparingRebalance
+        transition: MEMBER_CHANGED -> PreparingRebalance
+        transition: MEMBER_REPLACED -> PreparingRebalance
+        transition: MEMBER_LEFT -> PreparingRebalance
+        transition: SESSION_EXPIRED -> PreparingRebalance
+        transition: SYNC_EXPIRED -> PreparingRebalance
+        transition: STORE_FAILED -> PreparingRebalance
+        transition: UNLOADED -> Dead
+
+    Stable
+        action: the assignment is in force; Sync and a follower's unchanged rejoin are answered at once.
+        transition: MEMBER_ADDED -> PreparingRebalance
+        transition: MEMBER_CHANGED -> PreparingRebalance
+        transition: LEADER_REJOINED -> PreparingRebalance
+        transition: MEMBER_REPLACED -> PreparingRebalance
+        transition: MEMBER_LEFT -> PreparingRebalance
+        transition: SESSION_EXPIRED -> PreparingRebalance
+        transition: SYNC_EXPIRED -> PreparingRebalance
+        transition: OVERSIZED -> PreparingRebalance
+        transition: UNLOADED -> Dead
+
+    Dead
+        action: being deleted, or its partition moved away; COORDINATOR_NOT_AVAILABLE for everything.
+    """
+
+    EMPTY = "Empty"  #: no members; maybe offsets
+    PREPARING = "PreparingRebalance"  #: members are joining
+    COMPLETING = "CompletingRebalance"  #: waiting for the leader's assignment
+    STABLE = "Stable"  #: an assignment is in force
+    DEAD = "Dead"  #: being removed; terminal
+
+
+TRANSITIONS: Mapping[State, Mapping[Trigger, State]] = MappingProxyType(
+    {
+        State.EMPTY: {
+            Trigger.MEMBER_ADDED: State.PREPARING,
+            Trigger.DELETED: State.DEAD,
+            Trigger.UNLOADED: State.DEAD,
+        },
+        State.PREPARING: {
+            Trigger.JOIN_COMPLETED: State.COMPLETING,
+            Trigger.ALL_GONE: State.EMPTY,
+            Trigger.UNLOADED: State.DEAD,
+        },
+        State.COMPLETING: {
+            Trigger.ASSIGNMENT_STORED: State.STABLE,
+            Trigger.MEMBER_ADDED: State.PREPARING,
+            Trigger.MEMBER_CHANGED: State.PREPARING,
+            Trigger.MEMBER_REPLACED: State.PREPARING,
+            Trigger.MEMBER_LEFT: State.PREPARING,
+            Trigger.SESSION_EXPIRED: State.PREPARING,
+            Trigger.SYNC_EXPIRED: State.PREPARING,
+            Trigger.STORE_FAILED: State.PREPARING,
+            Trigger.UNLOADED: State.DEAD,
+        },
+        State.STABLE: {
+            Trigger.MEMBER_ADDED: State.PREPARING,
+            Trigger.MEMBER_CHANGED: State.PREPARING,
+            Trigger.LEADER_REJOINED: State.PREPARING,
+            Trigger.MEMBER_REPLACED: State.PREPARING,
+            Trigger.MEMBER_LEFT: State.PREPARING,
+            Trigger.SESSION_EXPIRED: State.PREPARING,
+            Trigger.SYNC_EXPIRED: State.PREPARING,
+            Trigger.OVERSIZED: State.PREPARING,
+            Trigger.UNLOADED: State.DEAD,
+        },
+        State.DEAD: {},
+    }
+)
+
+#: From which states a rebalance may be started (Kafka's canRebalance).
+REBALANCEABLE = frozenset({State.EMPTY, State.COMPLETING, State.STABLE})
