@@ -1,0 +1,111 @@
+"""Child processes that never outlive us: not a normal end, not Ctrl-C, not a crash, not `kill -9`.
+
+Three nets, because each has a hole: `atexit` (a normal end or an uncaught exception), a session of its own (so
+that a Ctrl-C on the terminal reaches us alone, and we stop children in our order), and on Linux the parent-death
+signal, which the kernel sends even after SIGKILL. That signal is tied to the *thread* that started the child,
+so all children are started by one daemon thread that lives as long as the process does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from concurrent.futures import Future
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+#: Asks for the parent-death signal, then becomes the command; preexec_fn would run between fork and exec of a
+#: process with threads. The parent may have died before it asked: then it ends at once.
+_LAUNCHER = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+if os.getppid() != int(sys.argv[1]):
+    sys.exit(1)
+os.execvpe(sys.argv[2], sys.argv[2:], os.environ)
+"""
+
+_living: weakref.WeakSet[subprocess.Popen[Any]] = weakref.WeakSet()
+_requests: queue.SimpleQueue[tuple[Future[subprocess.Popen[Any]], list[str], dict[str, Any]]] = queue.SimpleQueue()
+_spawner_lock = threading.Lock()
+_spawner: threading.Thread | None = None
+
+
+def start_child(
+    command: Sequence[str],
+    *,
+    stdout: int | IO[Any] | None = None,
+    stderr: int | IO[Any] | None = None,
+    stdin: int | IO[Any] | None = subprocess.DEVNULL,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    text: bool = False,
+) -> subprocess.Popen[Any]:
+    """Start a command that dies with us. Raises OSError as `Popen` does.
+
+    The child runs in a session of its own: a signal to our process group does not reach it.
+    """
+    argv = list(command)
+    if sys.platform == "linux":
+        argv = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *argv]
+    options = {
+        "stdout": stdout,
+        "stderr": stderr,
+        "stdin": stdin,
+        "cwd": cwd,
+        "env": environment,
+        "text": text,
+        "start_new_session": True,
+    }
+    answer: Future[subprocess.Popen[Any]] = Future()
+    _start_spawner()
+    _requests.put((answer, argv, options))
+    return answer.result()
+
+
+def stop_child(child: subprocess.Popen[Any], *, grace_s: float = 5.0) -> int:
+    """SIGTERM, then SIGKILL after `grace_s`; returns the exit code. Wakes a stopped (SIGSTOP) child first."""
+    if child.poll() is None:
+        child.terminate()
+        child.send_signal(signal.SIGCONT)
+        try:
+            child.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            child.kill()
+    return child.wait()
+
+
+def _start_spawner() -> None:
+    global _spawner  # noqa: PLW0603  # one thread a process, whatever thread asks first
+    with _spawner_lock:
+        if _spawner is None or not _spawner.is_alive():  # after a fork it is dead
+            _spawner = threading.Thread(target=_spawn_for_ever, name="child-spawner", daemon=True)
+            _spawner.start()
+
+
+def _spawn_for_ever() -> None:
+    while True:
+        answer, argv, options = _requests.get()
+        try:
+            child = subprocess.Popen(argv, **options)
+        except OSError as error:
+            answer.set_exception(error)
+        else:
+            _living.add(child)
+            answer.set_result(child)
+
+
+@atexit.register
+def _kill_the_rest() -> None:
+    for child in list(_living):
+        if child.poll() is None:
+            child.kill()
+            child.wait()

@@ -1,0 +1,287 @@
+"""One ZooKeeper server as a child process: its configuration, its start, its log, and faults done to it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kernel.errors import EnvironmentFault, Unavailable
+from kernel.processes import start_child, stop_child
+from kernel.waiting import WaitTimeout, wait_until
+from kernel.zookeeper.counters import server_mode
+from kernel.zookeeper.jre import find_java
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Mapping, Sequence
+
+LOOPBACK = "127.0.0.1"
+
+#: The server, and what it does not start without (found by leaving out one at a time). A whole `jars/*` would
+#: more than double the time to start.
+SERVER_JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
+LOGGING_JARS = ("log4j-slf4j2-impl", "log4j-api", "log4j-core")
+
+_JVM_OPTIONS = (
+    "-Xmx64m",
+    "-Xss256k",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",  # no file in /tmp that a kill leaves behind
+    "-Dzookeeper.preAllocSize=1024",  # KB; 64 MB of zeros a log file otherwise
+    "-Dzookeeper.forceSync=no",  # no fsync before an answer: only a power cut could tell the difference
+    "-Dlog4j2.disableJmx=true",
+    "-Dzookeeper.jmx.log4j.disable=true",
+)
+
+_LOGGING = """\
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{ISO8601} %-5p %c{1} - %m%n
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """One server's part of the configuration; `lines` are put into zoo.cfg as they are."""
+
+    number: int  #: its id in an ensemble; 1 for a single server
+    client_port: int
+    lines: Mapping[str, object] = field(default_factory=dict)
+
+
+class PortInUse(EnvironmentFault):
+    """Another process listens on a port that the server was to have."""
+
+
+class ServerProcess:
+    """A server: `start` and `stop`, and in between whatever a scenario does to it."""
+
+    def __init__(self, directory: Path, config: ServerConfig) -> None:
+        self.directory = directory
+        self.config = config
+        self.log_path = directory / "zookeeper.log"
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def number(self) -> int:
+        return self.config.number
+
+    @property
+    def client_port(self) -> int:
+        return self.config.client_port
+
+    @property
+    def address(self) -> str:
+        return f"{LOOPBACK}:{self.client_port}"
+
+    @property
+    def data_dir(self) -> Path:
+        """Where transaction log and snapshots are; they stay after the server has stopped."""
+        return self.directory / "data"
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the process exists; a paused one does."""
+        return self._child is not None and self._child.poll() is None
+
+    def launch(self) -> None:
+        """Start the process and return at once. Raises `EnvironmentFault` when it cannot be started."""
+        assert not self.running, f"ZooKeeper server {self.number} runs already"
+        java = find_java()
+        try:
+            self._write_configuration()
+            with self.log_path.open("ab") as log:
+                self._child = start_child(
+                    [str(java.path), *self._options(), "org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"],
+                    cwd=self.directory,
+                    stdout=log,
+                    stderr=log,
+                )
+        except OSError as error:
+            raise EnvironmentFault(
+                f"cannot write ZooKeeper's folder {self.directory}: {error.strerror or error}. "
+                "Choose a run folder on a disk with room that you may write to."
+            ) from error
+
+    def wait_ready(self, timeout_s: float) -> None:
+        """Return once the server serves clients.
+
+        Raises `PortInUse` or `EnvironmentFault`, with the end of the server's log, when it does not.
+        """
+
+        def serving() -> bool:
+            if not self.running:
+                raise self._did_not_start(f"ended with exit code {self._exit_code()}")
+            return self.mode() is not None
+
+        try:
+            wait_until(serving, timeout_s, f"ZooKeeper server {self.number} serving", every_s=0.01)
+        except WaitTimeout:
+            raise self._did_not_start(f"does not serve after {timeout_s:g} s") from None
+
+    def mode(self) -> str | None:
+        """standalone, leader or follower; None when it does not serve. A paused server takes a while to say so.
+
+        A leader that was paused and replaced still says leader for half a second after it goes on.
+        """
+        return server_mode(LOOPBACK, self.client_port, timeout_s=1.0)
+
+    def pause(self) -> None:
+        """SIGSTOP: the process keeps its connections and its ports and does nothing."""
+        self._running().send_signal(signal.SIGSTOP)
+        # The call returns before the process has stopped.
+        wait_until(lambda: _stopped(self.pid), 5, f"ZooKeeper server {self.number} stopped", every_s=0.001)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._running().send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        child = self._running()
+        child.kill()
+        child.wait()
+
+    def stop(self) -> None:
+        """SIGTERM, SIGKILL where that does not help. Idempotent; wakes a paused server."""
+        if self._child is not None:
+            stop_child(self._child)
+
+    def restart(self, *, timeout_s: float = 20.0) -> None:
+        """Start again on the same ports and data, and wait until it serves."""
+        self.stop()
+        self.launch()
+        self.wait_ready(timeout_s)
+
+    def log_tail(self, lines: int = 15) -> str:
+        """The end of the server's log; empty when it wrote none."""
+        try:
+            with self.log_path.open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - 16384))
+                text = log.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        assert self._child is not None, f"ZooKeeper server {self.number} was not started"
+        return self._child
+
+    def _exit_code(self) -> int | None:
+        return None if self._child is None else self._child.poll()
+
+    def _did_not_start(self, what: str) -> EnvironmentFault:
+        tail = self.log_tail()
+        self.stop()
+        message = f"ZooKeeper server {self.number} {what}"
+        if "Address already in use" in tail:
+            return PortInUse(f"{message}: port {self.client_port} or one of its others is in use. Choose another port.")
+        free_mb = shutil.disk_usage(self.directory).free // 2**20
+        said = f"the end of its log {self.log_path}:\n{tail}" if tail else f"its log {self.log_path} is empty"
+        return EnvironmentFault(f"{message} ({free_mb} MB free in its folder); {said}")
+
+    def _write_configuration(self) -> None:
+        for directory in (self.data_dir, self.directory / "tmp"):
+            directory.mkdir(parents=True, exist_ok=True)
+        settings = {
+            "dataDir": "data",
+            "clientPort": self.client_port,
+            "clientPortAddress": LOOPBACK,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "*",
+            "maxClientCnxns": 0,
+            **self.config.lines,
+        }
+        text = "".join(f"{name}={value}\n" for name, value in settings.items())
+        (self.directory / "zoo.cfg").write_text(text, encoding="utf-8")
+        (self.data_dir / "myid").write_text(f"{self.number}\n", encoding="ascii")
+        (self.directory / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
+
+    def _options(self) -> list[str]:
+        return [
+            *_JVM_OPTIONS,
+            "-Dlog4j2.configurationFile=log4j2.properties",
+            "-Djava.io.tmpdir=tmp",  # snappy unpacks a library there
+            "-cp",
+            os.pathsep.join(str(jar) for jar in jars(*SERVER_JARS, *LOGGING_JARS)),
+        ]
+
+
+def jars(*names: str) -> list[Path]:
+    """The named jars of the PySpark package, found without importing it (which takes long).
+
+    Raises `EnvironmentFault` when PySpark or one of them is not there.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise EnvironmentFault(
+            "PySpark is not installed, and ZooKeeper comes with it: run 'pip install pyspark==4.3.0'"
+        )
+    folder = Path(spec.origin).parent / "jars"
+    found = []
+    for name in names:
+        matches = sorted(folder.glob(f"{name}-[0-9]*.jar"))
+        if not matches:
+            raise EnvironmentFault(
+                f"{folder} holds no {name}-*.jar: this PySpark does not bring ZooKeeper. "
+                "Run 'pip install --force-reinstall pyspark==4.3.0'."
+            )
+        found.append(matches[-1])
+    return found
+
+
+def require_free(port: int) -> None:
+    """Raise `PortInUse` when something listens on the loopback port already."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            raise PortInUse(
+                f"port {port} cannot be used for ZooKeeper: {error.strerror}. Choose another port, or stop what has it."
+            ) from error
+
+
+def free_ports(number: int) -> list[int]:
+    """Different loopback ports on which nobody listens at this moment."""
+    probes = [socket.socket() for _ in range(number)]
+    try:
+        for probe in probes:
+            probe.bind((LOOPBACK, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def wait_for_all(servers: Sequence[ServerProcess], timeout_s: float) -> None:
+    """Wait until each of the servers serves, within one limit for all."""
+    deadline = time.monotonic() + timeout_s
+    for server in servers:
+        server.wait_ready(max(0.1, deadline - time.monotonic()))
+
+
+def _stopped(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError as error:
+        if not Path("/proc/self/stat").exists():
+            return True  # no /proc on this system: the signal was sent, which must do
+        raise Unavailable(f"process {pid} is gone") from error
+    return status.rpartition(")")[2].split()[0] == "T"

@@ -1,0 +1,48 @@
+"""Fixtures that many tests share: one real ZooKeeper for the whole run, and a chroot of its own for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kernel.trace.writer import SilentTracer
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.server import free_ports
+from kernel.zookeeper.session import ZooKeeperSession
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
+    """An embedded server; `zookeeper.connect_string` is host:port. Do not stop or pause this one: it is shared."""
+    with EmbeddedZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server
+
+
+@pytest.fixture
+def chroot(zookeeper: EmbeddedZooKeeper) -> str:
+    """host:port/test-N, a connect string whose chroot exists, is empty, and is used by this test alone."""
+    connect_string = f"{zookeeper.connect_string}/test-{next(_numbers)}"
+    asyncio.run(_make_chroot(connect_string))
+    return connect_string
+
+
+async def _make_chroot(connect_string: str) -> None:
+    address, _, folder = connect_string.partition("/")
+    async with await ZooKeeperSession.open(
+        address, session_timeout_ms=4000, tracer=SilentTracer(), name="chroot", connection_timeout_ms=10_000
+    ) as session:
+        await session.create(f"/{folder}")
+
+
+@pytest.fixture
+def unused_port() -> int:
+    """A loopback port on which nobody listens."""
+    return free_ports(1)[0]

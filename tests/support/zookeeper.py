@@ -1,0 +1,86 @@
+"""For tests against a real ZooKeeper: sessions, expiring them for real, and comparing traces with counters."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from kazoo.client import KazooClient
+
+from kernel.trace.writer import ListTracer
+from kernel.waiting import until
+from kernel.zookeeper.operations import SessionState, WatchEvent, WatchFired
+from kernel.zookeeper.session import ZooKeeperSession
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from kernel.trace.writer import Tracer
+
+READS = ("exists", "getData", "getChildren")
+WRITES = ("create", "delete", "setData")
+
+
+@asynccontextmanager
+async def opened(
+    connect_string: str, tracer: Tracer | None = None, *, timeout_ms: int = 4000, retry_forever: bool = False
+) -> AsyncIterator[ZooKeeperSession]:
+    """A session for the length of a `with`."""
+    session = await ZooKeeperSession.open(
+        connect_string,
+        session_timeout_ms=timeout_ms,
+        tracer=tracer or ListTracer(),
+        process="test",
+        name="session",
+        connection_timeout_ms=8000,
+        retry_forever=retry_forever,
+    )
+    async with session:
+        yield session
+
+
+async def expire(session: ZooKeeperSession, *, timeout_s: float = 10) -> None:
+    """End the session on the server, for real: a second client takes it over and closes it."""
+    client = KazooClient(hosts=session.connect_string, client_id=session.credentials, timeout=10)
+
+    def take_over_and_close() -> None:
+        # Not start(): under a chroot it reads the chroot, and these tests count reads.
+        client.start_async().wait(timeout_s)
+        client.stop()
+        client.close()
+
+    old = session.session_id
+    await asyncio.to_thread(take_over_and_close)
+    await until(
+        lambda: session.state is SessionState.LOST or session.session_id != old, timeout_s, "the session to be expired"
+    )
+
+
+class Watched:
+    """A watch callback that keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.fired: list[WatchFired] = []
+
+    def __call__(self, fired: WatchFired) -> None:
+        self.fired.append(fired)
+
+    @property
+    def events(self) -> list[WatchEvent]:
+        return [fired.event for fired in self.fired]
+
+    async def wait(self, number: int = 1, *, timeout_s: float = 5) -> list[WatchFired]:
+        """Wait until at least `number` events have come."""
+        await until(lambda: len(self.fired) >= number, timeout_s, lambda: f"{number} watch events, have {self.fired}")
+        return self.fired
+
+
+async def become(session: ZooKeeperSession, state: SessionState, *, timeout_s: float = 10) -> None:
+    await until(lambda: session.state is state, timeout_s, lambda: f"{state}, is {session.state}", every_s=0.005)
+
+
+def successes(tracer: ListTracer) -> tuple[int, int]:
+    """Traced (reads, writes) that the server said ok to; `multi` and `sync` are left to the caller."""
+    ops = [event["op"] for event in tracer.of("zk_op") if event["ok"]]
+    return sum(op in READS for op in ops), sum(op in WRITES for op in ops)
