@@ -66,6 +66,11 @@ log = logging.getLogger(__name__)
 RETRIED = (ConnectionLost, SessionExpired, OperationTimeout)
 
 
+def session_name(session_id: int) -> str:
+    """A session id as ZooKeeper prints it; ids come as signed numbers."""
+    return f"0x{session_id & (2**64 - 1):x}"
+
+
 class ZooKeeperSession:
     """A session with its operations; made by `open`, usable on the event loop that opened it."""
 
@@ -378,7 +383,7 @@ class ZooKeeperSession:
     def _become(self, change: SessionChange) -> None:
         self.state = change.state
         self._tracer.emit(
-            "session_changed", member=self.member, state=str(change.state), session=f"0x{change.session_id:x}"
+            "session_changed", member=self.member, state=str(change.state), session=session_name(change.session_id)
         )
         if self.connected or change.state is SessionState.CLOSED:
             self._connected.set()
