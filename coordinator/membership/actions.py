@@ -19,7 +19,7 @@ from coordinator.membership.effects import (
     RunAssignor,
     SendHeartbeat,
 )
-from coordinator.membership.member import NS_PER_MS, Member, State, Timers
+from coordinator.membership.member import NS_PER_MS, Member, State
 
 if TYPE_CHECKING:
     from coordinator.membership.moves import Step
@@ -136,13 +136,9 @@ def member_id_given(member: Member, event: events.MemberIdGiven, _: int) -> Step
 
 
 def joined(member: Member, event: events.Joined, now: int) -> Step:
-    """The coordinator starts our session timer now; heartbeats begin before the assignment is known."""
+    """The coordinator starts our session timer now; a leader's heartbeats begin before it has decided."""
     settings = member.settings
-    timers = Timers(
-        heartbeat_ns=now + settings.heartbeat_interval_ms * NS_PER_MS,
-        session_ns=now + settings.session_timeout_ms * NS_PER_MS,
-        poll_ns=now + settings.max_poll_interval_ms * NS_PER_MS,
-    )
+    timers = moves.in_session(member, now)
     known = replace(
         member,
         member_id=event.member_id,
@@ -164,8 +160,10 @@ def decided(member: Member, event: events.Decided, _: int) -> Step:
     return moves.send_sync(member, dict(event.assignments))
 
 
-def synced(member: Member, event: events.Synced, _: int) -> Step:
-    return replace(member, state=State.ASSIGNED, assigned=event.partitions), ()
+def synced(member: Member, event: events.Synced, now: int) -> Step:
+    """A poll that is overdue counts from before the Sync."""
+    timers = replace(moves.in_session(member, now), poll_ns=member.timers.poll_ns)
+    return replace(member, state=State.ASSIGNED, assigned=event.partitions, timers=timers), ()
 
 
 def rejoin_between(member: Member, event: events.RejoinRequested, now: int) -> Step:

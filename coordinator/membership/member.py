@@ -33,12 +33,12 @@ class State(Enum):
     FAILED = auto()  #: refused for good; only closing is left
 
 
-#: In a generation, with heartbeats and a session timer of its own.
+#: In a generation, with heartbeats and a session timer of its own. JOINING and SYNCING have none: a member whose
+#: Join or Sync is parked counts as alive, and the parked request holds up whatever follows it on its connection.
 ALIVE = frozenset(
     {
         State.STOPPING,
         State.DECIDING,
-        State.SYNCING,
         State.ASSIGNED,
         State.RESUMING,
         State.STABLE,

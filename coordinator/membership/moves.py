@@ -62,7 +62,7 @@ def seek(member: Member) -> Step:
 
 
 def send_join(member: Member) -> Step:
-    """While a join is parked the coordinator counts us alive: no heartbeat, no session timer, no poll limit."""
+    """No heartbeat, no session timer and no poll limit while it is parked: see `member.ALIVE`."""
     joining = replace(
         member,
         state=State.JOINING,
@@ -75,7 +75,8 @@ def send_join(member: Member) -> Step:
 
 def send_sync(member: Member, assignments: dict[str, bytes]) -> Step:
     sync = SendSync(member.stamp, identity_of(member), member.protocol, assignments)
-    return replace(member, state=State.SYNCING), (enter(member, "claim"), sync)
+    syncing = replace(member, state=State.SYNCING, timers=Timers(poll_ns=member.timers.poll_ns))
+    return syncing, (enter(member, "claim"), sync)
 
 
 def next_attempt(member: Member, outcome: str, error: str) -> Step:
@@ -103,8 +104,19 @@ def retry_later(member: Member, now: int) -> Member:
 
 
 def in_contact(member: Member, sent_ns: int) -> Member:
-    session_ns = sent_ns + member.settings.session_timeout_ms * NS_PER_MS
+    """The answer to an older request never brings the end of the session nearer."""
+    session_ns = max(sent_ns + member.settings.session_timeout_ms * NS_PER_MS, member.timers.session_ns or 0)
     return replace(member, timers=replace(member.timers, session_ns=session_ns, heartbeat_sent=False))
+
+
+def in_session(member: Member, now: int) -> Timers:
+    """As of now the coordinator has (re)started our session timer."""
+    settings = member.settings
+    return Timers(
+        heartbeat_ns=now + settings.heartbeat_interval_ms * NS_PER_MS,
+        session_ns=now + settings.session_timeout_ms * NS_PER_MS,
+        poll_ns=now + settings.max_poll_interval_ms * NS_PER_MS,
+    )
 
 
 def contact(member: Member, event: events.Refusal) -> Member:

@@ -99,7 +99,7 @@ def _same_in(state: State) -> Mapping[type[Event], Cell]:
 def _between(state: State) -> Mapping[type[Event], Cell]:
     """What JOINING, DECIDING and SYNCING do alike: whatever goes wrong, the attempt is made again."""
     return {
-        **_same_in(state),
+        Refused: _to(actions.refused, FAILED),
         RejoinRequested: _to(actions.rejoin_between, state, SEEKING, JOINING),
         GenerationOutdated: _to(actions.identity_refused_between, SEEKING, JOINING),
         MemberForgotten: _to(actions.identity_refused_between, SEEKING, JOINING),
@@ -158,13 +158,13 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
         },
         DECIDING: {
             **_between(DECIDING),
+            **_same_in(DECIDING),
             Decided: _to(actions.decided, SYNCING),
             Ticked: _to(actions.ticked, DECIDING, SEEKING, JOINING, UNJOINED),
         },
         SYNCING: {
             **_between(SYNCING),
             Synced: _to(actions.synced, ASSIGNED),
-            Ticked: _to(actions.ticked, SYNCING, SEEKING, JOINING, UNJOINED),
         },
         ASSIGNED: {
             **_owning(ASSIGNED, SUMMONED),
