@@ -108,12 +108,12 @@ def build_batch(
     return bytes(builder.build())
 
 
-def accepted(data: bytes | None, *, max_bytes: int) -> AppendBatch:
+def accepted(data: bytes | None, *, max_bytes: int, zstd: bool = True) -> AppendBatch:
     """What a Produce request (version 3 or later) holds for one partition, checked as Kafka checks it.
 
     Raises `RefusedBatch`. Source: ProduceRequest.validateRecords, LogValidator and UnifiedLog.analyzeAndValidateRecords
     of Kafka 3.9: exactly one batch of magic 2, its checksum, message.max.bytes, offsets without gaps, a sequence
-    when there is a producer id. Single records inside are not looked at.
+    when there is a producer id, zstd only from version 7 on. Single records inside are not looked at.
     """
     if not data:
         raise RefusedBatch(ErrorCode.invalid_record, "a Produce request has exactly one record batch, this one none")
@@ -139,8 +139,9 @@ def accepted(data: bytes | None, *, max_bytes: int) -> AppendBatch:
         )
     if header.attributes & _CONTROL:
         raise RefusedBatch(ErrorCode.invalid_record, "clients write no control batches")
-    if header.attributes & _CODEC_MASK not in CODECS.values():
-        raise RefusedBatch(ErrorCode.unsupported_compression_type, f"codec {header.attributes & _CODEC_MASK}")
+    codec = header.attributes & _CODEC_MASK
+    if codec not in CODECS.values() or (codec == CODECS["zstd"] and not zstd):
+        raise RefusedBatch(ErrorCode.unsupported_compression_type, f"codec {codec} is not accepted here")
     return AppendBatch(bytes(data), header.record_count, header.max_timestamp, _producer(header))
 
 

@@ -1,0 +1,183 @@
+"""Fetch, by long poll, without sessions.
+
+Source: ReplicaManager.fetchMessages and DelayedFetch of Kafka 3.9. A Fetch is answered when min_bytes are there,
+when a partition has an error, or when max_wait is over. Sessions (KIP-227) are declined with session id 0, which
+every client takes as "always name all partitions". High watermark and log end are the same: what is not yet
+durable is not visible at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from kernel.broker.cluster_view import NO_LEADER
+from kernel.broker.handlers_produce import endpoints
+from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageFailed
+from kernel.values import TopicPartition
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kernel.broker.cluster_view import ClusterView
+    from kernel.broker.handlers import HandlerTable, RequestContext
+    from kernel.broker.logs import LedLogs
+    from kernel.broker.storage.logs import PartitionLog
+
+_NO_ID = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One partition of a Fetch; `tp` is None when its topic id is not known."""
+
+    tp: TopicPartition | None
+    topic: str
+    topic_id: UUID | None
+    partition: int
+    offset: int
+    leader_epoch: int
+    max_bytes: int
+
+
+class FetchHandlers:
+    """Reads from the logs that this broker leads."""
+
+    def __init__(self, cluster: ClusterView, logs: LedLogs, *, max_bytes: int) -> None:
+        self._cluster = cluster
+        self._logs = logs
+        self._max_bytes = max_bytes
+
+    def table(self) -> HandlerTable:
+        return {Api.Fetch: self.fetch}
+
+    async def fetch(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
+        if getattr(body, "session_id", 0) != 0:
+            return {"error_code": ErrorCode.fetch_session_id_not_found, "responses": ()}
+        wanted = self._wanted(body)
+        max_bytes = min(body.max_bytes, self._max_bytes)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + max(body.max_wait.total_seconds(), 0)
+        while True:
+            moved = asyncio.Event()
+            cancels = [led.on_advance(moved.set) for one in wanted if (led := self._led(one)) is not None]
+            try:
+                answers = await self._read(wanted, max_bytes)
+                size = sum(len(answer["records"]) for answer in answers)
+                failed = any(answer["error_code"] is not ErrorCode.none for answer in answers)
+                left_s = deadline - loop.time()
+                if failed or not wanted or size >= body.min_bytes or left_s <= 0:
+                    return self._answer(wanted, answers)
+                try:
+                    async with asyncio.timeout(left_s):
+                        await moved.wait()
+                except TimeoutError:
+                    # What is there is less than min_bytes; the last look was a moment ago and nothing has moved since.
+                    return self._answer(wanted, answers)
+            finally:
+                for cancel in cancels:
+                    cancel()
+
+    def _wanted(self, body: Any) -> list[Wanted]:
+        names = self._cluster.snapshot.topic_names
+        wanted = []
+        for topic in body.topics:
+            topic_id = getattr(topic, "topic_id", None)
+            by_id = not hasattr(topic, "topic")
+            name = names.get(topic_id or _NO_ID) if by_id else topic.topic
+            wanted += [
+                Wanted(
+                    None if name is None else TopicPartition(name, one.partition),
+                    name or "",
+                    topic_id,
+                    one.partition,
+                    one.fetch_offset,
+                    getattr(one, "current_leader_epoch", -1),
+                    one.partition_max_bytes,
+                )
+                for one in topic.partitions
+            ]
+        return wanted
+
+    def _led(self, one: Wanted) -> PartitionLog | None:
+        return None if one.tp is None else self._logs.get(one.tp)
+
+    async def _read(self, wanted: Sequence[Wanted], max_bytes: int) -> list[dict[str, Any]]:
+        """One look at every partition. The first one that has anything gives a batch whatever its size (KIP-74)."""
+        answers = []
+        size = 0
+        for one in wanted:
+            answer = await self._read_one(one, max_bytes - size, at_least_one=size == 0)
+            size += len(answer["records"])
+            answers.append(answer)
+        return answers
+
+    async def _read_one(self, one: Wanted, max_bytes: int, *, at_least_one: bool) -> dict[str, Any]:
+        led = self._led(one)
+        if led is None:
+            return self._not_led(one)
+        if one.leader_epoch >= 0 and one.leader_epoch != led.leader_epoch:
+            older = one.leader_epoch < led.leader_epoch
+            return _refusal(one, ErrorCode.fenced_leader_epoch if older else ErrorCode.unknown_leader_epoch)
+        end = led.end_offset
+        limit = min(one.max_bytes, max_bytes)
+        try:
+            if one.offset == end or (limit <= 0 and not at_least_one and led.start_offset <= one.offset < end):
+                records = b""
+            else:
+                records = await led.read(one.offset, max(limit, 0), at_least_one=at_least_one)
+        except OffsetOutOfRange:
+            return _refusal(one, ErrorCode.offset_out_of_range)
+        except Fenced:
+            return self._not_led(one)
+        except StorageFailed:
+            return _refusal(one, ErrorCode.kafka_storage_error)
+        return {
+            "partition_index": one.partition,
+            "error_code": ErrorCode.none,
+            "high_watermark": led.end_offset,
+            "last_stable_offset": led.end_offset,
+            "log_start_offset": led.start_offset,
+            "aborted_transactions": None,
+            "records": records,
+        }
+
+    def _not_led(self, one: Wanted) -> dict[str, Any]:
+        if one.tp is None:
+            return _refusal(one, ErrorCode.unknown_topic_id)
+        partition = self._cluster.snapshot.partition(one.tp)
+        if partition is None:
+            return _refusal(one, ErrorCode.unknown_topic_or_partition)
+        answer = _refusal(one, ErrorCode.not_leader_or_follower)
+        if partition.leader not in (NO_LEADER, self._cluster.node_id):
+            answer["current_leader"] = {"leader_id": partition.leader, "leader_epoch": partition.leader_epoch}
+        return answer
+
+    def _answer(self, wanted: Sequence[Wanted], answers: Sequence[dict[str, Any]]) -> Mapping[str, Any]:
+        topics: dict[tuple[str, UUID | None], list[dict[str, Any]]] = {}
+        for one, answer in zip(wanted, answers, strict=True):
+            topics.setdefault((one.topic, one.topic_id), []).append(answer)
+        leaders = {answer["current_leader"]["leader_id"] for answer in answers if "current_leader" in answer}
+        return {
+            "error_code": ErrorCode.none,
+            "session_id": 0,
+            "responses": [
+                {"topic": topic, "topic_id": topic_id, "partitions": partitions}
+                for (topic, topic_id), partitions in topics.items()
+            ],
+            "node_endpoints": endpoints(self._cluster, leaders),
+        }
+
+
+def _refusal(one: Wanted, code: ErrorCode) -> dict[str, Any]:
+    return {
+        "partition_index": one.partition,
+        "error_code": code,
+        "high_watermark": -1,
+        "aborted_transactions": None,
+        "records": b"",
+    }

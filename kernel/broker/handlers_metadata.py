@@ -1,0 +1,124 @@
+"""Metadata: who is there, what topics there are, who leads them; and topics that come to be by being asked for.
+
+Source: KafkaApis.handleTopicMetadataRequest and AutoTopicCreationManager of Kafka 3.9. One difference: a topic
+that is created on demand is waited for a moment, so that the first answer may name its leaders already; Kafka
+answers LEADER_NOT_AVAILABLE at once, and so do we when the moment has passed.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from kernel.broker.cluster_view import (
+    NO_LEADER,
+    InvalidReplicationFactor,
+    TopicExists,
+    TopicView,
+    topic_name_problem,
+)
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+from kernel.zookeeper.errors import ZooKeeperError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kernel.broker.cluster_view import ClusterSnapshot, ClusterView, PartitionView
+    from kernel.broker.handlers import HandlerTable, RequestContext
+    from kernel.broker.topic_creation import DefaultTopics
+
+log = logging.getLogger(__name__)
+
+
+class MetadataHandlers:
+    """Answers from the snapshot; waits only when a topic has to be created."""
+
+    def __init__(self, cluster: ClusterView, topics: DefaultTopics, *, auto_create: bool) -> None:
+        self._cluster = cluster
+        self._topics = topics
+        self._auto_create = auto_create
+
+    def table(self) -> HandlerTable:
+        return {Api.Metadata: self.metadata}
+
+    def metadata(self, context: RequestContext, body: Any) -> Any:
+        wanted = body.topics
+        if wanted is None or (context.version == 0 and not wanted):
+            snapshot = self._cluster.snapshot
+            return self._answer(snapshot, [_described(topic, snapshot) for topic in snapshot.topics.values()])
+        known = self._cluster.snapshot.topics
+        may_create = self._auto_create and getattr(body, "allow_auto_topic_creation", True)
+        absent = [
+            topic.name
+            for topic in wanted
+            if topic.name is not None and topic.name not in known and topic_name_problem(topic.name) is None
+        ]
+        if absent and may_create:
+            return self._create_and_answer(list(dict.fromkeys(absent)), wanted)
+        return self._answer_wanted(wanted, {})
+
+    async def _create_and_answer(self, names: list[str], wanted: Any) -> Mapping[str, Any]:
+        failures: dict[str, ErrorCode] = {}
+        for name in names:
+            try:
+                await self._topics.create(name)
+            except TopicExists:
+                continue
+            except InvalidReplicationFactor:
+                failures[name] = ErrorCode.invalid_replication_factor
+            except ZooKeeperError:
+                log.warning("topic %s was not created: ZooKeeper does not answer", name)
+        return self._answer_wanted(wanted, {**dict.fromkeys(names, ErrorCode.leader_not_available), **failures})
+
+    def _answer_wanted(self, wanted: Any, absent: Mapping[str, ErrorCode]) -> Mapping[str, Any]:
+        snapshot = self._cluster.snapshot
+        return self._answer(snapshot, [_wanted(topic, snapshot, absent) for topic in wanted])
+
+    def _answer(self, snapshot: ClusterSnapshot, topics: list[dict[str, Any]]) -> Mapping[str, Any]:
+        return {
+            "brokers": [
+                {"node_id": broker.node_id, "host": broker.host, "port": broker.port}
+                for broker in snapshot.brokers.values()
+            ],
+            "cluster_id": snapshot.cluster_id or None,
+            "controller_id": snapshot.controller_id,
+            "topics": topics,
+        }
+
+
+def _wanted(topic: Any, snapshot: ClusterSnapshot, absent: Mapping[str, ErrorCode]) -> dict[str, Any]:
+    topic_id: Any = getattr(topic, "topic_id", None)
+    name = topic.name if topic.name is not None else snapshot.topic_names.get(topic_id)
+    if name is None:
+        return {"error_code": ErrorCode.unknown_topic_id, "name": None, "topic_id": topic_id}
+    view = snapshot.topics.get(name)
+    if view is not None:
+        return _described(view, snapshot)
+    if topic_name_problem(name) is not None:
+        return {"error_code": ErrorCode.invalid_topic_exception, "name": name}
+    return {"error_code": absent.get(name, ErrorCode.unknown_topic_or_partition), "name": name}
+
+
+def _described(topic: TopicView, snapshot: ClusterSnapshot) -> dict[str, Any]:
+    return {
+        "error_code": ErrorCode.none,
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "is_internal": topic.internal,
+        "partitions": [_partition(index, view, snapshot) for index, view in enumerate(topic.partitions)],
+    }
+
+
+def _partition(index: int, view: PartitionView, snapshot: ClusterSnapshot) -> dict[str, Any]:
+    # A leader that has gone from /brokers/ids is as good as none until the controller has named another.
+    leader = view.leader if view.leader in snapshot.brokers else NO_LEADER
+    return {
+        "error_code": ErrorCode.none if leader != NO_LEADER else ErrorCode.leader_not_available,
+        "partition_index": index,
+        "leader_id": leader,
+        "leader_epoch": view.leader_epoch,
+        "replica_nodes": view.replicas,
+        "isr_nodes": view.isr,
+        "offline_replicas": [replica for replica in view.replicas if replica not in snapshot.brokers],
+    }

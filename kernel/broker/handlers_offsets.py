@@ -1,0 +1,110 @@
+"""ListOffsets: the log's ends, or the first record at or after a point in time.
+
+Source: KafkaApis.handleListOffsetRequest and UnifiedLog.fetchOffsetByTimestamp of Kafka 3.9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from kernel.broker.records import decode, headers_of
+from kernel.broker.storage.errors import Fenced, StorageFailed
+from kernel.values import TopicPartition
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kernel.broker.cluster_view import ClusterView
+    from kernel.broker.handlers import HandlerTable, RequestContext
+    from kernel.broker.logs import LedLogs
+    from kernel.broker.storage.logs import PartitionLog
+
+#: ListOffsetsRequest's special timestamps; the local ones are of tiered storage, which there is none of.
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+
+_TIMESTAMP_MAX = 2**63 - 1
+
+
+class OffsetHandlers:
+    """Answers from the logs that this broker leads."""
+
+    def __init__(self, cluster: ClusterView, logs: LedLogs) -> None:
+        self._cluster = cluster
+        self._logs = logs
+
+    def table(self) -> HandlerTable:
+        return {Api.ListOffsets: self.list_offsets}
+
+    async def list_offsets(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
+        return {
+            "topics": [
+                {
+                    "name": topic.name,
+                    "partitions": [await self._one(topic.name, partition) for partition in topic.partitions],
+                }
+                for topic in body.topics
+            ]
+        }
+
+    async def _one(self, topic: str, wanted: Any) -> dict[str, Any]:
+        tp = TopicPartition(topic, wanted.partition_index)
+        led = self._logs.get(tp)
+        epoch = getattr(wanted, "current_leader_epoch", -1)
+        if led is None:
+            unknown = self._cluster.snapshot.partition(tp) is None
+            return _refusal(tp, ErrorCode.unknown_topic_or_partition if unknown else ErrorCode.not_leader_or_follower)
+        if epoch >= 0 and epoch != led.leader_epoch:
+            return _refusal(
+                tp, ErrorCode.fenced_leader_epoch if epoch < led.leader_epoch else ErrorCode.unknown_leader_epoch
+            )
+        try:
+            offset, timestamp_ms, leader_epoch = await self._found(led, wanted.timestamp)
+        except Fenced:
+            return _refusal(tp, ErrorCode.not_leader_or_follower)
+        except StorageFailed:
+            return _refusal(tp, ErrorCode.kafka_storage_error)
+        return {
+            "partition_index": tp.partition,
+            "error_code": ErrorCode.none,
+            "timestamp": timestamp_ms,
+            "offset": offset,
+            "leader_epoch": leader_epoch,
+        }
+
+    async def _found(self, led: PartitionLog, timestamp_ms: int) -> tuple[int, int, int]:
+        """(offset, timestamp, leader epoch); -1 for what there is not."""
+        if timestamp_ms == LATEST:
+            return led.end_offset, -1, led.leader_epoch
+        if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
+            return led.start_offset, -1, led.leader_epoch
+        if timestamp_ms == MAX_TIMESTAMP:
+            timestamp_ms = await _largest_timestamp(led)
+        batch = await led.batch_for_timestamp(timestamp_ms) if timestamp_ms >= 0 else None
+        if batch is None:
+            return -1, -1, -1
+        ((header, _),) = headers_of(batch)
+        # Unpacking may take a while; the event loop has heartbeats to answer meanwhile.
+        records, _ = await asyncio.to_thread(decode, led.topic_partition, batch, led.start_offset)
+        for record in records:
+            if record.timestamp_ms >= timestamp_ms:
+                return record.offset, record.timestamp_ms, header.leader_epoch
+        return -1, -1, -1
+
+
+async def _largest_timestamp(led: PartitionLog) -> int:
+    """Found by halving: a batch for t exists exactly when t is not above the largest. -1 for an empty log."""
+    low, high = -1, _TIMESTAMP_MAX
+    while low < high:
+        middle = low + (high - low + 1) // 2
+        if await led.batch_for_timestamp(middle) is None:
+            high = middle - 1
+        else:
+            low = middle
+    return low
+
+
+def _refusal(tp: TopicPartition, code: ErrorCode) -> dict[str, Any]:
+    return {"partition_index": tp.partition, "error_code": code, "timestamp": -1, "offset": -1, "leader_epoch": -1}

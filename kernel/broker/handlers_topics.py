@@ -1,0 +1,263 @@
+"""CreateTopics, CreatePartitions, DeleteTopics.
+
+Source: ZkAdminManager and KafkaApis of Kafka 3.9 (error codes and their order). Any broker takes these requests,
+where Kafka sends them to the controller: here, too, the request only writes to ZooKeeper, the rest is the
+controller's, and the answer waits for it up to the request's timeout.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from kernel.broker.cluster_view import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidTopic,
+    TopicExists,
+    UnknownTopic,
+)
+from kernel.broker.topic_creation import all_led
+from kernel.errors import RebalanceLabError, Retriable
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+from kernel.zookeeper.errors import ZooKeeperError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kernel.broker.cluster_view import ClusterView, TopicView
+    from kernel.broker.configuration import BrokerConfig
+    from kernel.broker.handlers import HandlerTable, RequestContext
+
+_CODES: dict[type[RebalanceLabError], ErrorCode] = {
+    TopicExists: ErrorCode.topic_already_exists,
+    UnknownTopic: ErrorCode.unknown_topic_or_partition,
+    InvalidTopic: ErrorCode.invalid_topic_exception,
+    InvalidPartitions: ErrorCode.invalid_partitions,
+    InvalidReplicationFactor: ErrorCode.invalid_replication_factor,
+    InvalidReplicaAssignment: ErrorCode.invalid_replica_assignment,
+}
+#: Settings of a topic that Kafka has (LogConfig of 4.1.1); they are kept with the topic and have no effect here.
+_TOPIC_SETTINGS = frozenset(
+    (
+        "cleanup.policy",
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.type",
+        "compression.zstd.level",
+        "delete.retention.ms",
+        "file.delete.delay.ms",
+        "flush.messages",
+        "flush.ms",
+        "follower.replication.throttled.replicas",
+        "index.interval.bytes",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "max.compaction.lag.ms",
+        "max.message.bytes",
+        "message.downconversion.enable",
+        "message.format.version",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.type",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
+        "min.insync.replicas",
+        "preallocate",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "retention.bytes",
+        "retention.ms",
+        "segment.bytes",
+        "segment.index.bytes",
+        "segment.jitter.ms",
+        "segment.ms",
+        "unclean.leader.election.enable",
+    )
+)
+
+
+class _Refused(RebalanceLabError):
+    """A request for one topic that is refused before ZooKeeper is asked."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+_REFUSALS: tuple[type[RebalanceLabError], ...] = (_Refused, ZooKeeperError, *_CODES)
+
+
+class TopicHandlers:
+    """Each request may name several topics; each is answered for itself."""
+
+    def __init__(self, cluster: ClusterView, config: BrokerConfig) -> None:
+        self._cluster = cluster
+        self._config = config
+
+    def table(self) -> HandlerTable:
+        return {
+            Api.CreateTopics: self.create_topics,
+            Api.CreatePartitions: self.create_partitions,
+            Api.DeleteTopics: self.delete_topics,
+        }
+
+    # -- CreateTopics ------------------------------------------------------------------------------------------------
+
+    async def create_topics(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
+        twice = _named_twice(topic.name for topic in body.topics)
+        timeout_ms = _ms(body.timeout)
+        answers = {}
+        for topic in body.topics:
+            if topic.name in twice:
+                answers[topic.name] = _failure(topic.name, ErrorCode.invalid_request, "the request names it twice")
+                continue
+            try:
+                answers[topic.name] = await self._create(topic, timeout_ms, validate_only=body.validate_only)
+            except _REFUSALS as error:
+                answers[topic.name] = _failure(topic.name, _code(error), str(error))
+        return {"topics": list(answers.values())}
+
+    async def _create(self, topic: Any, timeout_ms: int, *, validate_only: bool) -> dict[str, Any]:
+        for setting in topic.configs:
+            if setting.name not in _TOPIC_SETTINGS:
+                raise _Refused(ErrorCode.invalid_config, f"{setting.name} is not a setting of a topic")
+        assignment = None
+        if topic.assignments:
+            if topic.num_partitions != -1 or topic.replication_factor != -1:
+                raise _Refused(
+                    ErrorCode.invalid_request, "an assignment was given, so both numbers have to be -1, or left out"
+                )
+            by_index = {a.partition_index: tuple(a.broker_ids) for a in topic.assignments}
+            if sorted(by_index) != list(range(len(topic.assignments))):
+                raise _Refused(
+                    ErrorCode.invalid_replica_assignment, "partitions have to be numbered from 0 without gaps"
+                )
+            assignment = [by_index[index] for index in range(len(by_index))]
+        view = await self._cluster.create_topic(
+            topic.name,
+            partitions=len(assignment) if assignment else self._or_default(topic.num_partitions, "num.partitions"),
+            replication_factor=len(assignment[0])
+            if assignment
+            else self._or_default(topic.replication_factor, "default.replication.factor"),
+            config={setting.name: setting.value or "" for setting in topic.configs},
+            assignment=assignment,
+            validate_only=validate_only,
+        )
+        if not validate_only and not await self._led(topic.name, len(view.partitions), timeout_ms):
+            raise _Refused(ErrorCode.request_timed_out, "the topic was created, its leaders are not known yet")
+        return {
+            "name": topic.name,
+            "topic_id": None if validate_only else view.topic_id,
+            "error_code": ErrorCode.none,
+            "num_partitions": len(view.partitions),
+            "replication_factor": len(view.partitions[0].replicas),
+            "configs": [
+                {"name": setting.name, "value": setting.value, "config_source": 1} for setting in topic.configs
+            ],
+        }
+
+    def _or_default(self, given: int, setting: str) -> int:
+        return self._config.number(setting) if given == -1 else given
+
+    async def _led(self, name: str, partitions: int, timeout_ms: int) -> bool:
+        """Whether every partition got a leader in time; with no time to wait Kafka says no (REQUEST_TIMED_OUT)."""
+        if timeout_ms <= 0:
+            return False
+        return await self._cluster.until(lambda snapshot: all_led(snapshot, name, partitions=partitions), timeout_ms)
+
+    # -- CreatePartitions --------------------------------------------------------------------------------------------
+
+    async def create_partitions(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
+        twice = _named_twice(topic.name for topic in body.topics)
+        answers = {}
+        for topic in body.topics:
+            if topic.name in twice:
+                answers[topic.name] = _failure(topic.name, ErrorCode.invalid_request, "the request names it twice")
+                continue
+            try:
+                await self._grow(topic, _ms(body.timeout), validate_only=body.validate_only)
+            except _REFUSALS as error:
+                answers[topic.name] = _failure(topic.name, _code(error), str(error))
+            else:
+                answers[topic.name] = {"name": topic.name, "error_code": ErrorCode.none}
+        return {"results": list(answers.values())}
+
+    async def _grow(self, topic: Any, timeout_ms: int, *, validate_only: bool) -> None:
+        known = self._cluster.snapshot.topics.get(topic.name)
+        if known is not None and topic.count <= len(known.partitions):
+            raise InvalidPartitions(f"{topic.name} has {len(known.partitions)} partitions, {topic.count} are not more")
+        assignment = None
+        if topic.assignments is not None:
+            assignment = [tuple(a.broker_ids) for a in topic.assignments]
+            if known is not None and len(assignment) != topic.count - len(known.partitions):
+                raise InvalidReplicaAssignment(
+                    f"{len(assignment)} assignments do not fit {topic.count} partitions in all"
+                )
+        await self._cluster.grow_topic(
+            topic.name, partitions=topic.count, assignment=assignment, validate_only=validate_only
+        )
+        if not validate_only and not await self._led(topic.name, topic.count, timeout_ms):
+            raise _Refused(ErrorCode.request_timed_out, "the partitions were created, their leaders are not known yet")
+
+    # -- DeleteTopics ------------------------------------------------------------------------------------------------
+
+    async def delete_topics(self, context: RequestContext, body: Any) -> Mapping[str, Any]:
+        wanted = (
+            [(t.name, t.topic_id) for t in body.topics]
+            if context.version >= 6
+            else [(n, None) for n in body.topic_names]
+        )
+        return {"responses": [await self._delete(context, *one, timeout_ms=_ms(body.timeout)) for one in wanted]}
+
+    async def _delete(
+        self, context: RequestContext, name: str | None, topic_id: Any, *, timeout_ms: int
+    ) -> dict[str, Any]:
+        snapshot = self._cluster.snapshot
+        if not self._config.flag("delete.topic.enable"):
+            code = ErrorCode.topic_deletion_disabled if context.version >= 3 else ErrorCode.invalid_request
+            return _failure(name, code, "delete.topic.enable is false", topic_id=topic_id)
+        if name is None:
+            name = snapshot.topic_names.get(topic_id)
+            if name is None:
+                return _failure(None, ErrorCode.unknown_topic_id, "no topic has this id", topic_id=topic_id)
+        topic: TopicView | None = snapshot.topics.get(name)
+        try:
+            await self._cluster.delete_topic(name)
+        except _REFUSALS as error:
+            return _failure(name, _code(error), str(error), topic_id=topic_id)
+        gone = await self._cluster.until(
+            lambda now: now.topics.get(name) is not topic and name not in now.topics, timeout_ms
+        )
+        if not gone:
+            return _failure(name, ErrorCode.request_timed_out, "it is marked for deletion, but still there")
+        return {"name": name, "topic_id": None if topic is None else topic.topic_id, "error_code": ErrorCode.none}
+
+
+def _code(error: RebalanceLabError) -> ErrorCode:
+    if isinstance(error, _Refused):
+        return error.code
+    if isinstance(error, Retriable):  # ZooKeeper does not answer right now
+        return ErrorCode.request_timed_out
+    return _CODES.get(type(error), ErrorCode.unknown_server_error)
+
+
+def _failure(name: str | None, code: ErrorCode, message: str, *, topic_id: Any = None) -> dict[str, Any]:
+    answer: dict[str, Any] = {"name": name, "error_code": code, "error_message": message}
+    if topic_id is not None:
+        answer["topic_id"] = topic_id
+    return answer
+
+
+def _named_twice(names: Any) -> set[str]:
+    return {name for name, times in Counter(names).items() if times > 1}
+
+
+def _ms(duration: Any) -> int:
+    milliseconds: int = round(duration.total_seconds() * 1000)
+    return milliseconds
