@@ -1,0 +1,212 @@
+"""The handlers of the group protocol: gate, translate, ask the partition's machine, translate back.
+
+A handler answers at once where the machine does; otherwise with the future of a parked JoinGroup or SyncGroup, or
+of a write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any
+
+from coordinator import translation
+from coordinator.group.answers import (
+    CommitAnswer,
+    DeleteGroupAnswer,
+    DeleteOffsetsAnswer,
+    JoinAnswer,
+    LeaveAnswer,
+    PartitionError,
+    SyncAnswer,
+    heartbeat_answer,
+)
+from coordinator.group.errors import Error
+from coordinator.group.inspection import GROUP_TYPE, GroupDescription
+from coordinator.group.requests import DeleteGroup
+from coordinator.partition import LedPartition
+from coordinator.store import TEXT_BYTES_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from coordinator.service import Coordinator
+    from kernel.broker.handlers import RequestContext
+
+Plain = dict[str, Any]
+Response = Plain | None
+Body = Any
+
+#: What heartbeats and syncs are told while the group is being loaded.
+LOADING_HEARTBEAT, LOADING_SYNC = Error.NONE, Error.REBALANCE_IN_PROGRESS
+
+#: Room for what member ids add to a client or instance id.
+_ID_BYTES_MAX = TEXT_BYTES_MAX - 64
+
+
+class GroupHandlers:
+    """Membership, and looking at groups."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+
+    def _at(self, group_id: str) -> LedPartition | Error:
+        """Groups with members have a name; only offsets may do without."""
+        return self._coordinator.at(group_id) if group_id else Error.INVALID_GROUP_ID
+
+    def join(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+        at = self._at(body.group_id)
+        if isinstance(at, LedPartition) and _overlong(body):
+            at = Error.INVALID_REQUEST
+        if isinstance(at, Error):
+            return translation.join_answer(JoinAnswer(error=at, member_id=body.member_id))
+        fresh_id = "" if body.member_id else self._coordinator.fresh_id()
+        make = functools.partial(
+            translation.join, body, context.version, client_id=context.client_id, host=context.host, fresh_id=fresh_id
+        )
+        return at.ask(make, translation.join_answer)
+
+    def sync(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+        at = self._at(body.group_id)
+        if isinstance(at, Error):
+            error = LOADING_SYNC if at is Error.COORDINATOR_LOAD_IN_PROGRESS else at
+            return translation.sync_answer(SyncAnswer(error=error))
+        return at.ask(functools.partial(translation.sync, body, context.version), translation.sync_answer)
+
+    def heartbeat(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+        at = self._at(body.group_id)
+        if isinstance(at, Error):
+            error = LOADING_HEARTBEAT if at is Error.COORDINATOR_LOAD_IN_PROGRESS else at
+            return translation.heartbeat_answer(heartbeat_answer(error))
+        return at.ask(functools.partial(translation.heartbeat, body), translation.heartbeat_answer)
+
+    def leave(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+        version = context.version
+        at = self._at(body.group_id)
+        if isinstance(at, Error):
+            return translation.leave_answer(LeaveAnswer(error=at), version)
+        return at.ask(
+            functools.partial(translation.leave, body, version),
+            functools.partial(translation.leave_answer, version=version),
+        )
+
+    def describe(self, context: RequestContext, body: Body) -> Plain:
+        operations = getattr(body, "include_authorized_operations", False)
+        names_absent = context.version >= translation.DESCRIBE_NAMES_ABSENT_GROUP
+        groups = []
+        for group_id in body.groups:
+            at = self._coordinator.at(group_id)
+            if isinstance(at, Error):
+                row = translation.described(group_id, GroupDescription(), error=at, operations=False)
+            else:
+                group = at.shard.describe(group_id)
+                absent = group_id not in at.shard.groups
+                error = Error.GROUP_ID_NOT_FOUND if absent and names_absent else Error.NONE
+                row = translation.described(group_id, group, error=error, operations=operations and not absent)
+            groups.append(row)
+        return {"groups": groups}
+
+    def list(self, context: RequestContext, body: Body) -> Plain:
+        led = self._coordinator.led()
+        if isinstance(led, Error):
+            return {"error_code": int(led), "groups": []}
+        states, types = getattr(body, "states_filter", ()), getattr(body, "types_filter", ())
+        groups = [group for partition in led for group in partition.shard.list(states, types)]
+        return {"error_code": int(Error.NONE), "groups": translation.listed(groups, GROUP_TYPE)}
+
+    async def delete(self, context: RequestContext, body: Body) -> Plain:
+        """Several groups, maybe of several partitions, each with a result of its own."""
+        group_ids = list(dict.fromkeys(body.groups_names))
+        results = await asyncio.gather(*(self._delete_one(group_id) for group_id in group_ids))
+        return {"results": results}
+
+    async def _delete_one(self, group_id: str) -> Plain:
+        def row(answer: DeleteGroupAnswer) -> Plain:
+            return {"group_id": group_id, "error_code": int(answer.error)}
+
+        at = self._coordinator.at(group_id)
+        if isinstance(at, Error):
+            return row(DeleteGroupAnswer(at))
+        answer = await _settled(at.ask(lambda token: DeleteGroup(token=token, group_id=group_id), row))
+        assert answer is not None, "deleting is always answered"
+        return answer
+
+
+class OffsetHandlers:
+    """Committed offsets. The group id may be empty here."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+
+    def commit(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+        request = functools.partial(translation.commit, body, context.version, client_id=context.client_id)
+        asked = request(0).offsets
+        unknown = {(o.topic, o.partition) for o in asked if not self._coordinator.has_partition(o.topic, o.partition)}
+
+        def answer(given: CommitAnswer) -> Plain:
+            errors = {(p.topic, p.partition): p.error for p in given.partitions}
+            errors |= dict.fromkeys(unknown, Error.UNKNOWN_TOPIC_OR_PARTITION)
+            return translation.commit_answer(
+                CommitAnswer(tuple(PartitionError(o.topic, o.partition, errors[o.topic, o.partition]) for o in asked))
+            )
+
+        known = tuple(o for o in asked if (o.topic, o.partition) not in unknown)
+        if not known:
+            return answer(CommitAnswer(()))  # a commit of nothing makes no group
+        at = self._coordinator.at(body.group_id)
+        if isinstance(at, LedPartition) and len(body.group_id.encode()) > TEXT_BYTES_MAX:
+            at = Error.INVALID_GROUP_ID
+        if isinstance(at, Error):
+            return answer(CommitAnswer(tuple(PartitionError(o.topic, o.partition, at) for o in known)))
+        return at.ask(lambda token: dataclasses.replace(request(token), offsets=known), answer)
+
+    def fetch(self, context: RequestContext, body: Body) -> Plain:
+        if hasattr(body, "groups"):
+            return {"groups": [self._fetch_group(g.group_id, g.topics) for g in body.groups]}
+        wanted = translation.wanted(body.topics)
+        at = self._coordinator.at(body.group_id)
+        if isinstance(at, LedPartition):
+            offsets = at.shard.fetch_offsets(body.group_id, wanted)
+            return {"error_code": int(Error.NONE), "topics": translation.fetched(offsets)}
+        if context.version < translation.FETCH_HAS_TOP_ERROR:
+            nothing = [(topic, partition, None) for topic, partition in wanted or ()]
+            return {"topics": translation.fetched(nothing, at)}
+        return {"error_code": int(at), "topics": []}
+
+    def _fetch_group(self, group_id: str, topics: Any) -> Plain:
+        at = self._coordinator.at(group_id)
+        if isinstance(at, Error):
+            return {"group_id": group_id, "topics": [], "error_code": int(at)}
+        offsets = at.shard.fetch_offsets(group_id, translation.wanted(topics))
+        return {"group_id": group_id, "topics": translation.fetched(offsets), "error_code": int(Error.NONE)}
+
+    def delete(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+        at = self._coordinator.at(body.group_id)
+        if isinstance(at, Error):
+            return translation.delete_offsets_answer(DeleteOffsetsAnswer(error=at))
+        request = translation.delete_offsets(body, 0)
+        known = tuple(p for p in request.partitions if self._coordinator.has_partition(*p))
+
+        def answer(given: DeleteOffsetsAnswer) -> Plain:
+            if given.error is not Error.NONE:
+                return translation.delete_offsets_answer(given)
+            errors = {(p.topic, p.partition): p.error for p in given.partitions}
+            rows = (PartitionError(*p, errors.get(p, Error.UNKNOWN_TOPIC_OR_PARTITION)) for p in request.partitions)
+            return translation.delete_offsets_answer(DeleteOffsetsAnswer(partitions=tuple(rows)))
+
+        return at.ask(lambda token: dataclasses.replace(request, token=token, partitions=known), answer)
+
+
+def _overlong(body: Body) -> str | None:
+    texts = {
+        "group_id": body.group_id,
+        "group_instance_id": getattr(body, "group_instance_id", None),
+        "protocol_type": body.protocol_type,
+        **{f"protocol {i}": p.name for i, p in enumerate(body.protocols)},
+    }
+    return translation.overlong(texts, _ID_BYTES_MAX)
+
+
+async def _settled(answer: Plain | Awaitable[Response]) -> Response:
+    return answer if isinstance(answer, dict) else await answer

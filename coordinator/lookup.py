@@ -1,0 +1,90 @@
+"""FindCoordinator: which broker is responsible for a group. Any broker answers it.
+
+The first question creates `__consumer_offsets`. Until the group's partition has a live leader the answer is
+COORDINATOR_NOT_AVAILABLE, which clients repeat the question on. Transactions have no coordinator here.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from coordinator.group.errors import Error
+from coordinator.placement import partition_of
+from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
+from kernel.broker.storage.errors import StorageError
+from kernel.errors import RebalanceLabError
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from kernel.broker.handlers import RequestContext
+    from kernel.broker.services import BrokerServices
+
+log = logging.getLogger(__name__)
+
+Plain = dict[str, Any]
+
+GROUP_KEY_TYPE = 0
+#: From this version on a request names several keys.
+BATCHED = 4
+
+
+class Lookup:
+    """Answers FindCoordinator."""
+
+    def __init__(self, services: BrokerServices) -> None:
+        self._services = services
+
+    def find(self, context: RequestContext, body: Any) -> Plain | Awaitable[Plain]:
+        """At once where the topic is there, otherwise after it was created."""
+        key_type = getattr(body, "key_type", GROUP_KEY_TYPE)
+        keys = body.coordinator_keys if context.version >= BATCHED else (body.key,)
+        if key_type != GROUP_KEY_TYPE:
+            found = [
+                _nowhere(key, Error.INVALID_REQUEST, f"key type {key_type} has no coordinator here") for key in keys
+            ]
+            return _answer(context.version, found)
+        if GROUP_METADATA_TOPIC in self._services.cluster.snapshot.topics:
+            return _answer(context.version, [self._locate(key) for key in keys])
+        return self._find_after_creating(context.version, keys)
+
+    async def _find_after_creating(self, version: int, keys: tuple[str, ...]) -> Plain:
+        try:
+            await self._services.create_internal_topic(GROUP_METADATA_TOPIC)
+        except StorageError:
+            raise
+        except RebalanceLabError as error:
+            # Too few brokers for its replication factor, say: as in Kafka, the client is told to come again.
+            log.warning("%s could not be created: %s", GROUP_METADATA_TOPIC, error)
+        return _answer(version, [self._locate(key) for key in keys])
+
+    def _locate(self, key: str) -> Plain:
+        snapshot = self._services.cluster.snapshot
+        topic = snapshot.topics.get(GROUP_METADATA_TOPIC)
+        if topic is None:
+            return _nowhere(key, Error.COORDINATOR_NOT_AVAILABLE, f"{GROUP_METADATA_TOPIC} is not there yet")
+        number = partition_of(key, len(topic.partitions))
+        leader = snapshot.leader_of(TopicPartition(GROUP_METADATA_TOPIC, number))
+        if leader is None:
+            return _nowhere(key, Error.COORDINATOR_NOT_AVAILABLE, f"{GROUP_METADATA_TOPIC}-{number} has no leader")
+        return {
+            "key": key,
+            "node_id": leader.node_id,
+            "host": leader.host,
+            "port": leader.port,
+            "error_code": int(Error.NONE),
+            "error_message": None,
+        }
+
+
+def _nowhere(key: str, error: Error, message: str) -> Plain:
+    return {"key": key, "node_id": -1, "host": "", "port": -1, "error_code": int(error), "error_message": message}
+
+
+def _answer(version: int, found: list[Plain]) -> Plain:
+    if version >= BATCHED:
+        return {"coordinators": found}
+    (only,) = found
+    return {name: value for name, value in only.items() if name != "key"}

@@ -1,0 +1,163 @@
+"""One partition of `__consumer_offsets` that this broker leads: the machine, its log, and who waits for answers.
+
+What the machine hands out is performed in its order. Writes go to the log in the order in which they were handed
+out, several at a time when they came while the last ones were being written; the machine hears of each when it is
+durable, and only then is anybody told. A write that is fenced means that somebody else leads by now: everything
+that waits is answered NOT_COORDINATOR at once, ahead of what the cluster's view will say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from coordinator.group.errors import Error
+from coordinator.group.outcome import Moment, SetTimer
+from coordinator.store import decode_all, encode
+from coordinator.timers import Timers
+from kernel.broker.storage.errors import Fenced, StorageFailed
+from kernel.clock import NS_PER_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coordinator.group.answers import Answer
+    from coordinator.group.outcome import Outcome, TimerKey, TraceEvent, Write
+    from coordinator.group.requests import Request
+    from coordinator.group.shard import Shard
+    from kernel.broker.storage.logs import KeyValueLog
+    from kernel.clock import Clock
+    from kernel.trace.writer import Tracer
+
+log = logging.getLogger(__name__)
+
+#: Writes that go to the log in one transaction at most.
+WRITES_PER_BATCH = 500
+
+Response = dict[str, Any]
+#: Tokens are unique in the process, so that one of an unloaded partition is never taken for another's.
+_TOKENS = itertools.count(1)
+
+
+class LedPartition:
+    """From taking over the log until leadership is given up."""
+
+    def __init__(self, shard: Shard, log_: KeyValueLog, *, clock: Clock, tracer: Tracer) -> None:
+        self.shard = shard
+        self.closed = False
+        self._log = log_
+        self._clock = clock
+        self._tracer = tracer
+        self._timers = Timers(clock, self._timer_fired)
+        self._waiting: dict[int, tuple[asyncio.Future[Response | None], Callable[[Any], Response]]] = {}
+        self._writes: deque[Write] = deque()
+        self._writer: asyncio.Task[None] | None = None
+
+    async def load(self) -> None:
+        """Take over what the log holds. Raises Fenced, StorageFailed, MalformedRecord."""
+        items = await self._log.items()
+        self._perform(self.shard.load(decode_all(items), self._now()))
+
+    def ask(
+        self, request: Callable[[int], Request], translate: Callable[[Any], Response]
+    ) -> Response | asyncio.Future[Response | None]:
+        """Put a request, made for a token, to the machine; the answer, or a future of it when it has to wait.
+
+        A request that will never be answered (a member's first JoinGroup after its second) ends as None.
+        """
+        token = next(_TOKENS)
+        outcome = self.shard.handle(request(token), self._now())
+        answered = next((reply.answer for reply in outcome.replies if reply.token == token), None)
+        if answered is not None:
+            self._perform(outcome, but=token)
+            return translate(answered)
+        future: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
+        self._waiting[token] = (future, translate)
+        self._perform(outcome)
+        return future
+
+    async def close(self) -> None:
+        """Give up: answer whoever waits, and see the writes out that are on their way."""
+        self.unload()
+        if self._writer is not None:
+            await self._writer
+
+    def unload(self) -> None:
+        """As `close`, but nothing is waited for: writes on their way are answered when they have landed."""
+        if not self.closed:
+            self.closed = True
+            self._perform(self.shard.unload(self._now()))
+            self._timers.close()
+
+    # -- performing -----------------------------------------------------------------------------------------------
+
+    def _now(self) -> Moment:
+        return Moment(self._clock.monotonic_ns() // NS_PER_MS, self._clock.wall_ms())
+
+    def _timer_fired(self, key: TimerKey) -> None:
+        self._perform(self.shard.timer_fired(key, self._now()))
+
+    def _perform(self, outcome: Outcome, *, but: int = 0) -> None:
+        """In the order that `coordinator.group` asks for. The answer to token `but` is given by the caller."""
+        for timer in outcome.timers:
+            if isinstance(timer, SetTimer):
+                self._timers.set(timer.key, timer.at_ms)
+            else:
+                self._timers.cancel(timer.key)
+        for event in outcome.events:
+            self._emit(event)
+        for token, answer in outcome.replies:
+            if token != but:
+                self._answer(token, answer)
+        for token in outcome.abandoned:
+            future, _ = self._waiting.pop(token)
+            if not future.done():
+                future.set_result(None)
+        if outcome.writes:
+            self._writes += outcome.writes
+            if self._writer is None:
+                self._writer = asyncio.create_task(self._write_all(), name="coordinator-writes")
+
+    def _emit(self, event: TraceEvent) -> None:
+        fields: dict[str, Any] = dict(event.fields)  # none of them is called member or stream
+        self._tracer.emit(event.kind, cause=event.cause, **fields)
+
+    def _answer(self, token: int, answer: Answer) -> None:
+        future, translate = self._waiting.pop(token)
+        if not future.done():  # the server is stopping: nobody reads any more
+            future.set_result(translate(answer))
+
+    async def _write_all(self) -> None:
+        """Until nothing is left to write; the next write starts a new task."""
+        try:
+            while self._writes:
+                writes = [self._writes.popleft() for _ in range(min(len(self._writes), WRITES_PER_BATCH))]
+                self._report(writes, await self._write(writes))
+        finally:
+            self._writer = None
+
+    def _report(self, writes: list[Write], error: Error | None) -> None:
+        """Tell the machine what became of its writes."""
+        for then in (write.then for write in writes):
+            if then is None:
+                continue
+            if error is None:
+                self._perform(self.shard.stored(then, self._now()))
+            else:
+                self._perform(self.shard.not_stored(then, error, self._now()))
+        if error is Error.NOT_COORDINATOR:
+            self.unload()
+
+    async def _write(self, writes: list[Write]) -> Error | None:
+        try:
+            await self._log.upsert([encode(change) for write in writes for change in write.changes])
+        except Fenced as error:
+            log.info("a write of the coordinator was fenced: %s", error)
+            return Error.NOT_COORDINATOR
+        except StorageFailed:
+            log.exception("the coordinator cannot write")
+            return Error.COORDINATOR_NOT_AVAILABLE
+        return None

@@ -1,0 +1,186 @@
+"""Records of `__consumer_offsets` as Kafka's bytes, and back.
+
+Layouts are those of Kafka's OffsetCommitKey, OffsetCommitValue, GroupMetadataKey and GroupMetadataValue (JSON
+schemas of 4.1). Written are the highest versions that are not flexible, as Kafka does on purpose: key 1 with value
+3, key 2 with value 3; read are all versions up to these. Keys of versions above 2 (KIP-848 and later) are skipped
+when loading, as KIP-915 asks.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from coordinator.group.records import GroupKey, GroupRecord, MemberRecord, OffsetKey, OffsetRecord
+from kernel.errors import RebalanceLabError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from coordinator.group.records import Change
+
+#: The longest text that fits a record, in bytes.
+TEXT_BYTES_MAX = 32_767
+
+_OFFSET_KEY, _GROUP_KEY = 1, 2
+_VALUE_VERSION = 3
+_NULL = -1
+
+
+class MalformedRecord(RebalanceLabError):
+    """Bytes in the coordinator's log that it cannot have written."""
+
+
+def encode(change: Change) -> tuple[bytes, bytes | None]:
+    """Key and value; a tombstone's value is None."""
+    key, value = change
+    if isinstance(key, OffsetKey):
+        raw = struct.pack(">h", _OFFSET_KEY) + _text(key.group_id) + _text(key.topic) + struct.pack(">i", key.partition)
+    else:
+        raw = struct.pack(">h", _GROUP_KEY) + _text(key.group_id)
+    if isinstance(value, OffsetRecord):
+        return raw, _encode_offset(value)
+    return raw, None if value is None else _encode_group(value)
+
+
+def decode_all(items: Iterable[tuple[bytes, bytes]]) -> Iterator[Change]:
+    """What a log holds. Raises `MalformedRecord`; keys of versions that we do not know are passed over."""
+    for raw, value in items:
+        key = _decode_key(raw)
+        if isinstance(key, OffsetKey):
+            yield key, _decode_offset(value)
+        elif key is not None:
+            yield key, _decode_group(value)
+
+
+def _encode_offset(record: OffsetRecord) -> bytes:
+    head = struct.pack(">hqi", _VALUE_VERSION, record.offset, record.leader_epoch)
+    return head + _text(record.metadata) + struct.pack(">q", record.committed_wall_ms)
+
+
+def _encode_group(record: GroupRecord) -> bytes:
+    parts = [
+        struct.pack(">h", _VALUE_VERSION),
+        _text(record.protocol_type),
+        struct.pack(">i", record.generation),
+        _nullable(record.protocol_name),
+        _nullable(record.leader),
+        struct.pack(">qi", record.state_wall_ms, len(record.members)),
+    ]
+    for member in record.members:
+        parts += [
+            _text(member.member_id),
+            _nullable(member.instance_id),
+            _text(member.client_id),
+            _text(member.client_host),
+            struct.pack(">ii", member.rebalance_timeout_ms, member.session_timeout_ms),
+            _bytes(member.subscription),
+            _bytes(member.assignment),
+        ]
+    return b"".join(parts)
+
+
+def _decode_key(raw: bytes) -> OffsetKey | GroupKey | None:
+    reader = _Reader(raw)
+    version = reader.int16()
+    if version in (0, _OFFSET_KEY):
+        return OffsetKey(reader.text(), reader.text(), reader.int32())
+    return GroupKey(reader.text()) if version == _GROUP_KEY else None
+
+
+def _decode_offset(value: bytes) -> OffsetRecord:
+    reader = _Reader(value)
+    version = _checked(reader.int16(), "an offset")
+    offset = reader.int64()
+    leader_epoch = reader.int32() if version >= 3 else -1
+    return OffsetRecord(offset, leader_epoch, reader.text(), reader.int64())  # v1's expiry time is left
+
+
+def _decode_group(value: bytes) -> GroupRecord:
+    reader = _Reader(value)
+    version = _checked(reader.int16(), "a group")
+    protocol_type, generation = reader.text(), reader.int32()
+    protocol_name, leader = reader.nullable(), reader.nullable()
+    state_wall_ms = reader.int64() if version >= 2 else -1
+    members = tuple(_decode_member(reader, version) for _ in range(max(reader.int32(), 0)))
+    return GroupRecord(protocol_type, generation, protocol_name, leader, state_wall_ms, members)
+
+
+def _decode_member(reader: _Reader, version: int) -> MemberRecord:
+    member_id = reader.text()
+    instance_id = reader.nullable() if version >= 3 else None
+    client_id, client_host = reader.text(), reader.text()
+    rebalance_timeout_ms = reader.int32() if version >= 1 else None
+    session_timeout_ms = reader.int32()
+    return MemberRecord(
+        member_id,
+        instance_id,
+        client_id,
+        client_host,
+        session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms,
+        session_timeout_ms,
+        reader.blob(),
+        reader.blob(),
+    )
+
+
+def _checked(version: int, what: str) -> int:
+    if not 0 <= version <= _VALUE_VERSION:
+        raise MalformedRecord(f"{what} of value version {version}: this coordinator reads 0 to {_VALUE_VERSION}")
+    return version
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    assert len(encoded) <= TEXT_BYTES_MAX, f"a text of {len(encoded)} bytes should have been refused on arrival"
+    return struct.pack(">h", len(encoded)) + encoded
+
+
+def _nullable(text: str | None) -> bytes:
+    return struct.pack(">h", _NULL) if text is None else _text(text)
+
+
+def _bytes(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+class _Reader:
+    """Reads from the front."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def int16(self) -> int:
+        return int(struct.unpack(">h", self._take(2))[0])
+
+    def int32(self) -> int:
+        return int(struct.unpack(">i", self._take(4))[0])
+
+    def int64(self) -> int:
+        return int(struct.unpack(">q", self._take(8))[0])
+
+    def text(self) -> str:
+        text = self.nullable()
+        if text is None:
+            raise MalformedRecord("null where a text belongs")
+        return text
+
+    def nullable(self) -> str | None:
+        length = self.int16()
+        if length < 0:
+            return None
+        try:
+            return self._take(length).decode()
+        except UnicodeDecodeError as error:
+            raise MalformedRecord(f"a text is not UTF-8: {error}") from error
+
+    def blob(self) -> bytes:
+        return self._take(max(self.int32(), 0))
+
+    def _take(self, length: int) -> bytes:
+        if length > len(self._data) - self._at:
+            raise MalformedRecord(f"cut short: {length} bytes wanted, {len(self._data) - self._at} left")
+        taken = self._data[self._at : self._at + length]
+        self._at += length
+        return taken

@@ -1,0 +1,271 @@
+"""Requests and answers of the group protocol between their wire form and the machine's values; nothing else.
+
+Bodies are kio's entities of any version, which lack the fields that came later; answers are plain mappings with
+the names of all versions (`kernel.wire.building` leaves out what a version lacks, and writes null as '' where a
+version allows none).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from coordinator.group.errors import Error
+from coordinator.group.requests import (
+    Commit,
+    DeleteOffsets,
+    Heartbeat,
+    Join,
+    Leave,
+    Leaving,
+    OffsetToCommit,
+    Protocol,
+    Sync,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from coordinator.group.answers import (
+        CommitAnswer,
+        DeleteOffsetsAnswer,
+        HeartbeatAnswer,
+        JoinAnswer,
+        LeaveAnswer,
+        PartitionError,
+        SyncAnswer,
+    )
+    from coordinator.group.inspection import GroupDescription, ListedGroup
+    from coordinator.group.records import OffsetRecord
+
+Body = Any  #: a kio entity of one of several versions
+Plain = dict[str, Any]
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+#: Without an authorizer everything is allowed; the bits of READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+NOT_ASKED_FOR = -(2**31)
+
+#: From which version on a request means something else.
+JOIN_RETURNS_WITH_ID = 4  # KIP-394
+JOIN_SKIPS_ASSIGNMENT = 9  # KIP-814
+SYNC_NAMES_PROTOCOL = 5  # KIP-559
+LEAVE_IS_BATCH = 3  # KIP-345
+COMMIT_NAMES_ABSENT_GROUP = 9  # KIP-848
+FETCH_HAS_TOP_ERROR = 2
+DESCRIBE_NAMES_ABSENT_GROUP = 6  # KIP-1043
+
+
+def _ms(duration: timedelta) -> int:
+    return duration // _MILLISECOND
+
+
+# -- JoinGroup, SyncGroup, Heartbeat, LeaveGroup -------------------------------------------------------------------
+
+
+def join(body: Body, version: int, token: int, *, client_id: str, host: str, fresh_id: str) -> Join:
+    session_timeout_ms = _ms(body.session_timeout)
+    return Join(
+        token=token,
+        group_id=body.group_id,
+        member_id=body.member_id,
+        instance_id=getattr(body, "group_instance_id", None),
+        client_id=client_id,
+        client_host=f"/{host}",  # as Kafka shows it: InetAddress.toString
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=_ms(body.rebalance_timeout) if version >= 1 else session_timeout_ms,
+        protocol_type=body.protocol_type,
+        protocols=tuple(Protocol(p.name, bytes(p.metadata)) for p in body.protocols),
+        fresh_id=fresh_id,
+        must_return_with_id=version >= JOIN_RETURNS_WITH_ID,
+        may_skip_assignment=version >= JOIN_SKIPS_ASSIGNMENT,
+    )
+
+
+def join_answer(answer: JoinAnswer) -> Plain:
+    return {
+        "error_code": int(answer.error),
+        "generation_id": answer.generation,
+        "protocol_type": answer.protocol_type,
+        "protocol_name": answer.protocol_name,
+        "leader": answer.leader,
+        "skip_assignment": answer.skip_assignment,
+        "member_id": answer.member_id,
+        "members": [
+            {"member_id": m.member_id, "group_instance_id": m.instance_id, "metadata": m.metadata}
+            for m in answer.members
+        ],
+    }
+
+
+def sync(body: Body, version: int, token: int) -> Sync:
+    return Sync(
+        token=token,
+        group_id=body.group_id,
+        member_id=body.member_id,
+        instance_id=getattr(body, "group_instance_id", None),
+        generation=body.generation_id,
+        protocol_type=getattr(body, "protocol_type", None),
+        protocol_name=getattr(body, "protocol_name", None),
+        protocol_is_mandatory=version >= SYNC_NAMES_PROTOCOL,
+        assignments=tuple((a.member_id, bytes(a.assignment)) for a in body.assignments),
+    )
+
+
+def sync_answer(answer: SyncAnswer) -> Plain:
+    return {
+        "error_code": int(answer.error),
+        "protocol_type": answer.protocol_type,
+        "protocol_name": answer.protocol_name,
+        "assignment": answer.assignment,
+    }
+
+
+def heartbeat(body: Body, token: int) -> Heartbeat:
+    return Heartbeat(
+        token=token,
+        group_id=body.group_id,
+        member_id=body.member_id,
+        instance_id=getattr(body, "group_instance_id", None),
+        generation=body.generation_id,
+    )
+
+
+def heartbeat_answer(answer: HeartbeatAnswer) -> Plain:
+    return {"error_code": int(answer.error)}
+
+
+def leave(body: Body, version: int, token: int) -> Leave:
+    if version < LEAVE_IS_BATCH:
+        members: tuple[Leaving, ...] = (Leaving(body.member_id),)
+    else:
+        members = tuple(Leaving(m.member_id, m.group_instance_id) for m in body.members)
+    return Leave(token=token, group_id=body.group_id, members=members)
+
+
+def leave_answer(answer: LeaveAnswer, version: int) -> Plain:
+    if version < LEAVE_IS_BATCH:
+        return {"error_code": int(answer.error or answer.members[0].error)}
+    return {
+        "error_code": int(answer.error),
+        "members": [
+            {"member_id": m.member_id, "group_instance_id": m.instance_id, "error_code": int(m.error)}
+            for m in answer.members
+        ],
+    }
+
+
+# -- offsets -------------------------------------------------------------------------------------------------------
+
+
+def commit(body: Body, version: int, token: int, *, client_id: str) -> Commit:
+    return Commit(
+        token=token,
+        group_id=body.group_id,
+        member_id=body.member_id,
+        instance_id=getattr(body, "group_instance_id", None),
+        generation=body.generation_id_or_member_epoch,
+        client_id=client_id,
+        offsets=tuple(
+            OffsetToCommit(
+                topic.name,
+                p.partition_index,
+                p.committed_offset,
+                getattr(p, "committed_leader_epoch", -1),
+                p.committed_metadata or "",
+            )
+            for topic in body.topics
+            for p in topic.partitions
+        ),
+        absent_group_is_named=version >= COMMIT_NAMES_ABSENT_GROUP,
+    )
+
+
+def commit_answer(answer: CommitAnswer) -> Plain:
+    return {"topics": _partition_errors(answer.partitions)}
+
+
+def _partition_errors(errors: Iterable[PartitionError]) -> list[Plain]:
+    topics: dict[str, list[Plain]] = {}
+    for topic, partition, error in errors:
+        topics.setdefault(topic, []).append({"partition_index": partition, "error_code": int(error)})
+    return [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()]
+
+
+def wanted(topics: Iterable[Body] | None) -> tuple[tuple[str, int], ...] | None:
+    """What one group of an OffsetFetch asks for; None: everything."""
+    if topics is None:
+        return None
+    return tuple((topic.name, partition) for topic in topics for partition in topic.partition_indexes)
+
+
+def fetched(offsets: Iterable[tuple[str, int, OffsetRecord | None]], error: Error = Error.NONE) -> list[Plain]:
+    """The topics of an OffsetFetch answer; `error` is every partition's (v1, which has no other place for it)."""
+    topics: dict[str, list[Plain]] = {}
+    for topic, partition, record in offsets:
+        topics.setdefault(topic, []).append(
+            {
+                "partition_index": partition,
+                "committed_offset": -1 if record is None else record.offset,
+                "committed_leader_epoch": -1 if record is None else record.leader_epoch,
+                "metadata": "" if record is None else record.metadata,
+                "error_code": int(error),
+            }
+        )
+    return [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()]
+
+
+def delete_offsets(body: Body, token: int) -> DeleteOffsets:
+    return DeleteOffsets(
+        token=token,
+        group_id=body.group_id,
+        partitions=tuple((topic.name, p.partition_index) for topic in body.topics for p in topic.partitions),
+    )
+
+
+def delete_offsets_answer(answer: DeleteOffsetsAnswer) -> Plain:
+    return {"error_code": int(answer.error), "topics": _partition_errors(answer.partitions)}
+
+
+# -- looking -------------------------------------------------------------------------------------------------------
+
+
+def described(group_id: str, group: GroupDescription, *, error: Error = Error.NONE, operations: bool) -> Plain:
+    return {
+        "error_code": int(error),
+        "error_message": f"Group {group_id} not found." if error is Error.GROUP_ID_NOT_FOUND else None,
+        "group_id": group_id,
+        "group_state": group.state.value if error in (Error.NONE, Error.GROUP_ID_NOT_FOUND) else "",
+        "protocol_type": group.protocol_type,
+        "protocol_data": group.protocol_name,
+        "members": [
+            {
+                "member_id": m.member_id,
+                "group_instance_id": m.instance_id,
+                "client_id": m.client_id,
+                "client_host": m.client_host,
+                "member_metadata": m.metadata,
+                "member_assignment": m.assignment,
+            }
+            for m in group.members
+        ],
+        "authorized_operations": GROUP_OPERATIONS if operations else NOT_ASKED_FOR,
+    }
+
+
+def listed(groups: Iterable[ListedGroup], group_type: str) -> list[Plain]:
+    return [
+        {
+            "group_id": group.group_id,
+            "protocol_type": group.protocol_type,
+            "group_state": group.state.value,
+            "group_type": group_type,
+        }
+        for group in groups
+    ]
+
+
+def overlong(texts: Mapping[str, str | None], limit_bytes: int) -> str | None:
+    """The name of a text that does not fit a stored record, None when all do."""
+    return next((name for name, text in texts.items() if text and len(text.encode()) > limit_bytes), None)
