@@ -1,0 +1,43 @@
+"""From run folders to a result that is kept and shown: the one place where Spark is started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from rich.console import Console
+
+from comparison.exits import Exit
+from comparison.report.terminal import render
+from comparison.scenarios.run_folder import write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+RESULT = "result.json"
+
+#: Of several verdicts the worst decides: a violation before what could not be told.
+_EXITS = {"as_expected": Exit.AS_EXPECTED, "unknown": Exit.UNKNOWN, "not_as_expected": Exit.NOT_AS_EXPECTED}
+
+
+def analysed(run_dirs: Sequence[Path], folder: Path, *, master: str = "local[*]") -> Mapping[str, Any]:
+    """Analyse and keep the result beside the runs as `result.json`."""
+    # Only here: loading Spark takes longer than most commands.
+    from comparison.pipeline.analysis import analyze
+    from comparison.pipeline.session import spark_session
+
+    with spark_session(master) as spark:
+        result = analyze(spark, run_dirs).as_dict()
+    write_json(folder / RESULT, result)
+    return result
+
+
+def shown(result: Mapping[str, Any], form: str) -> int:
+    """Print the result to standard output; the exit code that its verdicts mean."""
+    if form == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2))
+    else:
+        render(result, Console())
+    return _EXITS[result["outcome"]]

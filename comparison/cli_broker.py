@@ -1,0 +1,141 @@
+"""`rebalance-lab broker`: one broker with the coordinator, in the foreground or detached."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from comparison.detaching import detach
+from comparison.exits import Exit
+from comparison.scenarios.broker_composition import broker_of
+from comparison.state import forget, read_state, state_dir, states, stop_server, this_process, write_state
+from kernel.errors import ConfigurationError, EnvironmentFault
+from kernel.settings import split_pairs
+from kernel.trace.events import Role
+from kernel.trace.writer import SilentTracer, TraceIdentity, TraceWriter
+
+if TYPE_CHECKING:
+    from kernel.trace.writer import Tracer
+
+DEFAULT_PORT = 9092
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog="""\b
+Examples:
+  rebalance-lab broker --zookeeper 127.0.0.1:2181 --port 9092
+  rebalance-lab broker --port 9093 --set broker.id=2 --set group.initial.rebalance.delay.ms=0 --detach
+  rebalance-lab broker status
+  rebalance-lab broker stop --port 9093
+
+\b
+--set takes Kafka's own names. A Kafka setting that is not implemented warns; any other name is an error.""",
+)
+@click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot]; default: the one started from here.")
+@click.option("--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: a free one.")
+@click.option("--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A Kafka setting; again.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Data; by default beside the state file.")
+@click.option("--trace", type=click.Path(path_type=Path), help="Write the broker's events to this file.")
+@click.option("--detach", "in_background", is_flag=True, help="Return once it serves; end it with `broker stop`.")
+@click.pass_context
+def broker(
+    context: click.Context,
+    connect: str | None,
+    port: int,
+    pairs: tuple[str, ...],
+    folder: Path | None,
+    trace: Path | None,
+    in_background: bool,
+) -> None:
+    """Run one broker; prints its address. Brokers of one machine share the data folder."""
+    if context.invoked_subcommand is not None:
+        return
+    settings = {"port": str(port), **split_pairs(pairs)}
+    if in_background:
+        if settings["port"] == "0":
+            raise ConfigurationError("--detach needs a port of your choice: `broker stop --port` names it by that")
+        arguments = ["broker", "--port", settings["port"], *(part for pair in pairs for part in ("--set", pair))]
+        arguments += ["--zookeeper", connect] if connect else []
+        arguments += ["--folder", str(folder.absolute())] if folder else []
+        arguments += ["--trace", str(trace.absolute())] if trace else []
+        log = state_dir() / f"broker-{settings['port']}.log"
+        click.echo(detach(arguments, f"broker-{settings['port']}", log).address)
+        return
+    asyncio.run(_serve(connect or started_zookeeper(), settings, folder or state_dir() / "data", trace))
+
+
+def started_zookeeper() -> str:
+    """The address of the ZooKeeper started from here; raises `EnvironmentFault` when there is none."""
+    state = read_state("zookeeper")
+    if state is None or not state.running:
+        raise EnvironmentFault(
+            "no ZooKeeper: start one with `rebalance-lab zookeeper start`, or name one with --zookeeper HOST:PORT"
+        )
+    return state.address
+
+
+async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Path | None) -> None:
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    with contextlib.ExitStack() as stack:
+        tracer: Tracer = SilentTracer()
+        if trace is not None:
+            writer = TraceWriter(
+                trace, TraceIdentity(run="", scenario="", design="", role=Role.BROKER, process="broker")
+            )
+            tracer = stack.enter_context(contextlib.closing(writer))
+        _writable(folder)
+        server, warnings = broker_of(settings, connect, folder, tracer)
+        for warning in warnings:
+            click.echo(f"warning: {warning}", err=True)
+        try:
+            await server.start()
+            state = this_process(f"broker-{server.port}", f"127.0.0.1:{server.port}", folder, zookeeper=connect)
+            write_state(state)
+            stack.callback(forget, state)
+            click.echo(state.address)
+            click.echo("stop with Ctrl-C", err=True)
+            await told.wait()
+        finally:
+            await server.stop()
+
+
+def _writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"cannot write the data folder {folder}: {error.strerror}; choose one with --folder"
+        ) from error
+
+
+@broker.command()
+def status() -> int:
+    """The brokers started from here; exit code 1 when none runs."""
+    running = [state for state in states("broker-") if state.running]
+    for state in running:
+        click.echo(f"{state.address} pid={state.pid} zookeeper={state.details.get('zookeeper', '')}")
+    if not running:
+        click.echo("no broker started from here is running", err=True)
+    return Exit.AS_EXPECTED if running else Exit.NOT_AS_EXPECTED
+
+
+@broker.command()
+@click.option("--port", type=click.IntRange(1, 65535), help="Only the broker on this port; default: all of them.")
+def stop(port: int | None) -> int:
+    """Stop brokers started from here: pid and start time must both be theirs."""
+    found = [state for state in states("broker-") if port is None or state.name == f"broker-{port}"]
+    stopped = [state for state in found if stop_server(state)]
+    for state in stopped:
+        click.echo(f"stopped {state.address}", err=True)
+    if not stopped:
+        click.echo("no such broker is running; nothing was stopped", err=True)
+    return Exit.AS_EXPECTED if stopped else Exit.NOT_AS_EXPECTED

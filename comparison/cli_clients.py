@@ -1,0 +1,248 @@
+"""`consume` and `produce`: members and load by hand, in as many terminals as one likes."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from comparison.cli_broker import started_zookeeper
+from comparison.scenarios.cluster_access import ClusterAccess, addresses
+from comparison.scenarios.designs import DESIGNS, ConsumerRequest, checked
+from comparison.state import states
+from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceFailed
+from kernel.serials import numbered_value, serial_of
+from kernel.settings import split_pairs
+from kernel.trace.writer import SilentTracer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from kernel.consumer import GroupConsumer
+    from kernel.values import Batch, Record, TopicPartition
+
+POLL_MS = 200
+
+
+def started_brokers() -> str:
+    """Addresses of the brokers started from here; raises `EnvironmentFault` when none runs."""
+    running = [state.address for state in states("broker-") if state.running]
+    if not running:
+        raise EnvironmentFault(
+            "no broker: start one with `rebalance-lab broker`, or name one with --bootstrap-server HOST:PORT"
+        )
+    return ",".join(running)
+
+
+def bootstrap_of(given: str | None) -> str:
+    """Checked text of --bootstrap-server, or the brokers started from here."""
+    text = given or started_brokers()
+    try:
+        addresses(text)
+    except ValueError as error:
+        raise ConfigurationError(f"--bootstrap-server {text!r}: {error}") from error
+    return text
+
+
+def topics_of(texts: Sequence[str]) -> dict[str, int]:
+    """`T` or `T:streams` as {topic: streams}. Raises `ConfigurationError`."""
+    topics: dict[str, int] = {}
+    for text in texts:
+        topic, colon, streams = text.partition(":")
+        if not topic or (colon and not (streams.isdigit() and int(streams) >= 1)):
+            raise ConfigurationError(f"--topic {text!r}: write TOPIC or TOPIC:STREAMS, with one stream or more")
+        topics[topic] = int(streams) if colon else 1
+    return topics
+
+
+class Printer:
+    """Says what happens, in words or as JSON lines; also the consumer's listener."""
+
+    def __init__(self, form: str) -> None:
+        self._json = form == "json"
+        self.records = 0
+
+    def say(self, event: str, text: str, **fields: object) -> None:
+        if self._json:
+            line = msgspec.json.encode({"event": event, "time_ms": time.time_ns() // 1_000_000, **fields}).decode()
+        else:
+            line = f"{event}: {text}" if text else event
+        click.echo(line)
+        sys.stdout.flush()
+
+    def partitions(self, event: str, stream: int, partitions: Iterable[TopicPartition]) -> None:
+        listed = sorted(partitions)
+        text = f"{', '.join(map(str, listed)) or 'nothing'} (stream {stream})"
+        self.say(event, text, stream=stream, partitions=[{"topic": t, "partition": p} for t, p in listed])
+
+    async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        self.partitions("assigned", stream, partitions)
+
+    async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        self.partitions("revoked", stream, partitions)
+
+    async def on_lost(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        self.partitions("lost", stream, partitions)
+
+    def batch(self, batch: Batch) -> None:
+        for record in batch.records:
+            self.records += 1
+            self._record(batch.stream, record)
+
+    def _record(self, stream: int, record: Record) -> None:
+        key = None if record.key is None else record.key.decode("utf-8", "replace")
+        value = None if record.value is None else record.value.decode("utf-8", "replace")
+        text = f"{record.topic}-{record.partition} @{record.offset} {'' if key is None else key + '='}{value}"
+        self.say(
+            "record",
+            text,
+            stream=stream,
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+            timestamp_ms=record.timestamp_ms,
+            serial=serial_of(record.value),
+            key=key,
+            value=value,
+        )
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab consume --design zookeeper --group g --topic orders
+  rebalance-lab consume --design eager --group g --topic orders:2 --topic invoices
+  rebalance-lab consume --design eager --group g --topic orders --set session.timeout.ms=6000 --format json
+
+\b
+Without --zookeeper and --bootstrap-server, the servers started from here are used. Ctrl-C leaves the group."""
+)
+@click.option("--design", type=click.Choice(sorted(DESIGNS)), required=True)
+@click.option("--group", required=True)
+@click.option("--topic", "topics", multiple=True, required=True, metavar="TOPIC[:STREAMS]", help="Again for more.")
+@click.option("--zookeeper", "connect", help="For design zookeeper: HOST:PORT[,HOST:PORT...][/chroot].")
+@click.option("--bootstrap-server", "bootstrap", help="For the other designs: HOST:PORT[,HOST:PORT...].")
+@click.option("--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A Kafka setting; again.")
+@click.option("--max-records", type=click.IntRange(1), help="Leave after this many records.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def consume(  # noqa: PLR0913  # click hands each option over by its name
+    design: str,
+    group: str,
+    topics: tuple[str, ...],
+    connect: str | None,
+    bootstrap: str | None,
+    pairs: tuple[str, ...],
+    max_records: int | None,
+    form: str,
+) -> None:
+    """Be a member of a group; shows what is assigned, revoked and read."""
+    settings = split_pairs(pairs)
+    for warning in checked(design, settings):
+        click.echo(f"warning: {warning}", err=True)
+    request = ConsumerRequest(
+        process="consume",
+        group=group,
+        client_id="consume",
+        zookeeper=(connect or started_zookeeper()) if design == "zookeeper" else "",
+        bootstrap=bootstrap_of(bootstrap) if design != "zookeeper" else "",
+        settings=settings,
+    )
+    consumer = DESIGNS[design].consumer
+    asyncio.run(_consume(lambda: consumer(request, SilentTracer()), topics_of(topics), Printer(form), max_records))
+
+
+async def _consume(
+    make: Callable[[], GroupConsumer], topics: Mapping[str, int], printer: Printer, most: int | None
+) -> None:
+    consumer = make()
+    told = _told()
+    polling = asyncio.create_task(_poll(consumer, topics, printer, most))
+    waiting = asyncio.create_task(told.wait())
+    try:
+        await asyncio.wait([polling, waiting], return_when=asyncio.FIRST_COMPLETED)
+        if polling.done():
+            polling.result()
+    finally:
+        for task in (polling, waiting):
+            task.cancel()
+        await asyncio.gather(polling, waiting, return_exceptions=True)
+        await consumer.close()
+    printer.say("left", f"after {printer.records} records", records=printer.records)
+
+
+async def _poll(consumer: GroupConsumer, topics: Mapping[str, int], printer: Printer, most: int | None) -> None:
+    await consumer.start()
+    printer.say("started", "")
+    try:
+        await consumer.subscribe(topics, printer)
+    except RebalanceFailed as error:
+        # As the original: registered, idle, and cured by the next change of the group.
+        printer.say("failed", str(error), error=str(error))
+    while most is None or printer.records < most:
+        for batch in await consumer.getmany(timeout_ms=POLL_MS):
+            printer.batch(batch)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab produce --topic orders                    numbered records, five a second, until Ctrl-C
+  rebalance-lab produce --topic orders --count 100 --rate 50
+  printf 'a\\nb\\n' | rebalance-lab produce --topic orders --stdin"""
+)
+@click.option("--topic", required=True)
+@click.option("--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...]; default: brokers started from here.")
+@click.option("--rate", type=click.FloatRange(0, 100_000, min_open=True), default=5.0, show_default=True)
+@click.option("--count", type=click.IntRange(1), help="End after this many records.")
+@click.option("--stdin", "from_stdin", is_flag=True, help="Send the lines of standard input instead of numbered ones.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def produce(topic: str, bootstrap: str | None, rate: float, count: int | None, from_stdin: bool, form: str) -> None:
+    """Produce records, one partition after the other; shows where each is stored."""
+    asyncio.run(_produce(bootstrap_of(bootstrap), topic, rate, count, Printer(form), from_stdin=from_stdin))
+
+
+async def _produce(
+    bootstrap: str, topic: str, rate: float, count: int | None, printer: Printer, *, from_stdin: bool
+) -> None:
+    told = _told()
+    access = await ClusterAccess.open(bootstrap)
+    try:
+        partitions = await access.partitions_of(topic, create=True)
+        number = 0
+        while not told.is_set() and (count is None or number < count):
+            line = await asyncio.to_thread(sys.stdin.buffer.readline) if from_stdin else b""
+            if from_stdin and not line:
+                break
+            tp = partitions[number % len(partitions)]
+            value = line.rstrip(b"\n") if from_stdin else numbered_value(number // len(partitions), b"by hand")
+            offset = await access.send(tp, value)
+            printer.say("stored", f"{tp} @{offset}", topic=tp.topic, partition=tp.partition, offset=offset)
+            number += 1
+            if not from_stdin and (count is None or number < count):
+                await _pause(told, 1 / rate)
+    finally:
+        await access.close()
+
+
+async def _pause(told: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await told.wait()
+    except TimeoutError:
+        return
+
+
+def _told() -> asyncio.Event:
+    """Set by SIGINT or SIGTERM."""
+    told = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    return told
+
+
+COMMANDS = (consume, produce)

@@ -1,0 +1,187 @@
+"""`scenarios`, `run`, `compare` and `analyze`: experiments and their analysis."""
+
+from __future__ import annotations
+
+import random
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from comparison.analysis_command import analysed, shown
+from comparison.exits import Exit
+from comparison.experiments import expanded, perform_all, plan
+from comparison.progress import RunProgress
+from comparison.scenarios.catalogue import CATALOGUE, DESIGNS, SMOKE, Scenario, designs_named, scenario_named
+from comparison.scenarios.configuration import check
+from comparison.scenarios.presets import PRESETS
+from comparison.scenarios.run_folder import run_dirs_in
+from kernel.settings import split_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+SEED_MAX = 2**31 - 1
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab scenarios
+  rebalance-lab scenarios --show split-brain
+  rebalance-lab scenarios --json"""
+)
+@click.option("--json", "as_json", is_flag=True, help="The whole catalogue as JSON.")
+@click.option("--show", metavar="NAME", help="One scenario: the symptom, what is done, what to look for.")
+def scenarios(as_json: bool, show: str | None) -> None:
+    """List the scenarios, or show one."""
+    chosen = [scenario_named(show)] if show else list(CATALOGUE.values())
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode([described(scenario) for scenario in chosen]), indent=2))
+    elif show:
+        _show(chosen[0])
+    else:
+        table = Table(box=None, pad_edge=False)
+        for heading in ("SCENARIO", "SYMPTOM", "SECONDS"):
+            table.add_column(heading)
+        for scenario in chosen:
+            table.add_row(scenario.name, scenario.symptom, f"{scenario.budget_s}")
+        Console().print(table)
+
+
+def described(scenario: Scenario) -> dict[str, Any]:
+    """A scenario as JSON; steps as their names with their parameters."""
+    return {
+        "name": scenario.name,
+        "symptom": scenario.symptom,
+        "look_for": list(scenario.look_for),
+        "steps": [repr(step) for step in scenario.steps],
+        "defaults": scenario.defaults.as_json(),
+        "budget_s": scenario.budget_s,
+        "zookeeper_servers": scenario.zookeeper_servers,
+        "designs": [design for design in DESIGNS if design not in scenario.same_run_as],
+        "same_run_as": dict(scenario.same_run_as),
+        "references": list(scenario.references),
+    }
+
+
+def _show(scenario: Scenario) -> None:
+    click.echo(f"{scenario.name}: {scenario.symptom}\n\nWhat to look for:")
+    for line in scenario.look_for:
+        click.echo(f"  - {line}")
+    click.echo("\nWhat is done:")
+    for step in scenario.steps:
+        click.echo(f"  - {step!r}")
+    if scenario.references:
+        click.echo(f"\nReferences: {'; '.join(scenario.references)}")
+    click.echo(f"\nRun it: rebalance-lab run {scenario.name}")
+
+
+def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that `run` and `compare` share."""
+    options = (
+        click.option("--members", type=int, help="Members at the start."),
+        click.option("--partitions", type=int, help="Partitions of every topic."),
+        click.option("--topics", type=int, help="Topics."),
+        click.option("--streams", type=int, help="Streams of every member and topic."),
+        click.option("--rate", type=int, help="Records a second."),
+        click.option("--brokers", type=int, help="Brokers."),
+        click.option("--time-limit", "time_limit_s", type=float, help="Seconds after which a run is given up."),
+        click.option("--seed", type=click.IntRange(0, SEED_MAX), help="For every random choice; printed always."),
+        click.option("--preset", type=click.Choice(sorted(PRESETS)), help="Timers.  [default: equal-timers]"),
+        click.option(
+            "-c", "--config", "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A Kafka setting; again."
+        ),
+        click.option("--zookeeper", default="embedded", show_default=True, help="embedded, docker or HOST:PORT,..."),
+        click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("runs"), show_default=True),
+        click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True),
+        click.option("--dry-run", is_flag=True, help="Print the plan and end."),
+        click.option("-q", "--quiet", is_flag=True, help="No progress."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab run crash                          both designs
+  rebalance-lab run pause join --design zookeeper
+  rebalance-lab run crash --members 6 --rate 500 -c session.timeout.ms=6000
+  rebalance-lab run herd --seed 7 --dry-run"""
+)
+@click.argument("names", metavar="SCENARIO...", nargs=-1, required=True)
+@click.option("--design", "designs", multiple=True, metavar="NAME", help=f"{', '.join(DESIGNS)} or all; again.")
+@experiment_options
+def run(names: tuple[str, ...], designs: tuple[str, ...], **options: Any) -> int:
+    """Run scenarios, analyse them and report."""
+    return experiment("run", expanded(names), designs_named(designs), options)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab compare            every scenario, both designs: at most six minutes
+  rebalance-lab compare --smoke    crash and herd only
+  rebalance-lab compare --format json > comparison.json"""
+)
+@click.option("--smoke", is_flag=True, help="Only crash and herd.")
+@experiment_options
+def compare(smoke: bool, **options: Any) -> int:
+    """Run every scenario under every design and compare them."""
+    return experiment("compare", list(SMOKE if smoke else CATALOGUE), DESIGNS, options)
+
+
+def experiment(name: str, names: Sequence[str], designs: Sequence[str], options: dict[str, Any]) -> int:
+    """Plan, perform, analyse, report; the exit code."""
+    settings = split_pairs(options.pop("pairs"))
+    root, form, dry_run, quiet, zookeeper = (
+        options.pop(key) for key in ("output", "form", "dry_run", "quiet", "zookeeper")
+    )
+    if options["seed"] is None:
+        options["seed"] = random.SystemRandom().randint(0, SEED_MAX)
+    planned = plan(names, designs, {**options, "settings": settings})
+    for warning in check(settings):
+        click.echo(f"warning: {warning}", err=True)
+    click.echo(f"seed {options['seed']}", err=True)
+    if dry_run:
+        for each in planned:
+            scenario = scenario_named(each.scenario)
+            click.echo(
+                f"{each.title}: about {scenario.budget_s} s, {msgspec.json.encode(each.parameters.as_json()).decode()}"
+            )
+        return Exit.AS_EXPECTED
+    command = ["rebalance-lab", *sys.argv[1:]]
+    if "--seed" not in command:
+        command += ["--seed", str(options["seed"])]
+    with RunProgress(len(planned), quiet=quiet) as progress:
+        finished = perform_all(planned, root=root, name=name, command=command, zookeeper=zookeeper, progress=progress)
+        progress.say(f"analysing {len(finished.run_dirs)} runs on Spark")
+        result = analysed(finished.run_dirs, finished.bundle)
+    code = shown(result, form)
+    click.echo(f"kept in {finished.bundle}; again: {shlex.join(command)}", err=True)
+    return Exit.INTERRUPTED if finished.interrupted else code
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab analyze runs/latest
+  rebalance-lab analyze runs/latest/crash --format json"""
+)
+@click.argument("run_dir", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
+def analyze(run_dir: Path, form: str, master: str) -> int:
+    """Analyse runs again from their traces, without running anything."""
+    folder = run_dir.resolve()
+    return shown(analysed(run_dirs_in(folder), folder, master=master), form)
+
+
+COMMANDS = (scenarios, run, compare, analyze)

@@ -1,0 +1,90 @@
+"""A broker as a process: the kernel's broker with the coordinator mounted on it.
+
+Standard input: one line of configuration (`BrokerProcessConfig`); its end, or `{"command": "stop"}`, ends the
+broker. Standard output: `{"event": "ready", "port": N}` once it serves, or `{"event": "failed", "error": ...}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from comparison.scenarios.broker_composition import broker_of
+from comparison.scenarios.lifeline import die_with
+from comparison.scenarios.lines import lines_of_stdin, tell
+from kernel.errors import RebalanceLabError
+from kernel.trace.events import Role
+from kernel.trace.writer import TraceIdentity, TraceWriter
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerProcessConfig:
+    """The first line."""
+
+    process: str
+    design: str
+    run: str
+    scenario: str
+    seed: int
+    trace: str
+    zookeeper: str
+    data_dir: str
+    settings: dict[str, str] = field(default_factory=dict)  #: by Kafka's names, port and broker.id among them
+
+
+async def _until_told(lines: AsyncIterator[Mapping[str, object]]) -> None:
+    async for line in lines:
+        if line.get("command") == "stop":
+            return
+
+
+async def run() -> int:
+    lines = lines_of_stdin()
+    first = await anext(lines, None)
+    if first is None:
+        return 0
+    config = msgspec.convert(first, BrokerProcessConfig)
+    tracer = TraceWriter(
+        Path(config.trace),
+        TraceIdentity(
+            run=config.run,
+            scenario=config.scenario,
+            design=config.design,
+            role=Role.BROKER,
+            process=config.process,
+            seed=config.seed,
+        ),
+    )
+    told = asyncio.create_task(_until_told(lines))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.cancel)
+    try:
+        broker, _ = broker_of(config.settings, config.zookeeper, Path(config.data_dir), tracer)
+        await broker.start()
+    except RebalanceLabError as error:
+        tell({"event": "failed", "error": str(error)})
+        told.cancel()
+        tracer.close()
+        return 1
+    tell({"event": "ready", "port": broker.port})
+    await asyncio.wait([told])
+    await broker.stop()
+    tracer.close()
+    return 0
+
+
+def main() -> None:
+    die_with(int(os.environ.get("REBALANCE_LAB_PARENT", "0")))
+    raise SystemExit(asyncio.run(run()))
+
+
+if __name__ == "__main__":
+    main()

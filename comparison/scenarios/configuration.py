@@ -1,0 +1,86 @@
+"""Which part of a run gets which setting: the preset first, then what the user gave with `-c`, by name.
+
+A name goes to every part that knows it (`zookeeper.session.timeout.ms` to the old consumer and to the
+brokers). A name that only another design knows is no mistake: `compare` runs several. A name that no part and
+no Kafka knows is a `ConfigurationError`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.designs import DESIGNS
+from comparison.scenarios.presets import preset_named
+from kernel.broker.configuration import BROKER_SETTINGS
+from kernel.broker.kafka_settings import KAFKA_BROKER_SETTINGS
+from kernel.errors import ConfigurationError
+from kernel.settings import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from comparison.scenarios.parameters import Parameters
+    from kernel.settings import Setting
+
+#: Set by a run itself: a user's value would take its members apart.
+_OWN = frozenset({"group.id", "bootstrap.servers", "zookeeper.connect", "broker.id", "port", "listeners", "log.dirs"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """What the parts of one run are started with."""
+
+    member: Mapping[str, str]
+    broker: Mapping[str, str]
+    session_ms: int  #: how long until a silent member is given up
+    commit_interval_ms: int
+    broker_session_ms: int
+
+
+def configuration(design: str, parameters: Parameters) -> Configuration:
+    """Settings for a run of one design. Raises `ConfigurationError`."""
+    preset = preset_named(parameters.preset)
+    check(parameters.settings)
+    table = DESIGNS[design].settings
+    member = {**preset.members[design], **_known(table, parameters.settings)}
+    broker = {**preset.brokers, **_known(BROKER_SETTINGS, parameters.settings)}
+    session_name = "zookeeper.session.timeout.ms" if design == "zookeeper" else "session.timeout.ms"
+    return Configuration(
+        member=member,
+        broker=broker,
+        session_ms=int(member.get(session_name, preset.session_ms[design])),
+        commit_interval_ms=int(member["auto.commit.interval.ms"]),
+        broker_session_ms=int(broker["zookeeper.session.timeout.ms"]),
+    )
+
+
+def check(given: Mapping[str, str]) -> list[str]:
+    """Check every given name and value; the warnings. Raises `ConfigurationError`."""
+    warnings: list[str] = []
+    tables = [(BROKER_SETTINGS, KAFKA_BROKER_SETTINGS)]
+    tables += [(design.settings, design.known_elsewhere) for design in DESIGNS.values()]
+    everything = frozenset[str]().union(*(table.keys() | elsewhere for table, elsewhere in tables))
+    for name, value in given.items():
+        if name in _OWN:
+            raise ConfigurationError(f"{name} is set by the run itself: leave it out")
+        knowing = [table for table, _ in tables if name in table]
+        complaints = [error for table in knowing if (error := _complaint(table, name, value))]
+        if not knowing:
+            warnings += resolve({}, {name: value}, known_elsewhere=everything)[1]
+        elif len(complaints) == len(knowing):
+            # One part that takes the value is enough: auto.offset.reset is smallest in one era, earliest in another.
+            raise complaints[0]
+    return warnings
+
+
+def _known(table: Mapping[str, Setting], given: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in given.items() if name in table and not _complaint(table, name, value)}
+
+
+def _complaint(table: Mapping[str, Setting], name: str, value: str) -> ConfigurationError | None:
+    try:
+        resolve({name: table[name]}, {name: value})
+    except ConfigurationError as error:
+        return error
+    return None

@@ -1,0 +1,126 @@
+"""What the runner knows of the group from the members' own events: who believes to own what, and what they do.
+
+Pure: events in, answers out. The runner decides by it when a stage is over; verdicts are not made here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Unit(NamedTuple):
+    """The unit of ownership."""
+
+    process: str
+    member: str
+    stream: int
+
+
+def partitions_of(event: Mapping[str, object], name: str) -> frozenset[TopicPartition]:
+    """A field of partitions, read back."""
+    rows = event[name]
+    assert isinstance(rows, list)
+    return frozenset(TopicPartition(row["topic"], row["partition"]) for row in rows)
+
+
+class GroupView:
+    """Beliefs of all members, of processes that are present (not killed, left or frozen)."""
+
+    def __init__(self, partitions: Iterable[TopicPartition]) -> None:
+        self.partitions = frozenset(partitions)
+        self.delivered: dict[TopicPartition, int] = {}  #: next offset that nobody has been handed yet
+        self.committed: dict[TopicPartition, int] = {}  #: as members were told
+        self.failures: list[str] = []
+        self._beliefs: dict[Unit, frozenset[TopicPartition]] = {}
+        self._absent: set[str] = set()
+        self._open_rebalances: Counter[tuple[str, str]] = Counter()
+        self._started: dict[str, int] = {}  #: consumers that said they are members, by process
+        self.moved_ns = 0  #: when anything about ownership was last heard of
+
+    def apply(self, event: Mapping[str, object]) -> None:
+        """Take one event of a member in."""
+        kind, process = str(event["kind"]), str(event["process"])
+        unit = Unit(process, str(event.get("member") or ""), _number(event.get("stream")))
+        if kind in ("partitions_assigned", "partitions_revoked", "partitions_lost"):
+            self._beliefs[unit] = partitions_of(event, "all")
+        elif kind == "records_delivered":
+            self._advance(self.delivered, event, _number(event["last"]) + 1)
+            return
+        elif kind == "commit_answered":
+            if event["outcome"] == "accepted":
+                self._advance(self.committed, event, _number(event["offset"]))
+            return
+        elif kind == "rebalance_started":
+            self._open_rebalances[process, unit.member] += 1
+        elif kind == "rebalance_ended":
+            self._open_rebalances.pop((process, unit.member), None)
+        elif kind == "member_started":
+            self._started[process] = self._started.get(process, 0) + 1
+        elif kind == "member_failed":
+            self.failures.append(f"{process}: {event['error']}")
+        elif kind == "member_closed":
+            self._beliefs = {u: owned for u, owned in self._beliefs.items() if u.member != unit.member}
+        else:
+            return
+        self.moved_ns = _number(event["ns"])
+
+    def _advance(self, offsets: dict[TopicPartition, int], event: Mapping[str, object], offset: int) -> None:
+        tp = TopicPartition(str(event["topic"]), _number(event["partition"]))
+        offsets[tp] = max(offset, offsets.get(tp, 0))
+
+    def leave_out(self, process: str) -> None:
+        """The process is dead, leaving or frozen: what it believes does not count."""
+        self._absent.add(process)
+
+    def take_back(self, process: str) -> None:
+        """The process runs again, with what it believes."""
+        self._absent.discard(process)
+
+    def owners(self) -> dict[TopicPartition, list[Unit]]:
+        """Who believes to own each partition, in order of process, member and stream."""
+        owners: dict[TopicPartition, list[Unit]] = {tp: [] for tp in sorted(self.partitions)}
+        for unit, owned in sorted(self._beliefs.items()):
+            if unit.process not in self._absent:
+                for tp in owned:
+                    owners.setdefault(tp, []).append(unit)
+        return owners
+
+    def owning_processes(self) -> list[str]:
+        """Processes that own at least one partition."""
+        return sorted({unit.process for units in self.owners().values() for unit in units})
+
+    def settled(self, units: int) -> bool:
+        """Every partition has one owner, and as many units own something as can, of the `units` there are."""
+        owners = self.owners()
+        busy = {unit for held in owners.values() for unit in held}
+        wanted = min(units, len(self.partitions))
+        return all(len(held) == 1 for held in owners.values()) and len(busy) == wanted
+
+    def quiet(self, now_ns: int, for_ms: int) -> bool:
+        """No member is in a rebalance, and nothing about ownership was heard for a while."""
+        rebalancing = [key for key in self._open_rebalances if key[0] not in self._absent]
+        return not rebalancing and now_ns - self.moved_ns >= for_ms * 1_000_000
+
+    def told(self) -> str:
+        """One line for the message of a wait that failed."""
+        owners = self.owners()
+        unowned = [str(tp) for tp, units in owners.items() if not units]
+        doubled = [str(tp) for tp, units in owners.items() if len(units) > 1]
+        busy = {unit for units in owners.values() for unit in units}
+        parts = [f"{len(busy)} owners", f"unowned: {', '.join(unowned) or 'none'}"]
+        if doubled:
+            parts.append(f"owned twice: {', '.join(doubled)}")
+        if self._open_rebalances:
+            parts.append(f"in a rebalance: {', '.join(sorted(p for p, _ in self._open_rebalances))}")
+        parts += self.failures[-2:]
+        return "; ".join(parts)
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0

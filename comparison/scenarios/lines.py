@@ -1,0 +1,38 @@
+"""JSON lines between the runner and its children."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+
+async def lines_of_stdin() -> AsyncIterator[Mapping[str, object]]:
+    """Each line as an object; what is none is told on stderr and skipped. Ends with the input."""
+    reader = asyncio.StreamReader(limit=1 << 20)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    try:
+        async for line in reader:
+            try:
+                yield msgspec.json.decode(line, type=dict[str, object])
+            except msgspec.DecodeError as error:
+                sys.stderr.write(f"not a JSON object: {line[:80]!r}: {error}\n")
+    finally:
+        transport.close()
+
+
+def tell(event: Mapping[str, object]) -> None:
+    """Write one line to standard output, past its buffer. That nobody reads any more is no failure of ours."""
+    data = memoryview(msgspec.json.encode(event) + b"\n")
+    with contextlib.suppress(BrokenPipeError):
+        while data:
+            data = data[os.write(sys.stdout.fileno(), data) :]

@@ -1,0 +1,209 @@
+"""A member as a process: consumers of one design, told what to do in JSON lines, telling what they do.
+
+Standard input: one line of configuration (`MemberConfig`), then one command a line:
+
+- `{"command": "join"}`: one more member in this process, with the configuration's topics;
+- `{"command": "pause_consumption"}`, `{"command": "resume"}`: poll no more; go on;
+- `{"command": "commit"}`: commit what was handed out, on every member of the process;
+- `{"command": "leave"}`: leave in the design's own order, and end the process;
+- `{"command": "stop"}`: the same. The end of the input means it too.
+
+Standard output: the events of its trace that a runner decides by (`TOLD`), as JSON lines. An implementation
+that is not ours keeps the same contract.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from comparison.scenarios.designs import DESIGNS, ConsumerRequest
+from comparison.scenarios.lifeline import die_with
+from comparison.scenarios.lines import lines_of_stdin, tell
+from kernel.errors import RebalanceLabError
+from kernel.trace.events import Role
+from kernel.trace.writer import TraceIdentity, TraceWriter
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from kernel.consumer import GroupConsumer
+
+#: What goes to standard output as well as to the trace.
+TOLD = frozenset(
+    {
+        "member_started",
+        "member_closed",
+        "member_failed",
+        "rebalance_started",
+        "rebalance_ended",
+        "partitions_assigned",
+        "partitions_revoked",
+        "partitions_lost",
+        "records_delivered",
+        "commit_answered",
+        "session_changed",
+    }
+)
+
+POLL_MS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberConfig:
+    """The first line."""
+
+    process: str
+    design: str
+    run: str
+    scenario: str
+    seed: int
+    trace: str  #: path of the trace file
+    group: str
+    topics: dict[str, int]  #: streams by topic
+    zookeeper: str
+    bootstrap: str  #: host:port,...
+    settings: dict[str, str] = field(default_factory=dict)  #: by Kafka's names
+    members: int = 1  #: consumers to start at once
+
+
+class Members:
+    """The consumers of this process, each with a task that polls."""
+
+    def __init__(self, config: MemberConfig, tracer: TraceWriter) -> None:
+        self._config = config
+        self._tracer = tracer
+        self._polls: dict[asyncio.Task[None], GroupConsumer] = {}
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._commits: set[asyncio.Task[None]] = set()
+
+    def join(self) -> None:
+        """One more member. Its failure is told as `member_failed`, the process goes on."""
+        number = len(self._polls)
+        request = ConsumerRequest(
+            process=self._config.process,
+            group=self._config.group,
+            zookeeper=self._config.zookeeper,
+            bootstrap=self._config.bootstrap,
+            settings=self._config.settings,
+            client_id=f"{self._config.process}-{number}",
+        )
+        consumer = DESIGNS[self._config.design].consumer(request, self._tracer)
+        task = asyncio.create_task(self._poll(consumer), name=f"poll {request.client_id}")
+        self._polls[task] = consumer
+
+    def pause(self) -> None:
+        self._flowing.clear()
+
+    def resume(self) -> None:
+        self._flowing.set()
+
+    def commit(self) -> None:
+        """Ask every member to commit, without waiting: a frozen or cut one may take long."""
+        for consumer in self._polls.values():
+            task = asyncio.create_task(self._commit(consumer))
+            self._commits.add(task)
+            task.add_done_callback(self._commits.discard)
+
+    async def leave(self) -> None:
+        """Stop polling, then leave, all at once."""
+        for task in self._polls:
+            task.cancel()
+        await asyncio.gather(*self._polls, return_exceptions=True)
+        await asyncio.gather(*(self._close(consumer) for consumer in self._polls.values()))
+        for commit in list(self._commits):
+            commit.cancel()
+        await asyncio.gather(*self._commits, return_exceptions=True)
+
+    async def _poll(self, consumer: GroupConsumer) -> None:
+        try:
+            await consumer.start()
+            await consumer.subscribe(self._config.topics)
+        except RebalanceLabError as error:
+            # A rebalance that failed leaves an 0.8 member registered: it goes on as the original did.
+            self._failed(error)
+        while True:
+            await self._flowing.wait()
+            try:
+                await consumer.getmany(timeout_ms=POLL_MS)
+            except RebalanceLabError as error:
+                self._failed(error)
+                await asyncio.sleep(POLL_MS / 1000)
+
+    async def _commit(self, consumer: GroupConsumer) -> None:
+        try:
+            await consumer.commit()
+        except RebalanceLabError as error:
+            self._failed(error)
+
+    async def _close(self, consumer: GroupConsumer) -> None:
+        try:
+            await consumer.close()
+        except RebalanceLabError as error:
+            self._failed(error)
+
+    def _failed(self, error: RebalanceLabError) -> None:
+        self._tracer.emit("member_failed", error=f"{type(error).__name__}: {error}")
+
+
+async def obey(lines: AsyncIterator[Mapping[str, object]], members: Members) -> None:
+    """Do what the lines say until one says stop, or there are no more."""
+    async for line in lines:
+        match line.get("command"):
+            case "join":
+                members.join()
+            case "pause_consumption":
+                members.pause()
+            case "resume":
+                members.resume()
+            case "commit":
+                members.commit()
+            case "leave" | "stop":
+                return
+            case other:
+                sys.stderr.write(f"unknown command {other!r}\n")
+
+
+async def run() -> None:
+    lines = lines_of_stdin()
+    first = await anext(lines, None)
+    if first is None:
+        return
+    config = msgspec.convert(first, MemberConfig)
+    tracer = TraceWriter(
+        Path(config.trace),
+        TraceIdentity(
+            run=config.run,
+            scenario=config.scenario,
+            design=config.design,
+            role=Role.MEMBER,
+            process=config.process,
+            seed=config.seed,
+        ),
+        tee=lambda event: tell(event) if event["kind"] in TOLD else None,
+    )
+    members = Members(config, tracer)
+    obeying = asyncio.create_task(obey(lines, members))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, obeying.cancel)
+    for _ in range(config.members):
+        members.join()
+    await asyncio.wait([obeying])
+    await members.leave()
+    tracer.close()
+
+
+def main() -> None:
+    die_with(int(os.environ.get("REBALANCE_LAB_PARENT", "0")))
+    asyncio.run(run())
+
+
+if __name__ == "__main__":
+    main()

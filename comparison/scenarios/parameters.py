@@ -1,0 +1,67 @@
+"""What a user may choose about a run, with the ranges that make sense on one machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING
+
+from kernel.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kernel.values import TopicPartition
+
+#: Ranges: (lowest, highest) by parameter.
+RANGES: Mapping[str, tuple[float, float]] = {
+    "members": (1, 200),
+    "partitions": (1, 1000),
+    "topics": (1, 20),
+    "streams": (1, 16),
+    "rate": (1, 20_000),
+    "time_limit_s": (1, 3600),
+    "seed": (0, 2**31 - 1),
+    "brokers": (1, 9),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """One run's parameters; every scenario of the catalogue has its own defaults."""
+
+    members: int = 4  #: members at the start
+    partitions: int = 12  #: of every topic
+    topics: int = 1
+    streams: int = 1  #: of every member and topic
+    rate: int = 200  #: records a second, over all partitions
+    brokers: int = 2
+    time_limit_s: float = 30.0  #: after which a run is given up (its verdicts are then unknown)
+    seed: int = 0
+    preset: str = "equal-timers"
+    settings: Mapping[str, str] = field(default_factory=dict)  #: Kafka's names, as given with -c
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in RANGES.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ConfigurationError(
+                    f"{name.removesuffix('_s')} is {value:g}: must be between {low:g} and {high:g}"
+                )
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        return tuple(f"orders-{number}" if self.topics > 1 else "orders" for number in range(self.topics))
+
+    def overridden(self, **given: object) -> Parameters:
+        """These parameters with what was given (None: not given) put over them."""
+        known = {f.name for f in fields(self)}
+        assert given.keys() <= known, given.keys() - known
+        return replace(self, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]  # checked by name above, by range in __post_init__
+
+    def as_json(self) -> dict[str, object]:
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"settings": dict(self.settings)}
+
+
+def spread(partitions: list[TopicPartition], index: int) -> TopicPartition:
+    """The partition of the index-th record: one after the other, so that all carry the same load."""
+    return partitions[index % len(partitions)]

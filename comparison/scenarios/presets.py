@@ -1,0 +1,104 @@
+"""Timers, by Kafka's own names, for each design's members, for the brokers and for ZooKeeper.
+
+Different defaults would otherwise compare timers, not designs: so `equal-timers` is what `compare` uses, and
+`kafka-defaults` gives each design its own era's values. What a user gives with `-c` goes over the preset, to
+every part that knows the name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kernel.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ZOOKEEPER_TICK_MS = 500
+#: Without these bounds a server clamps session timeouts to 2..20 ticks and says nothing.
+ZOOKEEPER_SESSION_MS = (200, 60_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """Settings as texts, as a user would write them."""
+
+    name: str
+    members: Mapping[str, Mapping[str, str]]  #: by design
+    brokers: Mapping[str, str]
+    session_ms: Mapping[str, int]  #: by design: how long until a silent member is given up
+
+
+_BOTH_TOPIC_REPLICAS = {"default.replication.factor": "2", "offsets.topic.replication.factor": "2"}
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "equal-timers": Preset(
+            name="equal-timers",
+            members={
+                "zookeeper": {
+                    "zookeeper.session.timeout.ms": "3000",
+                    "rebalance.backoff.ms": "1000",
+                    "rebalance.max.retries": "4",
+                    "auto.commit.interval.ms": "1000",
+                    "auto.offset.reset": "smallest",
+                },
+                "eager": {
+                    "session.timeout.ms": "3000",
+                    "heartbeat.interval.ms": "1000",
+                    "max.poll.interval.ms": "10000",
+                    "auto.commit.interval.ms": "1000",
+                    "auto.offset.reset": "earliest",
+                    "partition.assignment.strategy": "range",
+                },
+            },
+            brokers={
+                "group.initial.rebalance.delay.ms": "0",
+                "group.min.session.timeout.ms": "1000",
+                "zookeeper.session.timeout.ms": "3000",
+                **_BOTH_TOPIC_REPLICAS,
+            },
+            session_ms={"zookeeper": 3000, "eager": 3000},
+        ),
+        "kafka-defaults": Preset(
+            name="kafka-defaults",
+            members={
+                # 0.8.2: ConsumerConfig.scala. Its auto.offset.reset is `largest`: a run would then count the
+                # records before a member's first position as lost, so the reset is not the era's here.
+                "zookeeper": {
+                    "zookeeper.session.timeout.ms": "6000",
+                    "rebalance.backoff.ms": "2000",
+                    "rebalance.max.retries": "4",
+                    "auto.commit.interval.ms": "60000",
+                    "auto.offset.reset": "smallest",
+                },
+                # 0.10.1 to 2.x: ConsumerConfig.java, the classic protocol with a heartbeat of its own.
+                "eager": {
+                    "session.timeout.ms": "10000",
+                    "heartbeat.interval.ms": "3000",
+                    "max.poll.interval.ms": "300000",
+                    "auto.commit.interval.ms": "5000",
+                    "auto.offset.reset": "earliest",
+                    "partition.assignment.strategy": "range",
+                },
+            },
+            brokers={
+                "group.initial.rebalance.delay.ms": "3000",
+                "group.min.session.timeout.ms": "6000",
+                "zookeeper.session.timeout.ms": "6000",
+                **_BOTH_TOPIC_REPLICAS,
+            },
+            session_ms={"zookeeper": 6000, "eager": 10_000},
+        ),
+    }
+)
+
+
+def preset_named(name: str) -> Preset:
+    """Raises `ConfigurationError` that lists the names there are."""
+    preset = PRESETS.get(name)
+    if preset is None:
+        raise ConfigurationError(f"unknown preset {name!r}: there are {', '.join(PRESETS)}")
+    return preset

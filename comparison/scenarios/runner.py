@@ -1,0 +1,194 @@
+"""One run from start to end: warm, the scenario's steps, heal, drain, final reads, stop.
+
+Whatever happens (a step that does not come true, a child that dies, an interrupt), everything that was started is
+stopped and reaped, and the trace says how the run ended: `complete`, `interrupted` or `failed`. A run that was
+not completed is still analysed; what it was too short for is `unknown`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.catalogue import Form, JoinOne
+from comparison.scenarios.final_reads import read_final_offsets
+from comparison.scenarios.group_members import GroupMembers, processes_needed
+from comparison.scenarios.run_folder import write_json
+from comparison.scenarios.steps import Nemesis
+from comparison.scenarios.testbed import RunRequest, Testbed
+from kernel.errors import RebalanceLabError, UserError
+from kernel.trace.events import Role
+from kernel.trace.writer import TraceIdentity, TraceWriter
+from kernel.waiting import WaitTimeout, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kernel.values import TopicPartition
+
+_DRAIN_S = 15.0
+_COMMITTED_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """How a run ended; `error` is '' when it is complete."""
+
+    outcome: str
+    error: str
+    seconds: float
+
+
+class Run:
+    """Performs one request; make a new one for each."""
+
+    def __init__(self, request: RunRequest, on_stage: Callable[[str], None]) -> None:
+        self._request = request
+        self._on_stage = on_stage
+        self._tracer = self._writer(Role.RUNNER, "runner")
+        self._proxy_tracer = self._writer(Role.PROXY, "proxy")
+        self._testbed = Testbed(request, self._tracer, self._proxy_tracer)
+        self._members = GroupMembers(
+            self._testbed, processes_needed(members_in_all(request), request.scenario.members_per_process)
+        )
+        self._nemesis = Nemesis(self._testbed, self._members, self._enter)
+
+    def _writer(self, role: Role, process: str) -> TraceWriter:
+        request = self._request
+        identity = TraceIdentity(
+            run=request.run,
+            scenario=request.scenario.name,
+            design=request.design,
+            role=role,
+            process=process,
+            seed=request.parameters.seed,
+        )
+        return TraceWriter(request.run_dir / "trace" / f"{process}.jsonl", identity)
+
+    async def perform(self, interrupted: asyncio.Event) -> RunOutcome:
+        """Run to the end, the time limit or the interrupt. Raises `UserError` when it cannot even start."""
+        begun = time.monotonic()
+        self._tracer.emit("run_started", parameters=_detail(self._request))
+        outcome, error = "complete", ""
+        story = asyncio.create_task(self._story())
+        stopped = asyncio.create_task(interrupted.wait())
+        try:
+            await asyncio.wait(
+                [story, stopped],
+                timeout=self._request.parameters.time_limit_s,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not story.done():
+                outcome = "interrupted" if interrupted.is_set() else "failed"
+                error = (
+                    "" if interrupted.is_set() else f"time limit of {self._request.parameters.time_limit_s:g} s reached"
+                )
+            else:
+                story.result()
+        except UserError:
+            raise
+        except (RebalanceLabError, OSError) as caught:
+            outcome, error = "failed", str(caught)
+        finally:
+            for task in (story, stopped):
+                task.cancel()
+            await asyncio.gather(story, stopped, return_exceptions=True)
+            await self._stop(outcome, error)
+        return RunOutcome(outcome=outcome, error=error, seconds=time.monotonic() - begun)
+
+    async def _story(self) -> None:
+        self._enter("warm")
+        await asyncio.gather(self._members.warm_up(), self._testbed.start())
+        for step in self._request.scenario.steps:
+            await self._nemesis.perform(step)
+        await self._drain()
+        self._enter("final")
+        await read_final_offsets(self._testbed, self._tracer)
+
+    async def _drain(self) -> None:
+        """Everything produced is delivered to somebody, and committed."""
+        self._enter("drain")
+        await self._testbed.end_load()
+        view, ends = self._members.view, self._testbed.load.ends
+
+        def behind(offsets: Mapping[TopicPartition, int]) -> list[str]:
+            self._members.check()
+            return [str(tp) for tp, end in ends.items() if offsets.get(tp, 0) < end]
+
+        await until(
+            lambda: not behind(view.delivered),
+            _DRAIN_S,
+            lambda: f"everything is delivered; behind: {', '.join(behind(view.delivered)) or 'none'}",
+        )
+        self._members.commit()
+        # A design that refuses, or does not tell, shows in the final offsets; it is no failure of the run.
+        with contextlib.suppress(WaitTimeout):
+            await until(lambda: not behind(view.committed), _COMMITTED_S, "everything is committed")
+
+    async def _stop(self, outcome: str, error: str) -> None:
+        """Stop everything that was started, whatever state it is in, in an order in which the last words are heard."""
+        self._nemesis.heal()
+        self._testbed.zookeeper.heal()
+        self._enter("stop")
+        await self._members.stop()
+        await self._testbed.stop_brokers()
+        if outcome == "complete":
+            with contextlib.suppress(RebalanceLabError):
+                await self._testbed.zookeeper.count("end")
+        await self._testbed.zookeeper.stop()
+        self._tracer.emit("run_ended", outcome=outcome, error=error)
+        self._tracer.close()
+        self._proxy_tracer.close()
+        await asyncio.to_thread(self._testbed.zookeeper.write_observations)
+
+    def _enter(self, stage: str) -> None:
+        self._tracer.emit("stage_entered", stage=stage)
+        self._on_stage(stage)
+
+
+def members_in_all(request: RunRequest) -> int:
+    """How many members the scenario's steps bring in at most."""
+    present = most = 0
+    for step in request.scenario.steps:
+        if isinstance(step, Form):
+            present = max(present, step.members if step.members is not None else request.parameters.members)
+        elif isinstance(step, JoinOne):
+            present += 1
+        most = max(most, present)
+    return most
+
+
+async def perform(
+    request: RunRequest,
+    provenance: Mapping[str, object],
+    interrupted: asyncio.Event,
+    on_stage: Callable[[str], None] = lambda _: None,
+) -> RunOutcome:
+    """One run with its `run.json`, which is written before (what was planned) and after (how it went)."""
+    about = {
+        **provenance,
+        "run": request.run,
+        "scenario": request.scenario.name,
+        "design": request.design,
+        "zookeeper": request.zookeeper,
+        "parameters": request.parameters.as_json(),
+        "configuration": asdict(request.configuration),
+    }
+    write_json(request.run_dir / "run.json", about)
+    outcome = await Run(request, on_stage).perform(interrupted)
+    write_json(request.run_dir / "run.json", {**about, **asdict(outcome)})
+    return outcome
+
+
+def _detail(request: RunRequest) -> dict[str, object]:
+    return {
+        **request.parameters.as_json(),
+        "scenario": request.scenario.name,
+        "design": request.design,
+        "member_settings": dict(request.configuration.member),
+        "broker_settings": dict(request.configuration.broker),
+        "session_ms": request.configuration.session_ms,
+    }

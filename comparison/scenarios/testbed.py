@@ -1,0 +1,213 @@
+"""What a run stands on: ZooKeeper, brokers, topics, the load; started together, stopped whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.catalogue import CutEnsemble
+from comparison.scenarios.cluster_access import ClusterAccess
+from comparison.scenarios.load import Load
+from comparison.scenarios.processes import ChildFailed, ChildProcess
+from comparison.scenarios.proxy import LOOPBACK, TcpProxy
+from comparison.scenarios.zookeeper_bed import ZooKeeperBed
+from kernel.errors import Unavailable
+from kernel.values import TopicPartition
+from kernel.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from comparison.scenarios.catalogue import Scenario
+    from comparison.scenarios.configuration import Configuration
+    from comparison.scenarios.parameters import Parameters
+    from kernel.trace.writer import Tracer
+
+BROKER_MODULE = "comparison.scenarios.broker_process"
+_START_S = 20.0
+#: In split-brain runs the group is coordinated by this broker and every topic led by the first one.
+COORDINATING_BROKER = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """One run: a scenario under a design, with its folder."""
+
+    scenario: Scenario
+    design: str
+    parameters: Parameters
+    configuration: Configuration
+    zookeeper: str  #: embedded, docker or HOST:PORT...
+    run: str  #: the id that all traces of the run carry
+    run_dir: Path
+
+    @property
+    def split_brain(self) -> bool:
+        return self.scenario.zookeeper_servers > 1
+
+    def identity(self, process: str) -> dict[str, object]:
+        """The part of a child's configuration that goes to its trace's header."""
+        return {
+            "process": process,
+            "run": self.run,
+            "scenario": self.scenario.name,
+            "design": self.design,
+            "seed": self.parameters.seed,
+            "trace": str(self.run_dir / "trace" / f"{process}.jsonl"),
+        }
+
+
+class BrokerChild:
+    """One broker process and where it listens."""
+
+    def __init__(self, node_id: int) -> None:
+        self.node_id = node_id
+        self.name = f"broker-{node_id}"
+        self.port = 0
+        self.error = ""
+        self.child: ChildProcess | None = None
+
+    def heard(self, event: Mapping[str, object]) -> None:
+        if event.get("event") == "ready":
+            self.port = int(str(event["port"]))
+        elif event.get("event") == "failed":
+            self.error = str(event["error"])
+
+    def serves(self) -> bool:
+        """True once it does; raises `ChildFailed` when it never will."""
+        assert self.child is not None
+        if self.error:
+            raise ChildFailed(f"{self.name} did not start: {self.error}")
+        if self.child.returncode is not None:
+            raise self.child.failure("starting")
+        return self.port > 0
+
+
+class Testbed:
+    """Everything of a run but its members."""
+
+    def __init__(self, request: RunRequest, tracer: Tracer, proxy_tracer: Tracer) -> None:
+        self.request = request
+        self.tracer = tracer
+        self.zookeeper = ZooKeeperBed(request, tracer, proxy_tracer)
+        self.brokers = [BrokerChild(number) for number in range(1, request.parameters.brokers + 1)]
+        self.partitions = tuple(
+            TopicPartition(topic, number)
+            for topic in request.parameters.topic_names
+            for number in range(request.parameters.partitions)
+        )
+        self.group = "lab"
+        #: Only in split-brain runs: everybody reaches the coordinating broker through it.
+        self.coordinator_proxy: TcpProxy | None = (
+            TcpProxy("coordinating-broker", proxy_tracer) if request.split_brain else None
+        )
+        self._access: ClusterAccess | None = None
+        self._load: Load | None = None
+        self._loading: asyncio.Task[None] | None = None
+
+    @property
+    def access(self) -> ClusterAccess:
+        assert self._access is not None, "not started"
+        return self._access
+
+    @property
+    def load(self) -> Load:
+        assert self._load is not None, "not started"
+        return self._load
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{LOOPBACK}:{broker.port}" for broker in self.brokers if not self._proxied(broker))
+
+    async def start(self) -> None:
+        """Bring everything up and start the load. Raises `RebalanceLabError` kin when something does not come up."""
+        await asyncio.gather(self.zookeeper.start(), *(self._spawn(broker) for broker in self.brokers))
+        for broker in self.brokers:
+            await self._configure(broker)
+            if self.request.split_brain:
+                # One after the other: the first one is the controller, and stays on the majority.
+                await self._until_served([broker])
+        await self._until_served(self.brokers)
+        if self.coordinator_proxy is not None:
+            self.coordinator_proxy.upstream_port = self.brokers[COORDINATING_BROKER - 1].port
+        self._access = await ClusterAccess.open(self.bootstrap, self.tracer)
+        await self._make_topics()
+        self._load = Load(self._access, self.partitions, self.request.parameters.rate, self.tracer)
+        self._loading = asyncio.create_task(self._load.run(), name="load")
+
+    def check(self) -> None:
+        """Raise what has gone wrong with a part that is to run on by itself."""
+        if self._loading is not None and self._loading.done() and not self._loading.cancelled():
+            error = self._loading.exception()
+            if error is not None:
+                raise Unavailable(f"the load cannot go on: {error}") from error
+        for broker in self.brokers:
+            if broker.child is not None and broker.child.returncode is not None:
+                raise broker.child.failure("serving")
+
+    async def end_load(self) -> None:
+        """Produce no more, and wait until everything sent is acknowledged."""
+        self.load.stop()
+        if self._loading is not None:
+            await self._loading
+
+    async def stop_brokers(self) -> None:
+        """Stop what produces and serves; whatever was not started is left out."""
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.gather(self._loading, return_exceptions=True)
+        if self._access is not None:
+            await self._access.close()
+        await asyncio.gather(*(self._stop(broker) for broker in self.brokers))
+        if self.coordinator_proxy is not None:
+            await self.coordinator_proxy.stop()
+
+    def _proxied(self, broker: BrokerChild) -> bool:
+        return self.coordinator_proxy is not None and broker.node_id == COORDINATING_BROKER
+
+    def _beside_cut(self, broker: BrokerChild) -> bool:
+        """Whether this broker is to use the server that is cut off: the coordinating one, in the ensemble form."""
+        form = any(isinstance(step, CutEnsemble) for step in self.request.scenario.steps)
+        return form and self.request.design != "zookeeper" and broker.node_id == COORDINATING_BROKER
+
+    async def _spawn(self, broker: BrokerChild) -> None:
+        log = self.request.run_dir / f"{broker.name}.log"
+        broker.child = await ChildProcess.spawn(BROKER_MODULE, broker.name, log, broker.heard)
+        self.tracer.emit("process_started", target=broker.name, child_pid=broker.child.pid)
+
+    async def _configure(self, broker: BrokerChild) -> None:
+        assert broker.child is not None
+        settings = {**self.request.configuration.broker, "broker.id": str(broker.node_id), "port": "0"}
+        if self.coordinator_proxy is not None and self._proxied(broker):
+            port = await self.coordinator_proxy.start()
+            settings["advertised.listeners"] = f"PLAINTEXT://{LOOPBACK}:{port}"
+        broker.child.send(
+            {
+                **self.request.identity(broker.name),
+                "zookeeper": self.zookeeper.connect_for_broker(beside_cut=self._beside_cut(broker)),
+                "data_dir": str(self.request.run_dir / "data"),
+                "settings": settings,
+            }
+        )
+
+    async def _until_served(self, brokers: list[BrokerChild]) -> None:
+        names = ", ".join(broker.name for broker in brokers)
+        await until(lambda: all(broker.serves() for broker in brokers), _START_S, f"{names} serve")
+
+    async def _make_topics(self) -> None:
+        parameters = self.request.parameters
+        nodes = [broker.node_id for broker in self.brokers]
+        # Leaders go round the brokers; in a split-brain run all are on the one that is never cut off.
+        orders = [nodes] if self.request.split_brain else [nodes[i:] + nodes[:i] for i in range(len(nodes))]
+        replicas = [orders[number % len(orders)] for number in range(parameters.partitions)]
+        for topic in parameters.topic_names:
+            await self.access.create_topic(topic, replicas)
+        if self.request.split_brain:
+            self.group = await self.access.group_coordinated_by(COORDINATING_BROKER)
+
+    async def _stop(self, broker: BrokerChild) -> None:
+        if broker.child is not None:
+            code = await broker.child.stop()
+            self.tracer.emit("process_ended", target=broker.name, how="stop", code=code)

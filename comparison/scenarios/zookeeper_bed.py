@@ -1,0 +1,146 @@
+"""The ZooKeeper of one run: one server, or an ensemble whose links can be cut, or one that runs elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.observer import ReplayClock, write_observed
+from comparison.scenarios.presets import ZOOKEEPER_SESSION_MS, ZOOKEEPER_TICK_MS
+from comparison.scenarios.proxy import LOOPBACK
+from comparison.scenarios.quorum import QuorumProxies
+from kernel.clock import SystemClock
+from kernel.errors import UserError
+from kernel.trace.events import Role
+from kernel.trace.writer import TraceIdentity
+from kernel.zookeeper.counters import read_counters
+from kernel.zookeeper.embedded import ZooKeeperEnsemble
+from kernel.zookeeper.target import open_zookeeper
+from kernel.zookeeper.txnlog import read_ensemble
+
+if TYPE_CHECKING:
+    from comparison.scenarios.testbed import RunRequest
+    from kernel.trace.writer import Tracer
+    from kernel.zookeeper.server import ServerProcess
+
+#: How much longer than a cut a cut-off server waits before it notices: a split brain needs that it does not.
+_UNNOTICED_MS = 2000
+#: The chroot's name is the namespace of the server's own counters.
+_EMBEDDED = "embedded"
+
+
+class ZooKeeperBed:
+    """Start, cut, heal, count, stop, and what was held, told as a trace."""
+
+    def __init__(self, request: RunRequest, tracer: Tracer, proxy_tracer: Tracer) -> None:
+        self._request = request
+        self._tracer = tracer
+        self._proxies = QuorumProxies(proxy_tracer) if request.split_brain else None
+        self._opened = contextlib.ExitStack()
+        self.servers: tuple[ServerProcess, ...] = ()
+        self._addresses: tuple[tuple[str, int], ...] = ()
+        self.connect_string = ""
+        self.cut_server: ServerProcess | None = None  #: the follower that a split-brain run cuts off
+        self._cut = False
+
+    async def start(self) -> None:
+        """Raises `UserError` when the scenario needs an ensemble of its own and was given a ZooKeeper."""
+        if self._proxies is None:
+            # Off the loop: a start waits for the server.
+            handle = await asyncio.to_thread(
+                self._opened.enter_context, open_zookeeper(self._request.zookeeper, self._request.run_dir)
+            )
+            self.servers, self.connect_string = handle.servers, handle.connect_string
+            self._addresses = handle.addresses
+            return
+        if self._request.zookeeper != _EMBEDDED:
+            raise UserError(
+                f"{self._request.scenario.name} cuts links between servers: it runs with the embedded one only"
+            )
+        await self._proxies.start()
+        ensemble = ZooKeeperEnsemble(
+            self._request.run_dir,
+            tick_ms=ZOOKEEPER_TICK_MS,
+            sync_limit=(self.cut_ms + _UNNOTICED_MS) // ZOOKEEPER_TICK_MS,
+            min_session_ms=ZOOKEEPER_SESSION_MS[0],
+            max_session_ms=ZOOKEEPER_SESSION_MS[1],
+            quorum_links=self._proxies.ports,
+        )
+        # The proxies are on this loop, so the start must not block it.
+        await asyncio.to_thread(self._opened.enter_context, ensemble)
+        self.servers, self.connect_string = ensemble.servers, ensemble.connect_string
+        self._addresses = tuple((LOOPBACK, server.client_port) for server in ensemble.servers)
+        self.cut_server = (await asyncio.to_thread(ensemble.followers))[0]
+
+    @property
+    def cut_ms(self) -> int:
+        """How long this scenario's cut lasts."""
+        overs = [getattr(step, "over_ms", 0) for step in self._request.scenario.steps]
+        return self._request.configuration.session_ms + max(overs)
+
+    def connect_for_member(self, *, victim: bool) -> str:
+        """The victim of a cut in `zookeeper` knows only the server that is cut off; the others only the majority."""
+        if self.cut_server is None:
+            return self.connect_string
+        alone = victim and self._request.design == "zookeeper"
+        return self.cut_server.address if alone else self._majority()
+
+    def connect_for_broker(self, *, beside_cut: bool) -> str:
+        """In the ensemble form the coordinating broker knows only the server that is cut off."""
+        if self.cut_server is None:
+            return self.connect_string
+        return self.cut_server.address if beside_cut else self._majority()
+
+    def _majority(self) -> str:
+        return ",".join(server.address for server in self.servers if server is not self.cut_server)
+
+    def cut(self) -> None:
+        assert self._proxies is not None
+        assert self.cut_server is not None
+        self._proxies.cut(self.cut_server.number)
+        self._cut = True
+
+    def heal(self) -> None:
+        if self._proxies is not None and self._cut:
+            self._proxies.heal()
+            self._cut = False
+
+    async def count(self, at: str) -> None:
+        """Put every server's own counters into the trace."""
+        for host, port in self._addresses:
+            counters = await asyncio.to_thread(read_counters, host, port)
+            for namespace, (reads, writes) in sorted(counters.per_namespace.items()):
+                self._tracer.emit(
+                    "counters_read",
+                    server=f"{host}:{port}",
+                    namespace=namespace,
+                    reads=reads,
+                    writes=writes,
+                    at=at,
+                )
+
+    async def stop(self) -> None:
+        self.heal()
+        await asyncio.to_thread(self._opened.close)
+        if self._proxies is not None:
+            await self._proxies.stop()
+
+    def write_observations(self) -> None:
+        """After the stop: what the transaction log says, as the observer's trace. Nothing for a foreign ZooKeeper."""
+        if not self.servers:
+            return
+        clock = SystemClock()
+        write_observed(
+            read_ensemble([server.data_dir for server in self.servers]),
+            self._request.run_dir / "trace" / "observer.jsonl",
+            TraceIdentity(
+                run=self._request.run,
+                scenario=self._request.scenario.name,
+                design=self._request.design,
+                role=Role.OBSERVER,
+                process="observer",
+                seed=self._request.parameters.seed,
+            ),
+            ReplayClock(monotonic_ns=clock.monotonic_ns(), wall_ms=clock.wall_ms()),
+        )
