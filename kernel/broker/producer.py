@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kernel.broker.records import NewRecord, build_batch
 from kernel.clock import SystemClock
 from kernel.errors import RebalanceLabError, Retriable, Unavailable
-from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode, ProtocolError, error_name
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
     from kernel.broker.client import ClusterClient
     from kernel.clock import Clock
+    from kernel.values import TopicPartition
 
 
 class ProduceFailed(RebalanceLabError):

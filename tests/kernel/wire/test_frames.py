@@ -1,0 +1,68 @@
+"""Framing: whole frames from any pieces, and sizes that are refused before anything is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel.wire.errors import FrameTooLarge, MalformedFrame
+from kernel.wire.frames import FrameBuffer, read_frame, write_frame
+
+
+@given(st.lists(st.binary(max_size=40), max_size=6), st.lists(st.integers(1, 30), min_size=1, max_size=6))
+def test_frames_come_out_whole_whatever_the_pieces(payloads: list[bytes], pieces: list[int]) -> None:
+    stream = b"".join(map(write_frame, payloads))
+    buffer = FrameBuffer(1000)
+    got = []
+    turn = 0
+    while stream:
+        size = pieces[turn % len(pieces)]
+        buffer.feed(stream[:size])
+        stream = stream[size:]
+        turn += 1
+        while (frame := buffer.next_frame()) is not None:
+            got.append(frame)
+    assert got == payloads
+    assert len(buffer) == 0
+
+
+@pytest.mark.parametrize("size", [-1, 1001, 2**31 - 1, -(2**31)])
+def test_size_out_of_bounds_is_refused_from_its_four_bytes_alone(size: int) -> None:
+    buffer = FrameBuffer(1000)
+    buffer.feed(struct.pack(">i", size))
+    with pytest.raises(FrameTooLarge):
+        buffer.next_frame()
+
+
+def _reader(data: bytes) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    reader.feed_data(data)
+    reader.feed_eof()
+    return reader
+
+
+def test_stream_gives_frames_and_then_a_clean_end() -> None:
+    async def read() -> list[bytes]:
+        reader = _reader(write_frame(b"one") + write_frame(b""))
+        frames = [await read_frame(reader), await read_frame(reader)]
+        with pytest.raises(EOFError):
+            await read_frame(reader)
+        return frames
+
+    assert asyncio.run(read()) == [b"one", b""]
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [(b"\0\0", MalformedFrame), (b"\0\0\0\x05abc", MalformedFrame), (b"\x7f\xff\xff\xff", FrameTooLarge)],
+)
+def test_stream_that_ends_inside_a_frame_is_told_from_a_clean_end(data: bytes, error: type[Exception]) -> None:
+    async def read() -> None:
+        await read_frame(_reader(data), max_bytes=100)
+
+    with pytest.raises(error):
+        asyncio.run(read())
