@@ -1,0 +1,169 @@
+"""Starting and stopping the fetchers, and the leader finder that hands them their partitions.
+
+Source: ConsumerFetcherManager, Kafka 0.8.2. A start makes a new leader finder with all partitions "without a
+leader". It reads the brokers from ZooKeeper (1 + B reads a look), asks one of them for the leaders, and adds what
+it found to the fetchers of those brokers; what has no leader just waits. A stop ends the leader finder first,
+since it would start fetchers again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from random import Random
+from typing import TYPE_CHECKING
+
+from kernel.broker.client import ClusterClient
+from kernel.errors import RebalanceLabError, Unavailable
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import NoNode
+from zkconsumer.fetchers import Fetcher
+from zkconsumer.payloads import parse_broker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from kernel.trace.writer import Tracer
+    from kernel.values import BrokerAddress, TopicPartition
+    from zkconsumer.settings import ZkConsumerConfig
+    from zkconsumer.streams import PartitionInfo
+    from zkconsumer.watching import Watching
+
+log = logging.getLogger(__name__)
+
+
+class FetcherManager:
+    """All fetching of one consumer. (The name is the original's: ConsumerFetcherManager.)"""
+
+    def __init__(
+        self,
+        watching: Watching,
+        config: ZkConsumerConfig,
+        tracer: Tracer,
+        member: str,
+        spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]],
+    ) -> None:
+        self._watching = watching
+        self._config = config
+        self._tracer = tracer
+        self._member = member
+        self._spawn = spawn
+        self._random = Random(f"{config.seed}:{member}")  # an order, not a secret
+        self._client: ClusterClient | None = None
+        self._without_leader: dict[TopicPartition, PartitionInfo] = {}
+        self._lost = asyncio.Event()
+        self._finder: asyncio.Task[None] | None = None
+        self._fetchers: dict[tuple[int, int], tuple[Fetcher, asyncio.Task[None]]] = {}
+
+    def start(self, infos: Iterable[PartitionInfo]) -> None:
+        """Begin to fetch these; needs a `stop` first."""
+        assert self._finder is None, "fetchers are started once"
+        self._give_back(infos)
+        self._finder = self._spawn(self._find_leaders())
+
+    async def stop(self) -> None:
+        """Nothing is fetched or queued any more when this returns."""
+        finder, self._finder = self._finder, None
+        if finder is not None:
+            await _ended([finder])
+        tasks = [task for _, task in self._fetchers.values()]
+        self._fetchers.clear()
+        await _ended(tasks)
+        self._without_leader.clear()
+
+    async def close(self) -> None:
+        """Stop for good."""
+        await self.stop()
+        if self._client is not None:
+            await self._client.close()
+
+    def _give_back(self, infos: Iterable[PartitionInfo]) -> None:
+        self._without_leader.update({info.topic_partition: info for info in infos})
+        self._lost.set()
+
+    async def _find_leaders(self) -> None:
+        while True:
+            if not self._without_leader:
+                self._lost.clear()
+                await self._lost.wait()
+            try:
+                await self._look_once()
+            except RebalanceLabError as error:
+                log.info("no leader for %d partitions yet: %s", len(self._without_leader), error)
+            await self._end_idle()
+            await asyncio.sleep(self._config.refresh_leader_backoff_ms / 1000)
+
+    async def _look_once(self) -> None:
+        brokers = await self._read_brokers()
+        if not brokers:
+            raise Unavailable("no broker is registered")
+        client = self._asking(brokers)
+        metadata = await client.refresh(
+            {tp.topic for tp in self._without_leader}, timeout_ms=self._config.socket_timeout_ms
+        )
+        for tp, info in list(self._without_leader.items()):
+            leader = client.leader_of(tp)
+            broker = None if leader is None else metadata.brokers.get(leader)
+            if broker is not None:
+                del self._without_leader[tp]
+                self._fetcher(broker, tp).add(info)
+
+    def _asking(self, brokers: list[BrokerAddress]) -> ClusterClient:
+        """The brokers in a new order each time, as the original asks them; an open connection is used first."""
+        addresses = [(broker.host, broker.port) for broker in brokers]
+        self._random.shuffle(addresses)
+        if self._client is None:
+            self._client = ClusterClient(addresses, self._config.client_id, self._tracer)
+            self._client.member = self._member
+        self._client.bootstrap = tuple(addresses)
+        return self._client
+
+    async def _read_brokers(self) -> list[BrokerAddress]:
+        """One read for the names and one for each broker; one that vanishes in between is left out."""
+        step = "leader-finder"
+        try:
+            names = await self._watching.children(paths.BROKER_IDS, step=step)
+        except NoNode:
+            return []
+        found = await asyncio.gather(
+            *(self._watching.get(f"{paths.BROKER_IDS}/{name}", step=step) for name in names), return_exceptions=True
+        )
+        brokers = []
+        for name, data in zip(names, found, strict=True):
+            if isinstance(data, NoNode):
+                continue
+            if isinstance(data, BaseException):
+                raise data
+            brokers.append(parse_broker(f"{paths.BROKER_IDS}/{name}", data))
+        return brokers
+
+    def _fetcher(self, broker: BrokerAddress, tp: TopicPartition) -> Fetcher:
+        key = (broker.node_id, fetcher_id(tp, self._config.num_consumer_fetchers))
+        if key not in self._fetchers:
+            fetcher = Fetcher(broker, self._config, self._tracer, self._member, self._give_back)
+            self._fetchers[key] = fetcher, self._spawn(fetcher.run())
+        return self._fetchers[key][0]
+
+    async def _end_idle(self) -> None:
+        idle = {key: task for key, (fetcher, task) in self._fetchers.items() if fetcher.idle}
+        for key in idle:
+            del self._fetchers[key]
+        await _ended(list(idle.values()))
+
+
+def fetcher_id(tp: TopicPartition, fetchers: int) -> int:
+    """Which of a broker's fetchers a partition goes to: Utils.abs(31 * topic.hashCode + partition) % fetchers."""
+    units = tp.topic.encode("utf-16-be")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    value = (31 * value + tp.partition) & 0xFFFFFFFF
+    # Java's smallest integer has no absolute value; Utils.abs says 0 there.
+    signed = value - 2**32 if value >= 2**31 else value
+    return (0 if signed == -(2**31) else abs(signed)) % fetchers
+
+
+async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

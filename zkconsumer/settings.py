@@ -1,0 +1,180 @@
+"""The settings of the 0.8.2 consumer by Kafka's own names and with its own defaults (ConsumerConfig.scala, 0.8.2.1).
+
+A member with one of 0.8's settings that we do not implement is warned; `offsets.storage=kafka`, wildcard
+subscriptions and `partition.assignment.strategy=roundrobin` come with a later version and are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from kernel.errors import ConfigurationError
+from kernel.settings import Setting, between, boolean, one_of, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_INT_MAX = 2**31 - 1
+#: What Kafka allows in a group or consumer id (ConsumerConfig.validateGroupId), since it becomes a znode's name.
+_LEGAL_ID = re.compile(r"[a-zA-Z0-9._-]+\Z")
+
+
+def _required(value: object) -> str | None:
+    return None if value else "must not be empty"
+
+
+def _znode_name(value: object) -> str | None:
+    text = str(value)
+    if text in (".", ".."):
+        return "must not be a relative path"
+    return None if _LEGAL_ID.match(text) else "may have only letters, digits, '.', '_' and '-'"
+
+
+def _storage(value: object) -> str | None:
+    return None if value == "zookeeper" else "only zookeeper so far: offsets kept by the broker come later"
+
+
+def _strategy(value: object) -> str | None:
+    """Exactly `roundrobin` is round robin; any other word means range, without an error, as in 0.8.2."""
+    return "roundrobin comes with a later version: use range" if value == "roundrobin" else None
+
+
+def _integer(name: str, default: int | None, low: int, doc: str) -> Setting:
+    return Setting(name=name, parse=int, default=default, doc=doc, valid=between(low, _INT_MAX))
+
+
+_ALL = (
+    Setting(name="zookeeper.connect", parse=str, default="", doc="host:port,...[/chroot]", valid=_required),
+    Setting(name="group.id", parse=str, default="", doc="the group", valid=_znode_name),
+    Setting(
+        name="consumer.id",
+        parse=str,
+        default=None,
+        doc="fixed second half of the consumer id; generated when unset",
+        valid=_znode_name,
+    ),
+    _integer("zookeeper.session.timeout.ms", 6000, 1, "how long ZooKeeper waits for a silent member"),
+    _integer("zookeeper.connection.timeout.ms", None, 1, "to connect at the start; default: the session timeout"),
+    _integer("zookeeper.sync.time.ms", 2000, 0, "how far a follower may lag: only the backoff's default"),
+    _integer("rebalance.backoff.ms", None, 0, "after each failed attempt; default: zookeeper.sync.time.ms"),
+    _integer("rebalance.max.retries", 4, 1, "attempts of a rebalance, in all"),
+    Setting(
+        name="partition.assignment.strategy", parse=str, default="range", doc="range over threads", valid=_strategy
+    ),
+    Setting(name="auto.commit.enable", parse=boolean, default=True, doc="commit by timer, in R4 and at the end"),
+    _integer("auto.commit.interval.ms", 60_000, 1, "between two commits by the timer"),
+    Setting(
+        name="auto.offset.reset",
+        parse=str,
+        default="largest",
+        doc="where a partition without a usable offset starts: smallest or largest",
+        valid=one_of("smallest", "largest"),
+    ),
+    Setting(name="offsets.storage", parse=str, default="zookeeper", doc="zookeeper", valid=_storage),
+    _integer("queued.max.message.chunks", 2, 1, "fetched chunks that wait for a stream; then its fetcher waits"),
+    _integer("fetch.message.max.bytes", 1_048_576, 1, "of one partition in one fetch"),
+    _integer("fetch.min.bytes", 1, 0, "a fetch waits for so much"),
+    _integer("fetch.wait.max.ms", 100, 0, "but not longer than this"),
+    _integer("num.consumer.fetchers", 1, 1, "fetchers for each broker"),
+    _integer("refresh.leader.backoff.ms", 200, 0, "between two looks for leaders"),
+    _integer("socket.timeout.ms", 30_000, 1, "for an answer of a broker"),
+    Setting(name="client.id", parse=str, default=None, doc="told to brokers; default: group.id"),
+    # Not Kafka's:
+    Setting(
+        name="rebalance.retries.while.closing",
+        parse=boolean,
+        default=True,
+        doc="a shutdown waits for all attempts of a running rebalance (0.8.2.2); false: for the running one (1.1)",
+    ),
+    _integer("seed", 0, 0, "of the order in which brokers are asked for leaders"),
+)
+
+ZK_CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})
+
+#: Real settings of the old consumer (0.8 to 1.1) that have no effect here.
+KAFKA_OLD_CONSUMER_SETTINGS = frozenset(
+    {
+        "autooffset.reset",
+        "consumer.timeout.ms",
+        "dual.commit.enabled",
+        "exclude.internal.topics",
+        "fetch.size",
+        "mirror.consumer.numthreads",
+        "mirror.topics.blacklist",
+        "mirror.topics.whitelist",
+        "offsets.channel.backoff.ms",
+        "offsets.channel.socket.timeout.ms",
+        "offsets.commit.max.retries",
+        "rebalance.retries.max",
+        "socket.buffersize",
+        "socket.receive.buffer.bytes",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZkConsumerConfig:
+    """The settings as values; names are Kafka's with underscores. `consumer_id` None means: generate one."""
+
+    zookeeper_connect: str
+    group_id: str
+    consumer_id: str | None
+    client_id: str
+    session_timeout_ms: int
+    connection_timeout_ms: int
+    rebalance_backoff_ms: int
+    rebalance_max_retries: int
+    retry_while_closing: bool
+    auto_commit_enable: bool
+    auto_commit_interval_ms: int
+    auto_offset_reset: str
+    queued_max_message_chunks: int
+    fetch_message_max_bytes: int
+    fetch_min_bytes: int
+    fetch_wait_max_ms: int
+    num_consumer_fetchers: int
+    refresh_leader_backoff_ms: int
+    socket_timeout_ms: int
+    seed: int
+
+    @classmethod
+    def from_settings(cls, given: Mapping[str, str]) -> tuple[ZkConsumerConfig, list[str]]:
+        """The configuration and the warnings that a user should see. Raises `ConfigurationError`."""
+        values, warnings = resolve(ZK_CONSUMER_SETTINGS, given, known_elsewhere=KAFKA_OLD_CONSUMER_SETTINGS)
+        for name in ("zookeeper.connect", "group.id"):
+            if not values[name]:
+                raise ConfigurationError(f"{name} is required: set {name}=...")
+        return cls._from_values(values), warnings
+
+    @classmethod
+    def _from_values(cls, values: Mapping[str, Any]) -> ZkConsumerConfig:
+        session_timeout_ms = values["zookeeper.session.timeout.ms"]
+        return cls(
+            zookeeper_connect=values["zookeeper.connect"],
+            group_id=values["group.id"],
+            consumer_id=values["consumer.id"],
+            client_id=values["client.id"] or values["group.id"],
+            session_timeout_ms=session_timeout_ms,
+            connection_timeout_ms=_or(values["zookeeper.connection.timeout.ms"], session_timeout_ms),
+            rebalance_backoff_ms=_or(values["rebalance.backoff.ms"], values["zookeeper.sync.time.ms"]),
+            rebalance_max_retries=values["rebalance.max.retries"],
+            retry_while_closing=values["rebalance.retries.while.closing"],
+            auto_commit_enable=values["auto.commit.enable"],
+            auto_commit_interval_ms=values["auto.commit.interval.ms"],
+            auto_offset_reset=values["auto.offset.reset"],
+            queued_max_message_chunks=values["queued.max.message.chunks"],
+            fetch_message_max_bytes=values["fetch.message.max.bytes"],
+            fetch_min_bytes=values["fetch.min.bytes"],
+            fetch_wait_max_ms=values["fetch.wait.max.ms"],
+            num_consumer_fetchers=values["num.consumer.fetchers"],
+            refresh_leader_backoff_ms=values["refresh.leader.backoff.ms"],
+            socket_timeout_ms=values["socket.timeout.ms"],
+            seed=values["seed"],
+        )
+
+
+def _or(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value

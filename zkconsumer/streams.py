@@ -1,0 +1,142 @@
+"""Between fetchers and the application: what is known of a partition, chunks of records, and the streams.
+
+A stream belongs to one (topic, thread); all partitions that the thread owns of that topic share its queue. The
+queue is bounded (`queued.max.message.chunks`) and a fetcher that finds it full waits, so a slow stream holds up
+everything that its fetcher fetches.
+
+Three offsets of a partition live apart (PartitionTopicInfo in the original): `fetched` runs ahead with the
+fetcher, `consumed` is the next one to be handed out, `checkpointed` is what ZooKeeper is known to hold. Fetching
+never looks at `consumed`, except through ZooKeeper at the start of an assignment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kernel.values import NO_OFFSET, Batch, TopicPartition
+from zkconsumer.payloads import stream_of
+
+if TYPE_CHECKING:
+    from kernel.values import Record
+    from zkconsumer.effects import Claim
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class PartitionInfo:
+    """A partition of ours; made anew by every rebalance."""
+
+    topic_partition: TopicPartition
+    stream: Stream
+    fetched: int
+    consumed: int
+    checkpointed: int
+    started: bool = False  #: whether it has been told where delivery starts
+
+    @classmethod
+    def of(cls, claim: Claim, stream: Stream) -> PartitionInfo:
+        """All three offsets are the committed one, or `NO_OFFSET`."""
+        return cls(claim.topic_partition, stream, claim.offset, claim.offset, claim.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one fetch brought of one partition: `records` (at least one) from `offset` on."""
+
+    info: PartitionInfo
+    offset: int
+    records: tuple[Record, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """The queue of one (topic, thread), and the chunk that is being handed out."""
+
+    topic: str
+    thread: str
+    chunks_max: int
+    filled: asyncio.Event  #: shared by all streams of a consumer: something was put somewhere
+    number: int = field(init=False)
+    _chunks: asyncio.Queue[Chunk | None] = field(init=False)
+    _current: Chunk | None = field(init=False, default=None)
+    _handed_out: int = field(init=False, default=0)  #: how many of the current chunk's records are gone
+
+    def __post_init__(self) -> None:
+        self.number = stream_of(self.thread)
+        self._chunks = asyncio.Queue(self.chunks_max)
+
+    async def put(self, chunk: Chunk) -> None:
+        """Wait for room, then queue."""
+        await self._chunks.put(chunk)
+        self.filled.set()
+
+    def clear(self) -> None:
+        """Forget queue and current chunk; what was handed out stays consumed, the rest is fetched again."""
+        while not self._chunks.empty():
+            self._chunks.get_nowait()
+        self._current = None
+
+    def end(self) -> None:
+        """Put the shutdown marker into the emptied queue."""
+        self._chunks.put_nowait(None)
+        self.filled.set()
+
+    def take(self, records_max: int) -> Batch | None:
+        """Up to `records_max` records of one partition, which count as consumed from now on; None if there are none."""
+        while True:
+            chunk = self._current or self._next_chunk()
+            if chunk is None:
+                return None
+            records = chunk.records[self._handed_out : self._handed_out + records_max]
+            self._handed_out += len(records)
+            if self._handed_out >= len(chunk.records):
+                self._current = None
+            # Records below the position come from a compressed set that was cut into: they were consumed before.
+            fresh = tuple(record for record in records if record.offset >= chunk.info.consumed)
+            if fresh:
+                chunk.info.consumed = fresh[-1].offset + 1
+                return Batch(self.number, chunk.info.topic_partition, fresh)
+
+    def _next_chunk(self) -> Chunk | None:
+        if self._chunks.empty():
+            return None
+        chunk = self._chunks.get_nowait()
+        if chunk is None:
+            return None
+        if chunk.info.consumed < chunk.offset:
+            log.warning(
+                "%s: position %d jumps to %d; records may be lost",
+                chunk.info.topic_partition,
+                chunk.info.consumed,
+                chunk.offset,
+            )
+            chunk.info.consumed = chunk.offset
+        self._current, self._handed_out = chunk, 0
+        return chunk
+
+
+class Registry:
+    """The partitions that this member owns by its own belief: the topic registry of the original."""
+
+    def __init__(self) -> None:
+        self._infos: dict[TopicPartition, PartitionInfo] = {}
+
+    def adopt(self, infos: list[PartitionInfo]) -> None:
+        self._infos = {info.topic_partition: info for info in infos}
+
+    def forget(self, topics: tuple[str, ...] | None) -> None:
+        """Drop these topics' partitions; None: everything."""
+        self._infos = {tp: info for tp, info in self._infos.items() if topics is not None and tp.topic not in topics}
+
+    def infos(self) -> list[PartitionInfo]:
+        """By topic and partition number."""
+        return [self._infos[tp] for tp in sorted(self._infos)]
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """The next offset to hand out; None when it is not ours or not resolved yet."""
+        info = self._infos.get(partition)
+        return None if info is None or info.consumed == NO_OFFSET else info.consumed
