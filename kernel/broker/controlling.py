@@ -1,0 +1,176 @@
+"""The controller's deeds: being elected, and writing what `controller.decide` decides.
+
+Fencing is Kafka's: whoever becomes controller raises /controller_epoch in the transaction that creates
+/controller, and every later write is one transaction with a check of that node's version. A controller that was
+paused and replaced fails that check, whatever it believes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from kernel.broker import znodes
+from kernel.broker.controller import decide, restarted
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, NotEmpty
+from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kernel.broker.controller import WriteState
+    from kernel.broker.observing import Observation
+    from kernel.clock import Clock
+    from kernel.zookeeper.operations import TransactionPart
+    from kernel.zookeeper.session import ZooKeeperSession
+
+log = logging.getLogger(__name__)
+_STEP = "controller"
+#: Feature versions of the cluster (KIP-584); we write what a 3.9.1 controller writes first, and never read it.
+_FEATURE = "/feature"
+#: States written in one transaction.
+_BATCH = 100
+
+
+class Controller:
+    """One broker's candidacy. `step` is called with every new observation, by one task."""
+
+    def __init__(self, session: ZooKeeperSession, node_id: int, clock: Clock) -> None:
+        self._session = session
+        self._node_id = node_id
+        self._clock = clock
+        self._epoch = -1
+        self._epoch_version = -1  # of the znode; -1: not elected
+        self._elected_in = 0  # the session in which it was
+        self._broker_epochs: Mapping[int, int] = {}
+
+    async def step(self, observed: Observation) -> bool:
+        """Stand for election if there is no controller; if it is this broker, do what has to be done.
+
+        False when somebody was faster with a write: to be called again with a newer observation. Raises
+        ZooKeeper errors of a lost connection or session, and MalformedNode.
+        """
+        if observed.controller_session == 0:
+            await self._stand()
+        elif self._is_elected(observed):
+            try:
+                await self._govern(observed)
+            except (BadVersion, NodeExists, NoNode, NotEmpty) as error:
+                log.info("controller %d, epoch %d: overtaken: %s", self._node_id, self._epoch, error)
+                return False
+        return True
+
+    def _is_elected(self, observed: Observation) -> bool:
+        return (
+            observed.controller_session == self._session.session_id == self._elected_in
+            and observed.snapshot.controller_epoch == self._epoch
+        )
+
+    async def _stand(self) -> None:
+        """KafkaZkClient.registerControllerAndIncrementControllerEpoch, with /feature as the first one makes it."""
+        try:
+            data, stat = await self._session.get(paths.CONTROLLER_EPOCH, step=_STEP)
+        except NoNode:
+            await self._first_epoch()
+            data, stat = await self._session.get(paths.CONTROLLER_EPOCH, step=_STEP)
+        epoch = znodes.parse_controller_epoch(data) + 1
+        session_id = self._session.session_id
+        try:
+            await self._session.transaction(
+                Create(paths.CONTROLLER, znodes.controller_node(self._node_id, self._clock.wall_ms()), ephemeral=True),
+                SetData(paths.CONTROLLER_EPOCH, znodes.controller_epoch_node(epoch), stat.version),
+                step=_STEP,
+            )
+        except (NodeExists, BadVersion):
+            return  # another broker was elected; the watch on /controller tells
+        self._epoch, self._epoch_version, self._elected_in = epoch, stat.version + 1, session_id
+        self._broker_epochs = {}
+        log.info("broker %d is controller with epoch %d", self._node_id, epoch)
+
+    async def _first_epoch(self) -> None:
+        for path, data in ((paths.CONTROLLER_EPOCH, b"0"), (_FEATURE, znodes.feature_node())):
+            try:
+                await self._session.create(path, data, step=_STEP)
+            except NodeExists:
+                continue
+
+    async def _govern(self, observed: Observation) -> None:
+        now = observed.snapshot.broker_epochs
+        live = now.keys() - restarted(self._broker_epochs, now)
+        for name, node, version in observed.without_id:
+            named = znodes.TopicNode(node.replicas, znodes.new_topic_id())
+            await self._fenced(SetData(paths.topic(name), znodes.topic_node(named), version))
+        await self._write(decide(observed.snapshot, live, self._epoch, doomed=observed.deletions))
+        for name in observed.deletions:
+            await self._delete(name)
+        self._broker_epochs = dict(now)
+        if live != now.keys():
+            # Led anew as if they had gone; once the view shows it, the next step counts them as back.
+            log.info("brokers %s have been restarted", sorted(now.keys() - live))
+
+    async def _fenced(self, *parts: TransactionPart) -> None:
+        await self._session.transaction(CheckVersion(paths.CONTROLLER_EPOCH, self._epoch_version), *parts, step=_STEP)
+
+    async def _write(self, writes: Sequence[WriteState]) -> None:
+        changes = [write for write in writes if write.expected_version is not None]
+        for start in range(0, len(changes), _BATCH):
+            await self._fenced(
+                *(
+                    SetData(
+                        paths.partition_state(*write.topic_partition),
+                        znodes.state_node(write.state),
+                        write.expected_version if write.expected_version is not None else -1,
+                    )
+                    for write in changes[start : start + _BATCH]
+                )
+            )
+        births = [write for write in writes if write.expected_version is None]
+        for name in sorted({write.topic_partition.topic for write in births}):
+            try:
+                await self._session.create(paths.partitions(name), None, step=_STEP)
+            except NodeExists:
+                continue
+        for start in range(0, len(births), _BATCH):
+            await self._bear(births[start : start + _BATCH])
+
+    async def _bear(self, births: Sequence[WriteState]) -> None:
+        """States of new partitions, with the folder of each."""
+        states = [
+            Create(paths.partition_state(*write.topic_partition), znodes.state_node(write.state)) for write in births
+        ]
+        folders = [Create(paths.partition(*write.topic_partition), None) for write in births]
+        try:
+            await self._fenced(*(part for pair in zip(folders, states, strict=True) for part in pair))
+        except NodeExists:
+            # A folder was left there by somebody who wrote no state into it.
+            await asyncio.gather(*(self._session.ensure_path(folder.path, step=_STEP) for folder in folders))
+            await self._fenced(*states)
+
+    async def _delete(self, name: str) -> None:
+        """Remove a topic and then the wish; children before parents, what is gone already is fine."""
+        numbers = []
+        try:
+            numbers = await self._session.children(paths.partitions(name), step=_STEP)
+        except NoNode:
+            log.info("topic %s has no partitions to delete", name)
+        doomed = [
+            path
+            for number in numbers
+            for path in (f"{paths.partitions(name)}/{number}/state", f"{paths.partitions(name)}/{number}")
+        ]
+        doomed += [paths.partitions(name), paths.topic_configuration(name)]
+        for path in doomed:
+            await self._delete_if_there(path)
+        try:
+            # Together: a wish that outlived its topic would delete the next one of that name.
+            await self._fenced(Delete(paths.topic(name)), Delete(paths.topic_deletion(name)))
+        except NoNode:
+            await self._delete_if_there(paths.topic_deletion(name))
+
+    async def _delete_if_there(self, path: str) -> None:
+        try:
+            await self._fenced(Delete(path))
+        except NoNode:
+            log.debug("%s is gone already", path)

@@ -1,0 +1,134 @@
+"""Which partitions this broker leads, and telling those who care, each partition in order.
+
+What is *wanted* comes from the view (and is nothing at all without a registration in a live session); what is
+*led* is what every listener has taken on. One task a partition closes the gap, as long as there is one, so a
+slow take-over of one partition holds up no other, and no partition is told two things at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from kernel.broker.cluster_view import NO_LEADER, Leadership
+from kernel.broker.storage.errors import Fenced, StorageError
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kernel.broker.cluster_view import ClusterSnapshot, LeadershipListener
+    from kernel.trace.writer import Tracer
+
+log = logging.getLogger(__name__)
+
+#: After a disk error, leading is tried again this often while the partition is still ours.
+_RETRY_S = 0.5
+
+
+def wanted(snapshot: ClusterSnapshot, node_id: int) -> dict[TopicPartition, Leadership]:
+    """What ZooKeeper says that broker `node_id` leads."""
+    return {
+        tp: Leadership(tp, topic.topic_id, partition.leader_epoch)
+        for topic in snapshot.topics.values()
+        for number, partition in enumerate(topic.partitions)
+        if partition.leader == node_id
+        for tp in (TopicPartition(topic.name, number),)
+    }
+
+
+class Leading:
+    """Owned by the event loop. `want` may be called at any time; `settled` waits until nothing is left to do."""
+
+    def __init__(self, node_id: int, tracer: Tracer) -> None:
+        self._node_id = node_id
+        self._tracer = tracer
+        self._listeners: list[tuple[LeadershipListener, Callable[[str], bool]]] = []
+        self._wanted: dict[TopicPartition, Leadership] = {}
+        self._led: dict[TopicPartition, Leadership] = {}
+        self._refused: dict[TopicPartition, Leadership] = {}  # fenced at this very leadership: the view is behind
+        self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._snapshot: ClusterSnapshot | None = None
+
+    def subscribe(self, listener: LeadershipListener, topics: Callable[[str], bool]) -> None:
+        self._listeners.append((listener, topics))
+
+    def led(self, tp: TopicPartition) -> Leadership | None:
+        """None as soon as it is no longer wanted, even while listeners are still being told."""
+        leadership = self._led.get(tp)
+        return leadership if leadership is not None and self._wanted.get(tp) == leadership else None
+
+    def want(self, wanted: Mapping[TopicPartition, Leadership], snapshot: ClusterSnapshot) -> None:
+        """This is what is to be led from now on."""
+        self._snapshot = snapshot
+        self._wanted = dict(wanted)
+        for tp in self._wanted.keys() | self._led.keys():
+            if self._gap(tp) and tp not in self._tasks:
+                self._tasks[tp] = asyncio.create_task(self._close_gap(tp), name=f"leading-{tp}")
+
+    async def settled(self) -> None:
+        while self._tasks:
+            await asyncio.gather(*self._tasks.values())
+
+    def distrust(self) -> None:
+        """A new registration: what was refused may be tried again."""
+        self._refused.clear()
+
+    def _gap(self, tp: TopicPartition) -> bool:
+        wanted = self._wanted.get(tp)
+        return wanted != self._led.get(tp) and (wanted is None or self._refused.get(tp) != wanted or tp in self._led)
+
+    async def _close_gap(self, tp: TopicPartition) -> None:
+        try:
+            while self._gap(tp):
+                if tp in self._led:
+                    await self._resign(tp)
+                elif (leadership := self._wanted.get(tp)) is not None:
+                    await self._lead(leadership)
+        finally:
+            del self._tasks[tp]
+
+    async def _lead(self, leadership: Leadership) -> None:
+        tp = leadership.topic_partition
+        try:
+            for listener in self._listeners_of(tp):
+                await listener.on_lead(leadership)
+        except Fenced as fenced:
+            log.warning("%s is not led at epoch %d: %s", tp, leadership.leader_epoch, fenced)
+            self._refused[tp] = leadership
+            await self._tell_resignation(tp)
+            return
+        except StorageError as failure:
+            log.error("%s cannot be led: %s", tp, failure)  # noqa: TRY400 - the message says it all
+            await self._tell_resignation(tp)
+            await asyncio.sleep(_RETRY_S)
+            return
+        self._refused.pop(tp, None)
+        self._led[tp] = leadership
+        self._trace(tp, self._node_id, leadership.leader_epoch)
+
+    async def _resign(self, tp: TopicPartition) -> None:
+        leadership = self._led.pop(tp)
+        await self._tell_resignation(tp)
+        partition = None if self._snapshot is None else self._snapshot.partition(tp)
+        leader, epoch = NO_LEADER, leadership.leader_epoch
+        if partition is not None and partition.leader != self._node_id:
+            leader, epoch = partition.leader, partition.leader_epoch
+        self._trace(tp, leader, epoch)
+
+    async def _tell_resignation(self, tp: TopicPartition) -> None:
+        for listener in self._listeners_of(tp):
+            await listener.on_resign(tp)
+
+    def _listeners_of(self, tp: TopicPartition) -> list[LeadershipListener]:
+        return [listener for listener, topics in self._listeners if topics(tp.topic)]
+
+    def _trace(self, tp: TopicPartition, leader: int, leader_epoch: int) -> None:
+        self._tracer.emit(
+            "leader_changed",
+            topic=tp.topic,
+            partition=tp.partition,
+            leader=leader,
+            leader_epoch=leader_epoch,
+        )

@@ -1,0 +1,246 @@
+"""The bytes of the brokers' znodes, as Kafka 3.9 writes them in ZooKeeper mode. Pure.
+
+Fields come in the order in which a 3.9.1 broker writes them (recorded; the tests hold the bytes against it), and
+JSON has no blanks. Reading is lenient: any order, unknown fields, versions from 0.8 on. What makes no sense raises
+`MalformedNode`; callers treat such a node as absent and say so.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard
+from urllib.parse import urlsplit
+
+from kernel.errors import RebalanceLabError
+from kernel.values import BrokerAddress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+#: Producer ids are handed out to brokers in blocks of this size (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE).
+PRODUCER_ID_BLOCK_SIZE = 1000
+_INT64_MAX = 2**63 - 1
+
+
+class MalformedNode(RebalanceLabError):
+    """A znode holds something that Kafka would not write."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNode:
+    """`/brokers/topics/T`: replicas by partition number, 0..n-1 without gaps; no id when written by Kafka < 2.8."""
+
+    replicas: tuple[tuple[int, ...], ...]
+    topic_id: uuid.UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """`/brokers/topics/T/partitions/P/state`."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdBlock:
+    """`/latest_producer_id_block`: the newest block, `last` included, and the broker that took it."""
+
+    broker: int
+    first: int
+    last: int
+
+
+def new_topic_id() -> uuid.UUID:
+    """Random; its text does not begin with '-', which would look like an option (Kafka's Uuid.randomUuid)."""
+    while True:
+        topic_id = uuid.uuid4()
+        if not id_text(topic_id).startswith("-"):
+            return topic_id
+
+
+def id_text(identifier: uuid.UUID) -> str:
+    """URL-safe base64 without padding: 22 characters (Kafka's Uuid.toString)."""
+    return base64.urlsafe_b64encode(identifier.bytes).rstrip(b"=").decode()
+
+
+def id_from_text(text: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except ValueError as error:
+        raise MalformedNode(f"{text!r} is not an id: {error}") from error
+
+
+def broker_node(address: BrokerAddress, timestamp_ms: int) -> bytes:
+    """Version 5, one PLAINTEXT listener."""
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return _dumps(
+        {
+            "features": {},
+            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+            "endpoints": [f"PLAINTEXT://{host}:{address.port}"],
+            "jmx_port": -1,
+            "port": address.port,
+            "host": address.host,
+            "version": 5,
+            "timestamp": str(timestamp_ms),
+        }
+    )
+
+
+def parse_broker(node_id: int, data: bytes) -> BrokerAddress:
+    """Versions 1 to 5: host and port, or the first PLAINTEXT endpoint where they are null."""
+    fields = _loads(data)
+    host, port = fields.get("host"), fields.get("port")
+    if isinstance(host, str) and isinstance(port, int) and port > 0:
+        return BrokerAddress(node_id, host, port)
+    protocols = fields.get("listener_security_protocol_map") or {}
+    endpoints = fields.get("endpoints")
+    for endpoint in endpoints if isinstance(endpoints, list) else []:
+        found = _plaintext(endpoint, protocols)
+        if found is not None:
+            return BrokerAddress(node_id, *found)
+    raise MalformedNode(f"broker {node_id} names no plaintext listener: {data[:200]!r}")
+
+
+def topic_node(node: TopicNode) -> bytes:
+    assert node.topic_id is not None, "topics are written with an id"
+    return _dumps(
+        {
+            "partitions": {str(number): list(replicas) for number, replicas in enumerate(node.replicas)},
+            "topic_id": id_text(node.topic_id),
+            "adding_replicas": {},
+            "removing_replicas": {},
+            "version": 3,
+        }
+    )
+
+
+def parse_topic(data: bytes) -> TopicNode:
+    fields = _loads(data)
+    partitions = fields.get("partitions")
+    if not isinstance(partitions, dict):
+        raise MalformedNode(f"a topic without partitions: {data[:200]!r}")
+    replicas: list[tuple[int, ...]] = []
+    for number in range(len(partitions)):
+        listed = partitions.get(str(number))
+        if not _is_list_of_ids(listed):
+            raise MalformedNode(f"partition {number} has no list of replicas: {data[:200]!r}")
+        replicas.append(tuple(listed))
+    topic_id = fields.get("topic_id")
+    return TopicNode(tuple(replicas), None if topic_id is None else id_from_text(str(topic_id)))
+
+
+def state_node(state: PartitionState) -> bytes:
+    return _dumps(
+        {
+            "controller_epoch": state.controller_epoch,
+            "leader": state.leader,
+            "version": 1,
+            "leader_epoch": state.leader_epoch,
+            "isr": list(state.isr),
+        }
+    )
+
+
+def parse_state(data: bytes) -> PartitionState:
+    fields = _loads(data)
+    numbers = [fields.get(name) for name in ("leader", "leader_epoch", "controller_epoch")]
+    isr = fields.get("isr")
+    if not _is_list_of_ids(numbers) or not _is_list_of_ids(isr):
+        raise MalformedNode(f"not a partition's state: {data[:200]!r}")
+    leader, leader_epoch, controller_epoch = numbers
+    return PartitionState(leader, leader_epoch, tuple(isr), controller_epoch)
+
+
+def controller_node(node_id: int, timestamp_ms: int) -> bytes:
+    return _dumps({"version": 2, "brokerid": node_id, "timestamp": str(timestamp_ms), "kraftControllerEpoch": -1})
+
+
+def parse_controller(data: bytes) -> int:
+    node_id = _loads(data).get("brokerid")
+    if not isinstance(node_id, int):
+        raise MalformedNode(f"no controller's broker id: {data[:200]!r}")
+    return node_id
+
+
+def controller_epoch_node(epoch: int) -> bytes:
+    return str(epoch).encode()
+
+
+def parse_controller_epoch(data: bytes) -> int:
+    if not data.isdigit():
+        raise MalformedNode(f"not a controller epoch: {data[:200]!r}")
+    return int(data)
+
+
+def cluster_id_node(cluster_id: str) -> bytes:
+    return _dumps({"version": "1", "id": cluster_id})
+
+
+def parse_cluster_id(data: bytes) -> str:
+    cluster_id = _loads(data).get("id")
+    if not isinstance(cluster_id, str):
+        raise MalformedNode(f"no cluster id: {data[:200]!r}")
+    return cluster_id
+
+
+def topic_config_node(config: Mapping[str, str]) -> bytes:
+    return _dumps({"version": 1, "config": dict(sorted(config.items()))})
+
+
+def feature_node() -> bytes:
+    """`/feature`, made by the first controller: no features, enabled."""
+    return _dumps({"features": {}, "version": 2, "status": 1})
+
+
+def producer_id_block_node(block: ProducerIdBlock) -> bytes:
+    return _dumps({"version": 1, "broker": block.broker, "block_start": str(block.first), "block_end": str(block.last)})
+
+
+def next_producer_id_block(data: bytes, node_id: int) -> ProducerIdBlock:
+    """The block behind the one in `data`, for broker `node_id`; the first one when `data` is empty."""
+    first = 0
+    if data:
+        last = _loads(data).get("block_end")
+        if not isinstance(last, str) or not last.isdigit():
+            raise MalformedNode(f"not a block of producer ids: {data[:200]!r}")
+        first = int(last) + 1
+    if first > _INT64_MAX - PRODUCER_ID_BLOCK_SIZE:
+        raise MalformedNode(f"no producer ids are left behind {data[:200]!r}")
+    return ProducerIdBlock(node_id, first, first + PRODUCER_ID_BLOCK_SIZE - 1)
+
+
+def _plaintext(endpoint: object, protocols: Mapping[str, object]) -> tuple[str, int] | None:
+    try:
+        parts = urlsplit(str(endpoint).lower())
+        port = parts.port
+    except ValueError:
+        return None
+    listener = str(endpoint).partition("://")[0]
+    if port is None or not parts.hostname or protocols.get(listener, listener) != "PLAINTEXT":
+        return None
+    return parts.hostname, port
+
+
+def _is_list_of_ids(value: object) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(isinstance(item, int) and not isinstance(item, bool) for item in value)
+
+
+def _dumps(fields: Mapping[str, Any] | Sequence[Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _loads(data: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(data)
+    except ValueError as error:
+        raise MalformedNode(f"not JSON: {data[:200]!r}: {error}") from error
+    if not isinstance(fields, dict):
+        raise MalformedNode(f"not a JSON object: {data[:200]!r}")
+    return fields
