@@ -9,8 +9,10 @@ so all children are started by one daemon thread that lives as long as the proce
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -55,6 +57,9 @@ def start_child(
     """
     argv = list(command)
     if sys.platform == "linux":
+        # The launcher would be started whatever the command is.
+        if shutil.which(argv[0], path=(environment or os.environ).get("PATH")) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
         argv = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *argv]
     options = {
         "stdout": stdout,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kernel.errors import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _PER_NAMESPACE = re.compile(r"zk_cnt_(.+)_(read|write)_per_namespace")
 
@@ -42,6 +42,19 @@ class Counters:
     def of(self, namespace: str) -> tuple[int, int]:
         """(reads, writes) below the first path component `namespace`; zeros when nothing happened there."""
         return self.per_namespace.get(namespace.strip("/"), (0, 0))
+
+
+def totals(servers: Iterable[Counters]) -> dict[str, tuple[int, int]]:
+    """(reads, writes) of a whole ensemble by namespace: each read was answered once, each write applied by all.
+
+    A server that was cut off or stopped has applied fewer; the one that has applied most tells.
+    """
+    summed: dict[str, tuple[int, int]] = {}
+    for counters in servers:
+        for namespace, (reads, writes) in counters.per_namespace.items():
+            reads_before, writes_before = summed.get(namespace, (0, 0))
+            summed[namespace] = (reads_before + reads, max(writes_before, writes))
+    return summed
 
 
 def four_letter(host: str, port: int, word: str, *, timeout_s: float = 3.0) -> str:

@@ -59,6 +59,8 @@ class _Servers:
     def stop(self) -> None:
         """Stop all servers; what they stored stays. Idempotent."""
         for server in self.servers:
+            server.terminate()  # all at once, then wait for each
+        for server in self.servers:
             server.stop()
 
     @property

@@ -158,6 +158,11 @@ class ServerProcess:
         child.kill()
         child.wait()
 
+    def terminate(self) -> None:
+        """SIGTERM, without waiting; `stop` waits."""
+        if self.running:
+            self._running().terminate()
+
     def stop(self) -> None:
         """SIGTERM, SIGKILL where that does not help. Idempotent; wakes a paused server."""
         if self._child is not None:

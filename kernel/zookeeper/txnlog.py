@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _FILE_HEADER = struct.Struct("!4siq")
@@ -96,6 +96,21 @@ def read_ensemble(data_dirs: Sequence[Path]) -> Iterator[Transaction]:
     for zxid in sorted(by_zxid):
         if seen[zxid] * 2 > len(data_dirs):
             yield from by_zxid[zxid]
+
+
+def writes_by_namespace(transactions: Iterable[Transaction]) -> dict[str, int]:
+    """How many writes a server that applied all of these counts, by the first component of their paths.
+
+    That is each create, delete and setData, parts of a multi for themselves, and each ephemeral znode that
+    went with its session. What `mntr` says beyond that would be a change that nobody has asked for.
+    """
+    counted: Counter[str] = Counter()
+    for transaction in transactions:
+        paths = transaction.removed_paths
+        if transaction.op in ("create", "delete", "setData"):
+            paths = (transaction.path,)
+        counted.update(path.split("/")[1] for path in paths)
+    return dict(counted)
 
 
 def _records(log: Path) -> Iterator[list[Transaction]]:

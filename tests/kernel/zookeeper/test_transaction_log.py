@@ -10,11 +10,12 @@ import pytest
 
 from kernel.trace.writer import ListTracer
 from kernel.zookeeper import errors
+from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.jre import find_java
 from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData
 from kernel.zookeeper.server import SERVER_JARS, jars
-from kernel.zookeeper.txnlog import read_ensemble, read_transactions
+from kernel.zookeeper.txnlog import read_ensemble, read_transactions, writes_by_namespace
 from tests.support.zookeeper import expire, opened
 
 
@@ -47,7 +48,11 @@ def stopped(tmp_path_factory):
 
     with EmbeddedZooKeeper(tmp_path_factory.mktemp("log")) as zookeeper:
         session_id = asyncio.run(conversation(zookeeper.connect_string))
-    return zookeeper.servers[0].data_dir, session_id, tracer
+        counters = read_counters("127.0.0.1", zookeeper.servers[0].client_port)
+    data_dir = zookeeper.servers[0].data_dir
+    counted = {name: writes for name, (_, writes) in counters.per_namespace.items() if writes}
+    assert writes_by_namespace(read_transactions(data_dir)) == counted
+    return data_dir, session_id, tracer
 
 
 def test_every_change_is_read_with_path_data_and_session(stopped):

@@ -1,0 +1,244 @@
+"""Watches, states and retries against a real server that is stopped, killed and made to expire sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from kernel.trace.writer import ListTracer
+from kernel.waiting import until
+from kernel.zookeeper import errors
+from kernel.zookeeper.counters import read_counters
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.operations import SessionState, WatchEvent, WatchFired
+from kernel.zookeeper.session import ZooKeeperSession
+from tests.support.zookeeper import Watched, become, expire, opened
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """A server that these tests may stop and kill; it runs again after each."""
+    with EmbeddedZooKeeper(tmp_path_factory.mktemp("own"), tick_ms=100) as zookeeper:
+        yield zookeeper
+
+
+def states(session):
+    taken = []
+    while not session.states.empty():
+        taken.append(session.states.get_nowait().state.value)
+    return taken
+
+
+def test_a_watch_fires_once_with_the_zxid_of_the_change_and_is_traced_once(chroot):
+    tracer = ListTracer()
+
+    async def conversation():
+        async with opened(chroot) as other, opened(chroot, tracer) as session:
+            await session.create("/ids")
+            watched = Watched()
+            # As 0.8 does: both reads arm, the children watch twice; one notification is one call.
+            await session.exists("/ids", watch=watched)
+            await session.children("/ids", watch=watched)
+            await session.children("/ids", watch=watched)
+            await other.create("/ids/a")
+            await other.create("/ids/b")
+            (fired,) = await watched.wait()
+            assert fired == WatchFired("/ids", WatchEvent.CHILDREN, (await session.exists("/ids/a")).czxid)
+            await other.set("/ids", b"data")
+            await watched.wait(2)
+            await other.delete("/ids/a")
+            await other.delete("/ids/b")
+            await other.delete("/ids")
+            await session.sync("/")
+            assert watched.events == [WatchEvent.CHILDREN, WatchEvent.CHANGED]
+
+    asyncio.run(conversation())
+    assert [(event["path"], event["event"]) for event in tracer.of("zk_notified")] == [
+        ("/ids", "children"),
+        ("/ids", "changed"),
+    ]
+
+
+def test_a_deletion_calls_a_callback_of_both_kinds_once_and_a_creation_is_seen_by_exists(chroot):
+    tracer = ListTracer()
+
+    async def conversation():
+        async with opened(chroot, tracer) as session:
+            created, deleted = Watched(), Watched()
+            assert await session.exists("/n", watch=created) is None
+            await session.create("/n")
+            await created.wait()
+            await session.get("/n", watch=deleted)
+            await session.children("/n", watch=deleted)
+            await session.delete("/n")
+            await session.sync("/")
+            assert (created.events, deleted.events) == ([WatchEvent.CREATED], [WatchEvent.DELETED])
+            with pytest.raises(errors.NoNode):
+                await session.get("/n", watch=deleted)  # a failed read arms nothing
+            await session.create("/n")
+            await session.sync("/")
+            assert deleted.events == [WatchEvent.DELETED]
+
+    asyncio.run(conversation())
+    assert len(tracer.of("zk_notified")) == 2
+
+
+def test_what_a_session_watches_is_what_the_server_keeps(own):
+    async def conversation():
+        async with opened(own.connect_string) as session:
+            await session.children("/", watch=Watched())
+            assert await session.exists("/none", watch=Watched()) is None
+            return read_counters("127.0.0.1", own.servers[0].client_port).watch_count
+
+    assert asyncio.run(conversation()) == 2
+
+
+def test_a_break_takes_watches_away_with_none_events_and_keeps_the_session(own):
+    tracer = ListTracer()
+
+    async def conversation():
+        async with opened(own.connect_string, tracer, timeout_ms=8000) as session:
+            await session.create("/e", ephemeral=True)
+            watched = Watched()
+            await session.children("/", watch=watched)
+            await session.get("/e", watch=watched)
+            old = session.session_id
+            await asyncio.to_thread(own.servers[0].kill)
+            await become(session, SessionState.SUSPENDED)
+            await watched.wait(2)
+            assert sorted(watched.fired) == [("/", WatchEvent.NONE, None), ("/e", WatchEvent.NONE, None)]
+            pending = asyncio.ensure_future(session.exists("/e"))  # waits for the connection
+            await asyncio.to_thread(own.servers[0].restart)
+            assert (await pending).ephemeral_owner == old
+            assert (session.session_id, session.connected) == (old, True)
+            assert states(session) == ["connected", "suspended", "connected"]
+            await session.create("/x")
+            await session.delete("/x")
+            assert len(watched.fired) == 2  # kazoo has forgotten them, and so has the server
+
+    asyncio.run(conversation())
+    assert tracer.of("zk_notified") == []
+    assert [event["state"] for event in tracer.of("session_changed")] == [
+        "connected",
+        "suspended",
+        "connected",
+        "closed",
+    ]
+
+
+def test_an_expired_session_is_lost_and_the_next_is_a_new_one_without_its_ephemerals(chroot):
+    async def conversation():
+        async with opened(chroot) as session:
+            await session.create("/e", ephemeral=True)
+            watched = Watched()
+            await session.exists("/e", watch=watched)
+            old = session.session_id
+            await expire(session)
+            await become(session, SessionState.CONNECTED)
+            assert session.session_id != old
+            changes = [session.states.get_nowait() for _ in range(session.states.qsize())]
+            assert [change.state.value for change in changes if change.new_session] == ["connected", "connected"]
+            assert [change.state for change in changes][-2:] == [SessionState.LOST, SessionState.CONNECTED]
+            assert await session.exists("/e") is None
+            # The end of the session may be told as the deletion of its znode before the connection breaks.
+            assert len(watched.fired) == 1
+
+    asyncio.run(conversation())
+
+
+def test_without_retries_a_broken_connection_fails_what_was_sent_and_soon_what_waits(own):
+    tracer = ListTracer()
+
+    async def conversation():
+        session = await ZooKeeperSession.open(
+            own.connect_string, session_timeout_ms=600, tracer=tracer, name="s", connection_timeout_ms=500
+        )
+        async with session:
+            own.servers[0].pause()
+            try:
+                with pytest.raises(errors.ConnectionLost):  # kazoo gives up after two thirds of the session
+                    await session.create("/never-0")
+                with pytest.raises(errors.ConnectionLost, match=r"no ZooKeeper at .* for 0\.5 s"):
+                    await session.create("/never-1")
+            finally:
+                own.servers[0].resume()
+
+    asyncio.run(conversation())
+    assert [(op["path"], op["ok"], op["error"]) for op in tracer.of("zk_op")] == [
+        ("/never-0", False, "ConnectionLost"),
+        ("/never-1", False, "ConnectionLost"),
+    ]
+
+
+def test_with_retries_an_operation_outlives_the_server_and_each_try_is_traced(own):
+    tracer = ListTracer()
+
+    async def conversation():
+        async with opened(own.connect_string, tracer, timeout_ms=600, retry_forever=True) as session:
+            own.servers[0].pause()
+            pending = asyncio.ensure_future(session.create("/late", ephemeral=True))
+            await become(session, SessionState.SUSPENDED)
+            await asyncio.sleep(0)
+            assert not pending.done()
+            await asyncio.to_thread(own.servers[0].kill)
+            await asyncio.to_thread(own.servers[0].restart)
+            assert await pending == "/late"
+
+    asyncio.run(conversation())
+    tries = [(op["ok"], op["error"]) for op in tracer.of("zk_op")]
+    assert tries[-1] == (True, None)
+    assert tries[:-1]
+    assert set(tries[:-1]) <= {(False, "ConnectionLost"), (False, "SessionExpired")}
+
+
+def test_with_retries_an_operation_begins_in_one_session_and_ends_in_the_next(chroot):
+    async def conversation():
+        async with opened(chroot, retry_forever=True) as session:
+            old = session.session_id
+            await session.create("/n")
+            expiring = asyncio.ensure_future(expire(session))
+            writes = 0
+            while not expiring.done() or session.session_id == old or not session.connected:
+                await session.set("/n", b"x")
+                writes += 1
+            await expiring
+            stat = await session.exists("/n")
+            # Every one of them was done, some perhaps twice: a lost reply is repeated.
+            assert writes <= stat.version <= writes + 2
+
+    asyncio.run(conversation())
+
+
+def test_closing_while_the_server_is_stopped_does_not_hang_and_leaves_no_thread(own):
+    async def conversation():
+        async with opened(own.connect_string, timeout_ms=600) as session:
+            own.servers[0].pause()
+            await become(session, SessionState.SUSPENDED)
+            async with asyncio.timeout(5):
+                await session.close()
+            assert session.state is SessionState.CLOSED
+            own.servers[0].resume()
+
+    before = threading.active_count()
+    asyncio.run(conversation())
+    assert threading.active_count() <= before + 1  # asyncio.to_thread keeps one for a while
+
+
+def test_a_callback_that_raises_does_not_take_other_outcomes_with_it(chroot):
+    def broken(_fired):
+        raise ZeroDivisionError
+
+    async def conversation():
+        complaints = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context))
+        async with opened(chroot) as session:
+            watched = Watched()
+            await session.children("/", watch=broken)
+            await session.children("/", watch=watched)
+            await session.create("/n")
+            await watched.wait()
+            await until(lambda: complaints, 5, "the complaint")
+
+    asyncio.run(conversation())
