@@ -1,0 +1,100 @@
+"""Commits: under the identity of the moment they were called, or not at all.
+
+A commit that cannot be sent at once waits for the coordinator. If the member's id or generation is another one by
+then, the commit is dropped: librdkafka sends it under the *new* identity after a rejoin, where it is accepted and
+moves the offset back (seen in ten of ten pauses). Fencing checks identities, not ownership, so only the client can
+prevent that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coordinator.membership.reactions import UNANSWERED
+from kernel.errors import Unavailable
+from kernel.values import CommitOutcome, TopicPartition
+from kernel.wire.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coordinator.membership.effects import Identity
+    from coordinator.stream import GroupStream, Surroundings
+
+DROPPED = "DROPPED"
+
+#: The same commit again, at the coordinator that is known by then.
+_AGAIN = frozenset(
+    {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "REQUEST_TIMED_OUT", UNANSWERED}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    """One call of commit; `identity` is None when the member had none, `give_up_ns` is monotonic."""
+
+    identity: Identity | None
+    offsets: Mapping[TopicPartition, int]
+    explicit: bool
+    give_up_ns: int
+
+
+async def commit(stream: GroupStream, request: CommitRequest, around: Surroundings) -> CommitOutcome:
+    """What became of it; never raises for what the group or the network did."""
+    errors = dict.fromkeys(request.offsets, DROPPED)
+    if request.offsets and request.identity is not None:
+        errors = await _tried(stream, request, request.identity, around)
+    outcome = CommitOutcome(
+        accepted={tp: offset for tp, offset in request.offsets.items() if not errors[tp]},
+        refused={tp: error for tp, error in errors.items() if error},
+    )
+    for tp, offset in sorted(request.offsets.items()):
+        around.tracer.emit(
+            "commit_answered",
+            member=None if request.identity is None else request.identity.member_id,
+            stream=stream.number,
+            cause="" if request.identity is None else f"generation:{request.identity.generation}",
+            group=around.config.group_id,
+            topic=tp.topic,
+            partition=tp.partition,
+            offset=offset,
+            outcome=_outcome(errors[tp]),
+            error=errors[tp],
+            generation=None if request.identity is None else request.identity.generation,
+            explicit=request.explicit,
+        )
+    return outcome
+
+
+def _outcome(error: str) -> str:
+    return {"": "accepted", DROPPED: "dropped", UNANSWERED: "unknown"}.get(error, "refused")
+
+
+async def _tried(
+    stream: GroupStream, request: CommitRequest, identity: Identity, around: Surroundings
+) -> dict[TopicPartition, str]:
+    """{partition: error}; a commit that was sent and never answered stays UNANSWERED when it cannot be repeated."""
+    backoff_s = around.config.retry_backoff_ms / 1000
+    outcome = dict.fromkeys(request.offsets, DROPPED)
+    while stream.member.identity == identity:
+        connection = stream.connection
+        now = around.clock.monotonic_ns()
+        if now >= request.give_up_ns:
+            break
+        if connection is None:
+            await stream.wait_moved(backoff_s)
+            continue
+        stamp = stream.member.stamp
+        try:
+            outcome = await around.calls.commit(connection, identity, request.offsets)
+        except (Unavailable, ProtocolError):
+            outcome = dict.fromkeys(request.offsets, UNANSWERED)
+        error = next((error for error in outcome.values() if error), "")
+        if error:
+            stream.refused("OffsetCommit", error, stamp=stamp, sent_ns=now, connection=connection)
+        if error not in _AGAIN:
+            break
+        await asyncio.sleep(backoff_s)
+    return outcome

@@ -1,0 +1,32 @@
+"""What a group may do to a consumer for good."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kernel.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_REMEDIES: Mapping[str, str] = MappingProxyType(
+    {
+        "INCONSISTENT_GROUP_PROTOCOL": "its members use other strategies: set partition.assignment.strategy as they do",
+        "INVALID_SESSION_TIMEOUT": "keep session.timeout.ms within the broker's group.min/max.session.timeout.ms",
+        "GROUP_MAX_SIZE_REACHED": "the group has as many members as the broker's group.max.size allows",
+        "INVALID_GROUP_ID": "set another group.id",
+        "FENCED_INSTANCE_ID": "another member uses this group.instance.id",
+        "UNSUPPORTED_VERSION": "the broker is too old or too new for this client",
+    }
+)
+
+
+class GroupRefused(UserError):
+    """The coordinator refuses this member with an error that does not pass; the consumer is of no more use."""
+
+    def __init__(self, api: str, error: str, group: str) -> None:
+        remedy = _REMEDIES.get(error)
+        super().__init__(f"group {group!r} refused {api} with {error}" + (f": {remedy}" if remedy else ""))
+        self.api = api
+        self.error = error

@@ -1,0 +1,378 @@
+"""One membership of a consumer at work: it performs what `membership.table` decides, and reports what happened.
+
+Everything comes in through `feed`: answers, timers, polls. Effects are performed in the order given: trace events
+and requests at once, and what has to be waited for before the next thing may happen (a commit before a
+revocation, the listener's callbacks, looking up positions) one after the other in a task of its own, the chores.
+The chores begin inside a poll and go on when the poll's time is over, so a poll never waits longer than it was
+told to; the member decides nothing that concerns the application meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coordinator.commits import CommitRequest, commit
+from coordinator.errors import GroupRefused
+from coordinator.link import CoordinatorLink
+from coordinator.membership import effects, events
+from coordinator.membership.member import Member, State, deadline
+from coordinator.membership.reactions import UNANSWERED, reaction
+from coordinator.membership.table import step
+from coordinator.protocol import MalformedMetadata, decode_assignment, encode_subscription
+from coordinator.strategy import decide
+from kernel.assignors.subscription import MemberSubscription
+from kernel.broker.connection import UnsupportedByBroker
+from kernel.errors import Unavailable
+from kernel.values import NO_OFFSET, CommitOutcome, TopicPartition
+from kernel.wire.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+    from typing import Any
+
+    from coordinator.calls import GroupCalls
+    from coordinator.fetcher import Fetcher
+    from coordinator.settings import CoordinatorConsumerConfig
+    from kernel.broker.client import ClusterClient
+    from kernel.broker.connection import BrokerConnection
+    from kernel.clock import Clock
+    from kernel.consumer import RebalanceListener
+    from kernel.trace.writer import Tracer
+
+#: An orderly leave waits so long for its answer; the group notices a silent death anyway.
+LEAVE_TIMEOUT_MS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the streams of one consumer share."""
+
+    config: CoordinatorConsumerConfig
+    calls: GroupCalls
+    client: ClusterClient
+    fetcher: Fetcher
+    listener: RebalanceListener
+    listening: asyncio.Lock  #: callbacks of all streams come one at a time
+    tracer: Tracer
+    clock: Clock
+    changed: Callable[[], None]  #: wakes a poll that waits
+
+
+class GroupStream:
+    """See the module. `number` is the stream's; `topics` what it subscribes to."""
+
+    def __init__(self, number: int, topics: tuple[str, ...], surroundings: Surroundings) -> None:
+        self.number = number
+        self.topics = topics
+        self.member = Member(settings=surroundings.config.member)
+        self._around = surroundings
+        self._link = CoordinatorLink(surroundings, number)
+        self._chores: deque[effects.Effect | frozenset[TopicPartition]] = deque()
+        self._working: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._failure: BaseException | None = None
+        self._moved = asyncio.Event()  #: replaced whenever the member has changed: what a held commit waits for
+
+    # -- what the consumer calls --------------------------------------------------------------------------------------
+
+    def poll(self) -> None:
+        """The application polls. Raises what a callback raised, or `GroupRefused` for an error that does not pass."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        now = self._now()
+        due = deadline(self.member)
+        if due is not None and due <= now:  # after a stop of the whole process the timer may not have run yet
+            self.feed(events.Ticked())
+        if self._working is None and not self._chores:
+            self.feed(events.Polled())
+
+    async def commit(self, offsets: Mapping[TopicPartition, int], *, explicit: bool) -> CommitOutcome:
+        """Commit under the identity of now; see `coordinator.commits`."""
+        config = self._around.config
+        request = CommitRequest(
+            identity=self.member.identity,
+            offsets=dict(offsets),
+            explicit=explicit,
+            give_up_ns=self._now() + config.default_api_timeout_ms * 1_000_000,
+        )
+        return await commit(self, request, self._around)
+
+    async def close(self) -> None:
+        """Commit, revoke and leave, as far as the coordinator answers."""
+        self.feed(events.Closed())
+        while self._working is not None:
+            await asyncio.wait({self._working})
+        leaving = {task for task in self._tasks if task.get_name().startswith("leave")}
+        if leaving:
+            await asyncio.wait(leaving, timeout=LEAVE_TIMEOUT_MS / 1000)
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._link.close()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    # -- what commits need --------------------------------------------------------------------------------------------
+
+    @property
+    def connection(self) -> BrokerConnection | None:
+        """To the coordinator, while it is known."""
+        return self._link.connection
+
+    async def wait_moved(self, timeout_s: float) -> None:
+        """Until the member has changed, or the time is over."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._moved.wait()
+        except TimeoutError:
+            return
+
+    def refused(self, api: str, error: str, *, stamp: int, sent_ns: int, connection: BrokerConnection) -> None:
+        """Tell the member of an error. Silence on a connection that was given up already is no news."""
+        if error == UNANSWERED and connection is not self._link.connection:
+            return
+        event = reaction(api, error, stamp=stamp, sent_ns=sent_ns)
+        if event is not None:
+            self.feed(event)
+
+    # -- the machine --------------------------------------------------------------------------------------------------
+
+    def feed(self, event: events.Event) -> None:
+        before = self.member
+        self.member, wanted = step(before, event, self._now())
+        self._link.name(self.member.member_id)
+        for effect in wanted:
+            self._perform(effect)
+        self._arm()
+        if wanted or before.state is not self.member.state:
+            moved, self._moved = self._moved, asyncio.Event()
+            moved.set()
+            self._around.changed()
+
+    def _perform(self, effect: effects.Effect) -> None:
+        match effect:
+            case effects.Emit():
+                self._around.tracer.emit(
+                    effect.kind,
+                    member=effect.member_id or None,
+                    stream=self.number,
+                    cause=effect.cause,
+                    **effect.fields,
+                )
+            case effects.Lose():
+                self._around.fetcher.drop(self.number)
+                self._do_later(effect.partitions)
+            case effects.Fail():
+                self._failure = GroupRefused(effect.api, effect.error, self._around.config.group_id)
+            case effects.AbandonCoordinator():
+                self._link.abandon()
+            case effects.CommitPositions(wait=False):
+                self._spawn(self._commit_quietly(effect), "auto-commit")
+            case effects.CommitPositions() | effects.Revoke():
+                self._around.fetcher.pause(self.number)
+                self._do_later(effect)
+            case effects.Assign():
+                self._do_later(effect)
+            case _:
+                self._request(effect)
+
+    def _request(self, effect: effects.Effect) -> None:
+        match effect:
+            case effects.FindCoordinator():
+                self._spawn(self._find(), "find the coordinator")
+            case effects.SendJoin():
+                self._spawn(self._join(effect), "join")
+            case effects.RunAssignor():
+                self._spawn(self._decide(effect), "decide")
+            case effects.SendSync():
+                self._spawn(self._sync(effect), "sync")
+            case effects.SendHeartbeat():
+                self._spawn(self._heartbeat(effect), "heartbeat")
+            case effects.SendLeave():
+                parked = any(task.get_name() in ("join", "sync") for task in self._tasks)
+                self._spawn(self._link.leave(effect.member_id, around_parked=parked), "leave")
+            case _:
+                raise AssertionError(f"no way to perform {effect}")
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = deadline(self.member)
+        if due is not None:
+            delay_s = max(0, due - self._now()) / 1e9
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self.feed, events.Ticked())
+
+    def _now(self) -> int:
+        return self._around.clock.monotonic_ns()
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = error
+            self._around.changed()
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+
+    async def _find(self) -> None:
+        self.feed(await self._link.find())
+
+    async def _join(self, effect: effects.SendJoin) -> None:
+        connection, sent_ns = self._link.connection, self._now()
+        assert connection is not None, self.member
+        metadata = encode_subscription(MemberSubscription(topics=self.topics))
+        protocols = dict.fromkeys(self._around.config.partition_assignment_strategy, metadata)
+        try:
+            answer = await self._around.calls.join(connection, effect.member_id, protocols)
+        except (Unavailable, ProtocolError) as error:
+            self._unanswered("JoinGroup", error, effect.stamp, sent_ns, connection)
+            return
+        if answer.error == "MEMBER_ID_REQUIRED":
+            self.feed(events.MemberIdGiven(effect.stamp, answer.member_id))
+        elif answer.error:
+            self.refused("JoinGroup", answer.error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
+        else:
+            self.feed(
+                events.Joined(
+                    stamp=effect.stamp,
+                    member_id=answer.member_id,
+                    generation=answer.generation,
+                    protocol=answer.protocol,
+                    leader=answer.leader,
+                    members=answer.members,
+                )
+            )
+
+    async def _decide(self, effect: effects.RunAssignor) -> None:
+        assignments = await decide(effect, self._around, wanted=lambda: self.member.stamp == effect.stamp)
+        self.feed(events.Decided(effect.stamp, assignments))
+
+    async def _sync(self, effect: effects.SendSync) -> None:
+        connection, sent_ns = self._link.connection, self._now()
+        if connection is None:
+            return  # the event that took it away moves the member on
+        try:
+            error, data = await self._around.calls.sync(
+                connection, effect.identity, effect.protocol, effect.assignments
+            )
+        except (Unavailable, ProtocolError) as failure:
+            self._unanswered("SyncGroup", failure, effect.stamp, sent_ns, connection)
+            return
+        if error:
+            self.refused("SyncGroup", error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
+            return
+        try:
+            assignment = decode_assignment(data)
+        except MalformedMetadata as malformed:
+            self.feed(
+                events.Refused(stamp=effect.stamp, api="SyncGroup", error=f"assignment: {malformed}", sent_ns=sent_ns)
+            )
+            return
+        self.feed(events.Synced(effect.stamp, assignment.partitions))
+
+    async def _heartbeat(self, effect: effects.SendHeartbeat) -> None:
+        connection, sent_ns = self._link.connection, self._now()
+        assert connection is not None, self.member
+        try:
+            error = await self._around.calls.heartbeat(connection, effect.identity)
+        except (Unavailable, ProtocolError) as failure:
+            self._unanswered("Heartbeat", failure, effect.stamp, sent_ns, connection)
+            return
+        if error:
+            self.refused("Heartbeat", error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
+        else:
+            self.feed(events.HeartbeatAnswered(effect.stamp, sent_ns))
+
+    def _unanswered(self, api: str, error: Exception, stamp: int, sent_ns: int, connection: BrokerConnection) -> None:
+        name = "UNSUPPORTED_VERSION" if isinstance(error, UnsupportedByBroker) else UNANSWERED
+        self.refused(api, name, stamp=stamp, sent_ns=sent_ns, connection=connection)
+
+    # -- chores -------------------------------------------------------------------------------------------------------
+
+    def _do_later(self, chore: effects.Effect | frozenset[TopicPartition]) -> None:
+        """Partitions stand for telling the listener that they are lost; that waits for a poll's end like the rest."""
+        self._chores.append(chore)
+        if self._working is None:
+            self._working = asyncio.create_task(self._work(), name="chores")
+            self._working.add_done_callback(self._worked)
+
+    async def _work(self) -> None:
+        while self._chores:
+            await self._chore(self._chores.popleft())
+
+    def _worked(self, task: asyncio.Task[None]) -> None:
+        self._working = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = error
+        if self._chores:
+            self._do_later(self._chores.popleft())
+        self._around.changed()
+
+    async def _chore(self, chore: effects.Effect | frozenset[TopicPartition]) -> None:
+        around = self._around
+        match chore:
+            case effects.CommitPositions():
+                await self._commit_quietly(chore)
+            case effects.Revoke():
+                try:
+                    async with around.listening:
+                        await around.listener.on_revoked(self.number, chore.partitions)
+                finally:
+                    around.fetcher.drop(self.number)
+                    self.feed(events.Stopped())
+            case effects.Assign():
+                await self._assign(chore)
+            case frozenset():
+                async with around.listening:
+                    await around.listener.on_lost(self.number, chore)
+
+    async def _assign(self, effect: effects.Assign) -> None:
+        try:
+            async with self._around.listening:
+                await self._around.listener.on_assigned(self.number, effect.partitions)
+        finally:
+            positions = await self._committed(effect)
+            if positions is not None:
+                self._around.fetcher.begin(self.number, self.member.member_id, positions)
+                self.feed(events.Resumed(effect.stamp))
+
+    async def _committed(self, effect: effects.Assign) -> dict[TopicPartition, int | None] | None:
+        """Where to start; None when the assignment is not ours any more before that is known."""
+        backoff_s = self._around.config.retry_backoff_ms / 1000
+        while self.member.stamp == effect.stamp and self.member.state is State.RESUMING:
+            connection, sent_ns = self._link.connection, self._now()
+            if not effect.partitions:
+                return {}
+            if connection is None:
+                await self.wait_moved(backoff_s)
+                continue
+            try:
+                error, offsets = await self._around.calls.committed(connection, effect.partitions)
+            except (Unavailable, ProtocolError) as failure:
+                self._unanswered("OffsetFetch", failure, effect.stamp, sent_ns, connection)
+                continue
+            if not error:
+                still = self.member.stamp == effect.stamp and self.member.state is State.RESUMING
+                return {tp: None if at == NO_OFFSET else at for tp, at in offsets.items()} if still else None
+            self.refused("OffsetFetch", error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
+            await asyncio.sleep(backoff_s)
+        return None
+
+    async def _commit_quietly(self, effect: effects.CommitPositions) -> None:
+        """Auto-commit: whatever becomes of it is in the trace, and the next one makes up for it."""
+        offsets = self._around.fetcher.positions(self.number)
+        if offsets and effect.identity == self.member.identity:
+            await self.commit(offsets, explicit=False)
