@@ -7,6 +7,8 @@ in the order given. One step's effects are one batch; when it is done, exactly o
 - `Answered`, when the batch ended with an `Ask`,
 - `Performed`, when it ended with anything else,
 - `StepFailed`, when one of them failed; what followed it in the batch was not performed.
+
+Effects that leave the machine idle or closed only tell (`INSTANT`); nothing answers them.
 """
 
 from __future__ import annotations
@@ -259,3 +261,6 @@ Effect = (
     | EndStreams
     | CloseSession
 )
+
+#: Performed without waiting for anything.
+INSTANT = (Emit, ForgetOwned, Report, Warn)

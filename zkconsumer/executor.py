@@ -87,16 +87,15 @@ class Executor:
 
     def tell(self, event: Event) -> None:
         """Something happened outside. Never waits; a machine that is busy only takes note."""
-        busy = is_busy(self.machine)
+        was_busy = is_busy(self.machine)
         self.machine, wanted = step(self.machine, event)
-        # The first ones belong to the event itself: it is told, and the registry emptied, at this moment.
-        now = 0
-        while now < len(wanted) and type(wanted[now]) in (effects.Emit, effects.ForgetOwned):
-            self._at_once[type(wanted[now])](wanted[now])
-            now += 1
-        if wanted[now:]:
-            assert not busy, f"{event} made a second batch"
-            self._batches.put_nowait(wanted[now:])
+        if was_busy or not is_busy(self.machine):
+            # It only tells, and what it tells belongs to this moment: the registry is emptied now, not later.
+            for effect in wanted:
+                assert isinstance(effect, effects.INSTANT), f"{event} made a second batch"
+                self._at_once[type(effect)](effect)
+        else:
+            self._batches.put_nowait(wanted)
 
     async def demand(self, trigger: str) -> str | None:
         """Have one rebalance done; None, or why every attempt failed."""
@@ -111,6 +110,8 @@ class Executor:
             batch = await self._batches.get()
             while batch:
                 outcome = await self._perform_batch(batch)
+                if not is_busy(self.machine):
+                    break
                 self.machine, batch = step(self.machine, outcome)
 
     async def _perform_batch(self, batch: tuple[Effect, ...]) -> Event:

@@ -142,6 +142,8 @@ def is_busy(machine: Rebalance) -> bool:
 def _walk(machine: Rebalance, event: Event) -> Decision:
     """Leave the step that was answered and enter the next one that wants something."""
     if isinstance(event, StepFailed):
+        if machine.state is State.STOPPING:  # the commit failed; what came before it in R4 was done and told
+            machine = replace(machine, delivering=MappingProxyType({}))
         return _give_up(machine, "error", event.error)
     answers = event.answers if isinstance(event, Answered) else ()
     effects: Effects = ()

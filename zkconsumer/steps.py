@@ -170,8 +170,9 @@ def stop_delivering(machine: Rebalance, topics: tuple[str, ...] | None) -> Effec
             Emit("partitions_revoked", {"partitions": had, "all": frozenset()}, stream, machine.cause)
             for stream, had in revoked
         ),
-        *((CommitOffsets(),) if machine.rules.auto_commit else ()),
+        # Before the commit, so that a commit that fails cannot hide it from the application.
         *(TellRevoked(stream, had) for stream, had in revoked),
+        *((CommitOffsets(),) if machine.rules.auto_commit else ()),
     )
 
 

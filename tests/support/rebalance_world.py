@@ -1,0 +1,271 @@
+"""A small world for the deciding table: a model of ZooKeeper's rules and members that take one batch at a time.
+
+The model keeps znodes, sessions and one-shot watches, and answers a `Request` as a server would. Nothing runs
+by itself: a test says who takes the next step, so every interleaving can be written down, or drawn at random.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+
+from kernel.values import TopicPartition
+from kernel.zookeeper import paths
+from zkconsumer import effects
+from zkconsumer.effects import Answer, Answered, Ask, Operation, Performed, Refusal, Request, StepFailed
+from zkconsumer.payloads import registration_payload
+from zkconsumer.rebalance import is_busy, step
+from zkconsumer.state import Rebalance, Rules
+
+GROUP = "g"
+
+
+class ModelZooKeeper:
+    """Znodes with the session that an ephemeral one belongs to; `watches` are (member, path) pairs that are armed."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, tuple[bytes, int | None]] = {}
+        self.watches: set[tuple[str, str]] = set()
+        self.notified: list[tuple[str, str]] = []
+
+    def set_broker(self, node_id: int) -> None:
+        self.put(paths.broker(node_id), json.dumps({"host": "h", "port": 9092}).encode())
+
+    def set_topic(self, topic: str, partitions: int) -> None:
+        replicas = {str(partition): [0] for partition in range(partitions)}
+        self.put(paths.topic(topic), json.dumps({"version": 1, "partitions": replicas}).encode())
+
+    def put(self, path: str, data: bytes, session: int | None = None) -> None:
+        existed = path in self.nodes
+        self.nodes[path] = (data, session)
+        self._fire(path if existed else paths.parent(path))
+
+    def remove(self, path: str) -> None:
+        if self.nodes.pop(path, None) is not None:
+            self._fire(paths.parent(path))
+
+    def end_session(self, session: int) -> None:
+        for path in [path for path, (_, owner) in self.nodes.items() if owner == session]:
+            self.remove(path)
+
+    def children(self, path: str) -> tuple[str, ...]:
+        return tuple(sorted(node[len(path) + 1 :] for node in self.nodes if paths.parent(node) == path))
+
+    def answer(self, member: str, session: int, request: Request, listened: frozenset[str]) -> Answer:
+        if request.operation in (Operation.GET_DATA, Operation.GET_CHILDREN) and request.path in listened:
+            self.watches.add((member, request.path))
+        match request.operation:
+            case Operation.GET_DATA:
+                found = self.nodes.get(request.path)
+                return Answer(refusal=Refusal.NO_NODE) if found is None else Answer(data=found[0])
+            case Operation.GET_CHILDREN:
+                return Answer(children=self.children(request.path))
+            case Operation.CREATE:
+                if request.path in self.nodes:
+                    return Answer(refusal=Refusal.NODE_EXISTS)
+                self.put(request.path, request.data, session)
+            case Operation.DELETE:
+                if request.path not in self.nodes:
+                    return Answer(refusal=Refusal.NO_NODE)
+                self.remove(request.path)
+            case _:
+                raise AssertionError(request)
+        return Answer()
+
+    def owners(self) -> dict[TopicPartition, str]:
+        """Who owns what, by thread id."""
+        found = {}
+        for path, (data, _) in self.nodes.items():
+            if parsed := paths.parse_owner(path):
+                found[TopicPartition(parsed.topic, parsed.partition)] = data.decode()
+        return found
+
+    def _fire(self, path: str) -> None:
+        for member, watched in sorted(self.watches):
+            if watched == path:
+                self.watches.discard((member, watched))
+                self.notified.append((member, path))
+
+
+@dataclass
+class ModelMember:
+    """One member: its machine, the batch that it has not performed yet, and what it has told so far."""
+
+    zookeeper: ModelZooKeeper
+    name: str
+    topics: dict[str, int]
+    session: int
+    machine: Rebalance
+    batch: tuple[effects.Effect, ...] = ()
+    told: list[str] = field(default_factory=list)
+    reports: list[str | None] = field(default_factory=list)
+
+    @property
+    def consumer_id(self) -> str:
+        return self.machine.rules.consumer_id
+
+    @property
+    def listened(self) -> frozenset[str]:
+        return frozenset({paths.member_ids(GROUP), *(paths.topic(topic) for topic in self.topics)})
+
+    @property
+    def next_step(self) -> str:
+        """What it would do next: a step's number, the name of an effect, or `idle`."""
+        for effect in self.batch:
+            if isinstance(effect, Ask):
+                return effect.step
+        return type(self.batch[-1]).__name__ if self.batch else "idle"
+
+    def register(self) -> None:
+        self.zookeeper.put(
+            paths.member_id(GROUP, self.consumer_id), registration_payload(self.topics, 1416000000000), self.session
+        )
+        self.zookeeper.watches.update((self.name, path) for path in self.listened)
+
+    def tell(self, event: effects.Event) -> None:
+        was_busy = is_busy(self.machine)
+        self.machine, wanted = step(self.machine, event)
+        if was_busy or not is_busy(self.machine):
+            self._tell_all(wanted)
+        else:
+            assert not self.batch
+            self.batch = wanted
+
+    def take_step(self, *, failure: str | None = None) -> None:
+        """Perform one batch; with `failure`, its last effect fails."""
+        outcome: effects.Event = Performed()
+        batch, self.batch = self.batch, ()
+        for effect in batch:
+            if failure is not None and effect is batch[-1]:
+                self.told.append(f"{describe(effect)} fails: {failure}")
+                outcome = StepFailed(failure)
+                break
+            outcome = self._perform(effect)
+        self.machine, self.batch = step(self.machine, outcome)
+        if not is_busy(self.machine):
+            trailing, self.batch = self.batch, ()
+            self._tell_all(trailing)
+
+    def _tell_all(self, wanted: tuple[effects.Effect, ...]) -> None:
+        for effect in wanted:
+            assert isinstance(effect, effects.INSTANT), f"{effect} makes a second batch"
+            self._perform(effect)
+
+    def hear(self) -> int:
+        """Answer the notifications that wait for this member, as the delivery task does; how many there were."""
+        mine = [path for member, path in self.zookeeper.notified if member == self.name]
+        self.zookeeper.notified = [(m, path) for m, path in self.zookeeper.notified if m != self.name]
+        for path in mine:
+            self.zookeeper.watches.add((self.name, path))
+            self.tell(effects.ChangeNotified("members" if path == paths.member_ids(GROUP) else "partitions"))
+        return len(mine)
+
+    def lose_session(self) -> None:
+        """The server ends the session; this side does not know yet."""
+        self.zookeeper.end_session(self.session)
+        self.zookeeper.watches = {(m, path) for m, path in self.zookeeper.watches if m != self.name}
+        self.zookeeper.notified = [(m, path) for m, path in self.zookeeper.notified if m != self.name]
+
+    def renew_session(self) -> None:
+        """Back in a new session: the registry is emptied, the id node created, a rebalance demanded."""
+        self.session += 1000
+        self.tell(effects.SessionRenewed())
+        self.register()
+        self.tell(effects.RebalanceDemanded("session", 2))
+
+    def _perform(self, effect: effects.Effect) -> effects.Event:
+        if isinstance(effect, Ask):
+            answers = tuple(
+                self.zookeeper.answer(self.name, self.session, request, self.listened) for request in effect.requests
+            )
+            self.told += [
+                f"{effect.step:<3} {request.operation} {request.path} -> {_brief(request, answer)}"
+                for request, answer in zip(effect.requests, answers, strict=True)
+            ]
+            return Answered(answers)
+        if isinstance(effect, effects.Report):
+            self.reports.append(effect.error)
+        if isinstance(effect, effects.CloseSession):
+            self.lose_session()
+        self.told.append(describe(effect))
+        return Performed()
+
+
+class World:
+    """ZooKeeper and members by name."""
+
+    def __init__(self) -> None:
+        self.zookeeper = ModelZooKeeper()
+        self.members: dict[str, ModelMember] = {}
+
+    def add(self, name: str, topics: dict[str, int], **rules: object) -> ModelMember:
+        base = Rules(group=GROUP, consumer_id=f"{GROUP}_{name}")
+        machine = Rebalance(rules=replace(base, **rules))  # type: ignore[arg-type]  # replace checks the names
+        member = ModelMember(self.zookeeper, name, topics, len(self.members) + 1, machine)
+        self.members[name] = member
+        return member
+
+    def join(self, name: str, topics: dict[str, int], **rules: object) -> ModelMember:
+        """Register and demand the first rebalance; nothing of it is performed."""
+        member = self.add(name, topics, **rules)
+        member.register()
+        member.tell(effects.RebalanceDemanded("start", 1))
+        return member
+
+    def settle(self, steps_max: int = 20_000) -> None:
+        """Everybody takes steps in turn, and hears, until nothing is left to do."""
+        for _ in range(steps_max):
+            moved = False
+            for member in self.members.values():
+                moved |= member.hear() > 0
+                if member.batch:
+                    member.take_step()
+                    moved = True
+            if not moved:
+                return
+        raise AssertionError(f"not settled after {steps_max} steps")
+
+
+def describe(effect: effects.Effect) -> str:
+    """One effect as a line of a conversation."""
+    match effect:
+        case effects.Emit(kind, fields, stream, cause):
+            more = "".join(f" {name}={_value(value)}" for name, value in fields.items())
+            return f"    trace {kind}{'' if stream is None else f' stream={stream}'}{more}{f' cause={cause}' if cause else ''}"
+        case effects.ClearStreams(topics):
+            return f"    clear streams of {'everything' if topics is None else ' '.join(topics)}"
+        case effects.ForgetOwned(topics):
+            return f"    the registry forgets {'everything' if topics is None else ' '.join(topics)}"
+        case effects.AdoptClaims(claims):
+            owned = " ".join(f"{c.topic_partition}@{c.offset}->{c.thread}" for c in claims)
+            return f"    the registry is {owned or 'empty'}"
+        case effects.TellAssigned(stream, has):
+            return f"    listener: stream {stream} assigned {_value(has)}"
+        case effects.TellRevoked(stream, had):
+            return f"    listener: stream {stream} revoked {_value(had)}"
+        case effects.BackOff(ms):
+            return f"    back off {ms} ms"
+        case effects.Report(_, error):
+            return f"    report to the caller: {error or 'done'}"
+        case effects.Warn(message):
+            return f"    warn: {message}"
+        case Ask(number, requests):
+            return f"{number:<3} {requests[-1].operation} {requests[-1].path}"
+    words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(effect).__name__).strip()
+    return f"    {words}"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, frozenset):
+        return " ".join(str(tp) for tp in sorted(value)) or "nothing"
+    return str(value)
+
+
+def _brief(request: Request, answer: Answer) -> str:
+    if answer.refusal is not None:
+        return str(answer.refusal)
+    if request.operation is Operation.GET_CHILDREN:
+        return " ".join(answer.children) or "none"
+    if request.operation is Operation.GET_DATA:
+        return answer.data.decode()
+    return "ok" if not request.data else f"ok, {request.data.decode()}"
