@@ -67,12 +67,19 @@ class BrokerServer:
         self.host = host
         self.port = port
         self.limits = limits or ServerLimits()
-        self.handlers: HandlerTable = {Api.ApiVersions: self._api_versions, **handlers}
+        self.handlers: HandlerTable = {Api.ApiVersions: self._api_versions}
+        self.mount(handlers)
         self.connections: set[_Connection] = set()
         self._waiting: set[asyncio.Future[Answer]] = set()
         self._next_connection_id = 0
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
+
+    def mount(self, handlers: HandlerTable) -> None:
+        """Add handlers; two for one API are a mistake of ours."""
+        twice = self.handlers.keys() & handlers.keys()
+        assert not twice, f"mounted twice: {', '.join(api.name for api in twice)}"
+        self.handlers.update(handlers)
 
     async def bind(self) -> None:
         """Take the port without accepting anybody yet. Raises `EnvironmentFault` when it is taken."""
@@ -146,7 +153,7 @@ class BrokerServer:
     async def _close_idle(self) -> None:
         loop = asyncio.get_running_loop()
         limit_s = self.limits.idle_ms_max / 1000
-        while True:
+        while limit_s > 0:  # -1 keeps idle connections for ever
             await asyncio.sleep(min(max(limit_s / 2, 0.05), 60))
             for connection in list(self.connections):
                 if not connection.waits and loop.time() - connection.active_at > limit_s:

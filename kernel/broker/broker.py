@@ -1,0 +1,172 @@
+"""One broker: server, storage and cluster put together, with room for what is mounted on it.
+
+Order of the start: take the port, open the storage, let the mounted parts subscribe, join the cluster (register in
+ZooKeeper), accept connections. The stop goes the other way. A start that fails leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Self
+
+from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
+from kernel.broker.handlers_fetch import FetchHandlers
+from kernel.broker.handlers_metadata import MetadataHandlers
+from kernel.broker.handlers_offsets import OffsetHandlers
+from kernel.broker.handlers_produce import ProduceHandlers
+from kernel.broker.handlers_topics import TopicHandlers
+from kernel.broker.leadership import Cluster
+from kernel.broker.logs import LedLogs
+from kernel.broker.server import BrokerServer, ServerLimits
+from kernel.broker.services import BrokerServices
+from kernel.broker.storage.storage import Storage
+from kernel.broker.topic_creation import DefaultTopics
+from kernel.clock import SystemClock
+from kernel.values import BrokerAddress
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import NoNode
+from kernel.zookeeper.session import ZooKeeperSession
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from kernel.broker.configuration import BrokerConfig
+    from kernel.broker.services import Mount
+    from kernel.clock import Clock
+    from kernel.trace.writer import Tracer
+
+log = logging.getLogger(__name__)
+
+#: Generated broker ids begin behind it (Kafka's reserved.broker.max.id).
+RESERVED_BROKER_ID_MAX = 1000
+
+
+class Broker:
+    """`await start()`, `await stop()`, or `async with`. `address` is known after the start."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        zookeeper: str,
+        data_dir: Path,
+        tracer: Tracer,
+        mount: Sequence[Mount] = (),
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self.config = config
+        self.address: BrokerAddress
+        self.cluster: Cluster
+        self._zookeeper = zookeeper
+        self._data_dir = data_dir
+        self._tracer = tracer
+        self._mount = mount
+        self._clock = clock or SystemClock()
+        self._on_stop: list[Callable[[], Awaitable[None]]] = []
+        self._running = contextlib.AsyncExitStack()
+
+    async def start(self) -> None:
+        """Raises `EnvironmentFault` (port, disk), `Unavailable` (ZooKeeper), `UserError` (broker id taken)."""
+        async with contextlib.AsyncExitStack() as starting:
+            server = self._server()
+            await server.bind()
+            starting.push_async_callback(server.stop)
+            node_id = self.config.node_id if self.config.node_id >= 0 else await self._next_node_id()
+            storage = Storage(self._data_dir, node_id)
+            await storage.start()
+            starting.push_async_callback(storage.close)
+            self.address = BrokerAddress(node_id, server.host, server.port)
+            self.cluster = self._cluster()
+            logs = LedLogs(storage)
+            self.cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)
+            self.cluster.on_topic_deleted(storage.forget_topic)
+            # The stop unwinds this: nobody is served, then mounted parts end, while the cluster is still there.
+            starting.push_async_callback(self.cluster.stop)
+            starting.push_async_callback(self._stop_mounted)
+            self._mount_all(server, storage, logs)
+            await self.cluster.start()
+            starting.push_async_callback(server.stop)
+            await server.serve()
+            self._running = starting.pop_all()
+        log.info("broker %s serves", self.address)
+
+    async def stop(self) -> None:
+        """Close every connection, stop what is mounted, leave the cluster, close the storage. Idempotent."""
+        await self._running.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    # -- putting together --------------------------------------------------------------------------------------------
+
+    def _server(self) -> BrokerServer:
+        host, port = self.config.listener
+        limits = ServerLimits(
+            frame_bytes_max=self.config.number("socket.request.max.bytes"),
+            connections_max=self.config.number("max.connections"),
+            idle_ms_max=self.config.number("connections.max.idle.ms"),
+        )
+        return BrokerServer({}, host=host, port=port, limits=limits)
+
+    def _cluster(self) -> Cluster:
+        return Cluster(
+            self._zookeeper,
+            self.address,
+            session_timeout_ms=self.config.number("zookeeper.session.timeout.ms"),
+            connection_timeout_ms=self.config.number("zookeeper.connection.timeout.ms"),
+            tracer=self._tracer,
+            process=f"broker-{self.address.node_id}",
+            clock=self._clock,
+        )
+
+    def _mount_all(self, server: BrokerServer, storage: Storage, logs: LedLogs) -> None:
+        config, cluster = self.config, self.cluster
+        topics = DefaultTopics(cluster, config)
+        services = BrokerServices(
+            config=config,
+            node_id=self.address.node_id,
+            storage=storage,
+            cluster=cluster,
+            tracer=self._tracer,
+            clock=self._clock,
+            create_internal_topic=topics.ensure,
+            on_stop=self._on_stop.append,
+        )
+        for table in (
+            MetadataHandlers(cluster, topics, auto_create=config.flag("auto.create.topics.enable")).table(),
+            TopicHandlers(cluster, config).table(),
+            ProduceHandlers(cluster, logs, batch_bytes_max=config.number("message.max.bytes")).table(),
+            FetchHandlers(cluster, logs, max_bytes=config.number("fetch.max.bytes")).table(),
+            OffsetHandlers(cluster, logs).table(),
+            *(mount(services) for mount in self._mount),
+        ):
+            server.mount(table)
+
+    async def _stop_mounted(self) -> None:
+        while self._on_stop:
+            await self._on_stop.pop()()
+
+    async def _next_node_id(self) -> int:
+        """Kafka's way to a broker id that nobody has: the data version of /brokers/seqid, counted on by a write."""
+        async with await ZooKeeperSession.open(
+            self._zookeeper,
+            session_timeout_ms=self.config.number("zookeeper.session.timeout.ms"),
+            connection_timeout_ms=self.config.number("zookeeper.connection.timeout.ms"),
+            tracer=self._tracer,
+            name="broker-id",
+        ) as session:
+            try:
+                stat = await session.set(paths.BROKER_SEQUENCE, b"")
+            except NoNode:
+                await session.ensure_path(paths.BROKER_SEQUENCE)
+                stat = await session.set(paths.BROKER_SEQUENCE, b"")
+            return RESERVED_BROKER_ID_MAX + stat.version

@@ -1,0 +1,166 @@
+"""Live brokers for tests: on the test's own event loop (`running_broker`, `running_cluster`), or on a thread of
+their own for stock clients, which block (`broker_thread`).
+
+    async with running_broker(chroot, tmp_path, mount=(coordinator.service.mount,)) as broker: broker.address.port
+    async with running_cluster(2, chroot, tmp_path) as brokers: ...
+    with broker_thread(chroot, tmp_path) as bootstrap: KafkaConsumer(bootstrap_servers=bootstrap)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+from kernel.broker.broker import Broker
+from kernel.broker.client import ClusterClient
+from kernel.broker.configuration import BrokerConfig
+from kernel.trace.writer import ListTracer
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from kernel.broker.services import Mount
+    from kernel.trace.writer import Tracer
+
+#: Quick where Kafka's defaults would make tests wait; a test that is about a default sets it.
+QUICK_SETTINGS = {
+    "port": "0",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "1",
+    "zookeeper.session.timeout.ms": "4000",
+}
+
+
+def broker_of(
+    zookeeper: str,
+    data_dir: Path,
+    *,
+    node_id: int = 1,
+    settings: Mapping[str, str] | None = None,
+    mount: Sequence[Mount] = (),
+    tracer: Tracer | None = None,
+) -> Broker:
+    """A broker that is not started."""
+    given = {"broker.id": str(node_id), **QUICK_SETTINGS, **(settings or {})}
+    config, warnings = BrokerConfig.from_settings(given)
+    assert not warnings, warnings
+    data_dir.mkdir(parents=True, exist_ok=True)
+    return Broker(config, zookeeper, data_dir, tracer or ListTracer(process=f"broker-{node_id}"), mount)
+
+
+@asynccontextmanager
+async def running_broker(
+    zookeeper: str,
+    data_dir: Path,
+    *,
+    node_id: int = 1,
+    settings: Mapping[str, str] | None = None,
+    mount: Sequence[Mount] = (),
+    tracer: Tracer | None = None,
+) -> AsyncIterator[Broker]:
+    """One broker on this event loop; `data_dir` is shared by all brokers of a cluster."""
+    broker = broker_of(zookeeper, data_dir, node_id=node_id, settings=settings, mount=mount, tracer=tracer)
+    async with broker:
+        yield broker
+
+
+@asynccontextmanager
+async def running_cluster(
+    number: int,
+    zookeeper: str,
+    data_dir: Path,
+    *,
+    settings: Mapping[str, str] | None = None,
+    mount: Sequence[Mount] = (),
+) -> AsyncIterator[list[Broker]]:
+    """Brokers 1 to `number` on this event loop; internal topics get a replica on each of them."""
+    given = {"offsets.topic.replication.factor": str(number), **(settings or {})}
+    async with AsyncExitStack() as stack:
+        brokers = [
+            await stack.enter_async_context(
+                running_broker(zookeeper, data_dir, node_id=node_id, settings=given, mount=mount)
+            )
+            for node_id in range(1, number + 1)
+        ]
+        for broker in brokers:
+            assert await broker.cluster.until(lambda snapshot: len(snapshot.brokers) == number, 5000)
+        yield brokers
+
+
+@contextmanager
+def broker_thread(
+    zookeeper: str,
+    data_dir: Path,
+    *,
+    number: int = 1,
+    settings: Mapping[str, str] | None = None,
+    mount: Sequence[Mount] = (),
+    topics: Mapping[str, int] | None = None,
+) -> Iterator[str]:
+    """Brokers on an event loop in a thread, for clients that block; gives "host:port[,host:port]"."""
+    ready = threading.Event()
+    failures: list[BaseException] = []
+    addresses: list[str] = []
+    stop: asyncio.Event
+    loop: asyncio.AbstractEventLoop
+
+    async def serve() -> None:
+        nonlocal stop, loop
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        async with running_cluster(number, zookeeper, data_dir, settings=settings, mount=mount) as brokers:
+            addresses.extend(f"{broker.address.host}:{broker.address.port}" for broker in brokers)
+            if topics:
+                await create_topics(brokers[0], topics)
+            ready.set()
+            await stop.wait()
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:  # noqa: BLE001 - handed to the test, which raises it
+            failures.append(error)
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=run, name="brokers", daemon=True)
+    thread.start()
+    ready.wait()
+    try:
+        if failures:
+            raise failures[0]
+        yield ",".join(addresses)
+    finally:
+        if not failures:
+            loop.call_soon_threadsafe(stop.set)
+        thread.join(20)
+    if failures:
+        raise failures[0]
+
+
+@asynccontextmanager
+async def client_of(*brokers: Broker, client_id: str = "test") -> AsyncIterator[ClusterClient]:
+    """A cluster client that starts from these brokers."""
+    client = ClusterClient([(broker.address.host, broker.address.port) for broker in brokers], client_id)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def create_topics(broker: Broker, topics: Mapping[str, int], *, replication_factor: int = 1) -> None:
+    """Create topics ({name: partitions}) and wait until each partition is led."""
+    async with client_of(broker) as client:
+        connection = await client.any_connection()
+        wanted = [
+            {"name": name, "num_partitions": partitions, "replication_factor": replication_factor}
+            for name, partitions in topics.items()
+        ]
+        answer = await connection.call(Api.CreateTopics, {"topics": wanted, "timeout": 10_000})
+        assert all(topic.error_code is ErrorCode.none for topic in answer.topics), answer
