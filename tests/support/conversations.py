@@ -1,0 +1,265 @@
+"""Playing recorded conversations: requests that were once sent to a real Kafka broker, and what it answered.
+
+A recording (tests/coordinator/conversations/*.json) holds the broker's settings, its topics, named bytes and the
+conversations; each is a list of steps on named connections, whose names are the client ids:
+
+    call    send a request and wait for its answer        send    send it; `tag` names it
+    recv    wait for the answer of `tag`                   parked  no answer of `tag` may come for a time
+    wait    let time pass                                  close   close a connection
+
+Values are symbolic: `$G` the conversation's own group, `$A` a member id that an answer was bound to, `@m1` named
+bytes. Answers are made symbolic by the same names before they are compared; the order of lists carries no
+meaning, names that begin with `~` are not compared.
+
+A `Connect` makes connections: to a live broker over TCP (`tests.support.wire_clients`), or to the handlers alone
+under a clock that jumps (`tests.support.coordinators`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime
+import json
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+
+FOLDER = Path(__file__).parent.parent / "coordinator" / "conversations"
+LIKE = "4.1.1"  #: which version is followed where the recorded brokers differ
+
+#: After a request that is not waited for: let it arrive before the next one of another connection.
+ARRIVAL_MS = 30
+ANSWER_MS = 10_000
+CLOSED = {"closed": True}
+TIMEOUT = {"timeout": True}
+
+_UNCOMPARED = frozenset({"throttle_time", "client_host", "host", "port"})
+_WHATEVER = frozenset({"node_id", "producer_id"})
+_UUID4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+_BASE64_UUID = re.compile("[A-Za-z0-9_-]{22}")
+
+Step = Mapping[str, Any]
+Plain = Any
+
+
+class ConnectionEnded(Exception):
+    """The broker closed the connection before it answered."""
+
+
+class Connection(Protocol):
+    """One connection; `send` returns what the answer will be awaited by: a kio entity, or the bytes of a raw frame."""
+
+    def send(self, api: Api, version: int, body: Mapping[str, Any]) -> asyncio.Future[Any]: ...
+
+    def send_raw(self, key: int, version: int, body: bytes) -> asyncio.Future[Any]: ...
+
+    def close(self) -> None: ...
+
+
+Connect = Callable[[str], Awaitable[Connection]]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One file."""
+
+    settings: Mapping[str, str]
+    topics: Mapping[str, int]
+    blobs: Mapping[str, bytes]
+    conversations: Mapping[str, Mapping[str, Any]]
+
+
+def recording(name: str) -> Recording:
+    document = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return Recording(
+        settings=document["settings"],
+        topics=document["topics"],
+        blobs={name: bytes.fromhex(text) for name, text in document["blobs"].items()},
+        conversations={c["name"]: c for c in document["conversations"]},
+    )
+
+
+@dataclass
+class Symbols:
+    """The two-way table of one conversation's names."""
+
+    group: str
+    blobs: Mapping[str, bytes]
+    values: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.values |= {"$G": self.group, "$G2": f"{self.group}.2", "$G3": f"{self.group}.3"}
+        self._blob_names = {blob: f"@{name}" for name, blob in self.blobs.items()}
+
+    def bind(self, name: str, value: str) -> bool:
+        if not value or f"${name}" in self.values:
+            return False
+        self.values[f"${name}"] = value
+        return True
+
+    def resolved(self, value: Plain) -> Plain:
+        """A recorded request with this run's values."""
+        if isinstance(value, dict):
+            return {name: self.resolved(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.resolved(item) for item in value]
+        if not isinstance(value, str):
+            return value
+        if value.startswith("$"):
+            return self.values[value]
+        if value.startswith("@"):
+            return self.blobs[value[1:]] if value != "@" else b""
+        return value.replace("{G}", self.group)
+
+    def symbolic(self, value: Plain, name: str = "") -> Plain:
+        """An answer with the recording's names."""
+        if isinstance(value, dict):
+            return {key: self.symbolic(item, key) for key, item in value.items() if key not in _UNCOMPARED}
+        if isinstance(value, list):
+            if name == "groups":
+                value = [g for g in value if "group_state" not in g or self._is_ours(g)]
+            return [self.symbolic(item) for item in value]
+        if name in _WHATEVER:
+            return "*"
+        if isinstance(value, bytes):
+            return self._blob_names.get(value, f"hex:{value.hex()}") if value else ""
+        return self._symbolic_text(value) if isinstance(value, str) else value
+
+    def _is_ours(self, group: Mapping[str, Any]) -> bool:
+        """ListGroups shows everybody's groups (DescribeGroups' rows have members, and are what was asked for)."""
+        return "members" in group or str(group["group_id"]).startswith(self.group)
+
+    def _symbolic_text(self, text: str) -> str:
+        for name, value in self.values.items():
+            if text == value:
+                return name
+        text = text.replace(self.group, "{G}")
+        if match := re.fullmatch(f"(.*-)?{_UUID4}", text):
+            return f"{match[1] or ''}<uuid4>"
+        return "<base64 uuid>" if _BASE64_UUID.fullmatch(text) else text
+
+
+def plain(value: Any) -> Plain:
+    """A kio entity as plain values: errors as `NUMBER NAME`, durations in milliseconds."""
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, ErrorCode):
+        return f"{value.value} {value.name.upper()}"
+    if isinstance(value, datetime.timedelta):
+        return value // datetime.timedelta(milliseconds=1)
+    return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+@dataclass
+class Player:
+    """One run of one conversation; `differences` says what was not as recorded."""
+
+    conversation: Mapping[str, Any]
+    connect: Connect
+    symbols: Symbols
+    differences: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._connections: dict[str, Connection] = {}
+        self._sent: dict[str, tuple[Step, asyncio.Future[Any]]] = {}
+
+    async def play(self) -> list[str]:
+        answers = []
+        try:
+            for number, step in enumerate(self.conversation["steps"], 1):
+                answer = await self._step(step)
+                if answer is not None:
+                    answers.append((number, step, answer))
+        finally:
+            for connection in self._connections.values():
+                connection.close()
+        # An answer may name a member whose id is bound by a later one.
+        for number, step, answer in answers:
+            self._compare(number, step, answer)
+        return self.differences
+
+    async def _step(self, step: Step) -> Plain | None:
+        match step["step"]:
+            case "wait":
+                await asyncio.sleep(step["ms"] / 1000)
+            case "close":
+                self._connections.pop(step["conn"]).close()
+            case "send":
+                self._sent[step["tag"]] = (step, await self._send(step))
+                await asyncio.sleep(ARRIVAL_MS / 1000)
+            case "parked":
+                _, future = self._sent[step["tag"]]
+                done, _ = await asyncio.wait([future], timeout=step["for_ms"] / 1000)
+                return {"parked": not done}
+            case "recv":
+                sent, future = self._sent[step["tag"]]
+                return self._bound(step, sent, await self._answer(future, step["within_ms"], sent))
+            case "call":
+                future = await self._send(step)
+                return self._bound(step, step, await self._answer(future, step.get("within_ms", ANSWER_MS), step))
+        return None
+
+    async def _send(self, step: Step) -> asyncio.Future[Any]:
+        name = step["conn"]
+        if name not in self._connections:
+            self._connections[name] = await self.connect(name)
+        if "raw" in step:
+            key, version, *body = step["raw"]
+            return self._connections[name].send_raw(key, version, bytes.fromhex(body[0]) if body else b"")
+        return self._connections[name].send(Api[step["api"]], step["version"], self.symbols.resolved(step["request"]))
+
+    async def _answer(self, future: asyncio.Future[Any], within_ms: int, sent: Step) -> Plain:
+        done, _ = await asyncio.wait([future], timeout=within_ms / 1000)
+        if not done:
+            return dict(TIMEOUT)
+        error = future.exception()
+        if isinstance(error, ConnectionEnded):
+            return dict(CLOSED)
+        if error is not None:
+            raise error
+        if "raw" in sent:
+            return {"starts": future.result()[: sent.get("prefix", 2)].hex()}
+        return plain(future.result())
+
+    def _bound(self, step: Step, sent: Step, answer: Plain) -> Plain:
+        name = step.get("bind")
+        if name and self.symbols.bind(name, answer.get("member_id", "")):
+            answer["member_id_form"] = _form(answer["member_id"], sent)
+        return answer
+
+    def _compare(self, number: int, step: Step, answer: Plain) -> None:
+        recorded = step["response"] if "response" in step else step["responses"][LIKE]
+        got = self.symbols.symbolic(answer)
+        if _canonical(recorded) != _canonical(got):
+            what = f"{step.get('conn', '')} {step.get('api') or step['step']} {step.get('tag', '')}"
+            self.differences.append(f"step {number} {what}:\n  recorded {recorded}\n  got      {got}")
+
+
+def _canonical(value: Plain) -> Plain:
+    """Without order and without what is not compared."""
+    if isinstance(value, dict):
+        return {k: _canonical(v) for k, v in value.items() if not k.startswith("~") and k != "error_message"}
+    if isinstance(value, list):
+        return sorted((_canonical(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+    return value
+
+
+def _form(member_id: str, sent: Step) -> str:
+    """Of what a member id was made."""
+    for form, prefix in (("client-id", sent["conn"]), ("instance-id", sent["request"].get("group_instance_id"))):
+        if prefix is not None and re.fullmatch(f"{re.escape(prefix)}-{_UUID4}", member_id):
+            return f"<{form}>-<uuid4>"
+    return "<base64 uuid>" if _BASE64_UUID.fullmatch(member_id) else "other"
+
+
+def player(recorded: Recording, name: str, connect: Connect) -> Player:
+    """A run of conversation `name` on groups of its own."""
+    group = f"play-{uuid.uuid4().hex[:10]}"
+    return Player(recorded.conversations[name], connect, Symbols(group, recorded.blobs))

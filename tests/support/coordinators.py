@@ -1,0 +1,187 @@
+"""A coordinator without a broker: its handlers over a log in memory, for tests under a virtual clock."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from coordinator.service import mount
+from kernel.broker.cluster_view import (
+    GROUP_METADATA_TOPIC,
+    ClusterSnapshot,
+    Leadership,
+    LeadershipListener,
+    PartitionView,
+    TopicView,
+)
+from kernel.broker.configuration import BrokerConfig
+from kernel.broker.handlers import HandlerTable, RequestContext
+from kernel.broker.services import BrokerServices
+from kernel.trace.writer import ListTracer
+from kernel.values import BrokerAddress, TopicPartition
+from kernel.wire.codec import decode_request, decode_response, encode_request, encode_response
+
+if TYPE_CHECKING:
+    from kernel.broker.storage.errors import StorageError
+    from kernel.clock import Clock
+    from kernel.wire.versions import Api
+
+NODE = 1
+SIZE = 4  #: bytes in front of each frame
+
+
+class MemoryLog:
+    """A KeyValueLog's face. `broken` is raised by the next writes; `gate` holds them back while it is cleared."""
+
+    def __init__(self) -> None:
+        self.pairs: dict[bytes, bytes] = {}
+        self.broken: StorageError | None = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.upserts = 0
+
+    async def upsert(self, pairs: Sequence[tuple[bytes, bytes | None]]) -> None:
+        await self.gate.wait()
+        if self.broken is not None:
+            raise self.broken
+        self.upserts += 1
+        for key, value in pairs:
+            self.pairs.pop(key, None)
+            if value is not None:
+                self.pairs[key] = value
+
+    async def items(self) -> list[tuple[bytes, bytes]]:
+        await self.gate.wait()
+        return sorted(self.pairs.items())
+
+
+class MemoryStorage:
+    """Storage's face: logs that survive their coordinator."""
+
+    def __init__(self) -> None:
+        self.logs: dict[TopicPartition, MemoryLog] = {}
+
+    async def take_over_pairs(self, tp: TopicPartition, topic_id: uuid.UUID, leader_epoch: int) -> MemoryLog:
+        return self.logs.setdefault(tp, MemoryLog())
+
+    def resign(self, tp: TopicPartition) -> None: ...
+
+
+class FixedCluster:
+    """A cluster of one broker with given topics."""
+
+    def __init__(self, topics: Mapping[str, int]) -> None:
+        view = PartitionView(replicas=(NODE,), leader=NODE, leader_epoch=0, isr=(NODE,))
+        self.node_id = NODE
+        self.listener: LeadershipListener | None = None
+        self.snapshot = ClusterSnapshot(
+            brokers=MappingProxyType({NODE: BrokerAddress(NODE, "127.0.0.1", 9092)}),
+            topics={name: TopicView(name, uuid.uuid4(), (view,) * count) for name, count in topics.items()},
+        )
+
+    def subscribe(self, listener: LeadershipListener, *, topics: Any) -> None:
+        assert topics(GROUP_METADATA_TOPIC)
+        assert not topics("another")
+        self.listener = listener
+
+
+class LoneCoordinator:
+    """A mounted coordinator that leads all partitions of `__consumer_offsets` after `lead_all`."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        settings: Mapping[str, str],
+        topics: Mapping[str, int],
+        storage: MemoryStorage | None = None,
+    ) -> None:
+        config, _ = BrokerConfig.from_settings(settings)
+        self.partitions = config.number("offsets.topic.num.partitions")
+        self.storage = storage or MemoryStorage()
+        self.tracer = ListTracer(clock=clock)
+        self.cluster = FixedCluster({GROUP_METADATA_TOPIC: self.partitions, **topics})
+        self.stops: list[Any] = []
+        services: Any = BrokerServices(
+            config=config,
+            node_id=NODE,
+            storage=self.storage,  # type: ignore[arg-type]  # its face
+            cluster=self.cluster,  # type: ignore[arg-type]  # its face
+            tracer=self.tracer,
+            clock=clock,
+            create_internal_topic=self._nothing_to_create,
+            on_stop=self.stops.append,
+        )
+        self.handlers: HandlerTable = mount(services)
+
+    @staticmethod
+    async def _nothing_to_create(name: str) -> None:
+        raise AssertionError(f"{name} is there")
+
+    @property
+    def listener(self) -> LeadershipListener:
+        assert self.cluster.listener is not None
+        return self.cluster.listener
+
+    def tp(self, number: int) -> TopicPartition:
+        return TopicPartition(GROUP_METADATA_TOPIC, number)
+
+    async def lead(self, number: int, epoch: int = 0) -> None:
+        topic_id = self.cluster.snapshot.topics[GROUP_METADATA_TOPIC].topic_id
+        await self.listener.on_lead(Leadership(self.tp(number), topic_id, epoch))
+
+    async def lead_all(self, epoch: int = 0) -> None:
+        for number in range(self.partitions):
+            await self.lead(number, epoch)
+
+    async def resign_all(self) -> None:
+        for number in range(self.partitions):
+            await self.listener.on_resign(self.tp(number))
+
+    async def stop(self) -> None:
+        for stop in reversed(self.stops):
+            await stop()
+
+    async def connect(self, client_id: str) -> HandlerConnection:
+        return HandlerConnection(self.handlers, client_id)
+
+
+class HandlerConnection:
+    """A connection straight to the handlers; requests and answers pass the codec, one request at a time."""
+
+    def __init__(self, handlers: HandlerTable, client_id: str) -> None:
+        self._handlers = handlers
+        self._client_id = client_id
+        self._tail: asyncio.Task[Any] | None = None
+        self._correlation = 0
+
+    def send(self, api: Api, version: int, body: Mapping[str, Any]) -> asyncio.Future[Any]:
+        self._correlation += 1
+        frame = encode_request(api, version, self._correlation, self._client_id, body)[SIZE:]
+        self._tail = asyncio.create_task(self._serve(frame, self._tail))
+        return self._tail
+
+    async def _serve(self, frame: bytes, before: asyncio.Task[Any] | None) -> Any:
+        if before is not None:
+            await asyncio.wait([before])
+        request = decode_request(frame)
+        context = RequestContext(0, self._client_id, "127.0.0.1", request.api, request.version, request.correlation_id)
+        answer: Any = self._handlers[request.api](context, request.body)
+        if not isinstance(answer, Mapping):
+            answer = await answer
+        if answer is None:
+            await asyncio.Event().wait()  # never answered
+        answered = encode_response(request.api, request.version, request.correlation_id, answer)
+        return decode_response(request.api, request.version, answered[SIZE:])[1]
+
+    async def call(self, api: Api, version: int, **body: Any) -> Any:
+        return await self.send(api, version, body)
+
+    def send_raw(self, key: int, version: int, body: bytes) -> asyncio.Future[Any]:
+        raise NotImplementedError("raw frames need a server")
+
+    def close(self) -> None:
+        if self._tail is not None:
+            self._tail.cancel()

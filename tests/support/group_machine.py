@@ -1,0 +1,298 @@
+"""The group machine under a clock that is moved by hand, with verbs of the domain.
+
+Members go by short names: `join("a")` sends what member a would send, with the id that the machine last told it.
+A request's token is looked up to say who is answered. Writes are stored at once unless `hold` was called.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from coordinator.group.answers import Answer, JoinAnswer
+from coordinator.group.errors import Error
+from coordinator.group.outcome import Limits, Moment, Outcome, SetTimer, TimerKey, TraceEvent, Write
+from coordinator.group.requests import (
+    Commit,
+    DeleteGroup,
+    DeleteOffsets,
+    Heartbeat,
+    Join,
+    Leave,
+    Leaving,
+    OffsetToCommit,
+    Protocol,
+    Request,
+    Sync,
+)
+from coordinator.group.shard import Shard
+from coordinator.protocol import encode_assignment, encode_subscription
+from kernel.assignors.subscription import MemberSubscription
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from coordinator.group.group import Group
+    from coordinator.group.records import Change, GroupRecord, OffsetRecord
+
+GROUP = "g"
+WALL_MS = 1_700_000_000_000
+LIMITS = Limits(initial_rebalance_delay_ms=50, session_timeout_ms_min=10, session_timeout_ms_max=60_000, members_max=4)
+
+
+def subscription(*topics: str) -> bytes:
+    return encode_subscription(MemberSubscription(topics=topics), version=0)
+
+
+def assignment(topic: str, *partitions: int) -> bytes:
+    return encode_assignment([TopicPartition(topic, p) for p in partitions], version=0)
+
+
+RANGE = (Protocol("range", subscription("t")),)
+
+
+@dataclass
+class Asked:
+    """A request on its way: whose, and what."""
+
+    who: str
+    verb: str
+    answer: Answer | None = None
+    abandoned: bool = False
+
+
+@dataclass
+class Machine:
+    """One shard, one group by default, and everything that came out of it."""
+
+    limits: Limits = LIMITS
+    now_ms: int = 0
+    group_id: str = GROUP
+    ids: dict[str, str] = field(default_factory=dict)  #: member name -> the id it was told
+    asked: dict[int, Asked] = field(default_factory=dict)
+    log: dict[Any, GroupRecord | OffsetRecord] = field(default_factory=dict)
+    events: list[TraceEvent] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    holding: bool = False
+
+    def __post_init__(self) -> None:
+        self.shard = Shard(self.limits)
+        self.writes: deque[Write] = deque()
+        self._timers: dict[TimerKey, int] = {}
+        self._heap: list[tuple[int, int, TimerKey]] = []
+        self._numbers = itertools.count(1)
+
+    # -- requests -------------------------------------------------------------------------------------------------
+
+    def join(self, who: str, *, new: bool = False, **fields: Any) -> Asked:
+        """JoinGroup of member `who`; `new` forgets its id."""
+        instance_id = fields.get("instance_id")
+        number = next(self._numbers)
+        request = {
+            "member_id": "" if new else self.ids.get(who, ""),
+            "client_id": who,
+            "client_host": "/127.0.0.1",
+            "session_timeout_ms": 10_000,
+            "rebalance_timeout_ms": 500,
+            "protocol_type": "consumer",
+            "protocols": RANGE,
+            "fresh_id": str(number),
+            "must_return_with_id": instance_id is None and fields.pop("returns", True),
+            **fields,
+        }
+        return self._ask(who, "join", Join(token=number, group_id=self.group_id, **request))
+
+    def admit(self, who: str, **fields: Any) -> Asked:
+        """A new dynamic member whose first JoinGroup with an id is parked: MEMBER_ID_REQUIRED is done."""
+        self.join(who, **fields)
+        return self.join(who, **fields)
+
+    def sync(self, who: str, assignments: dict[str, bytes] | None = None, **fields: Any) -> Asked:
+        given = tuple((self.ids.get(name, name), data) for name, data in (assignments or {}).items())
+        request = {"member_id": self.ids.get(who, who), "generation": self.group.generation if self.group else 1}
+        request |= {"assignments": given, **fields}
+        return self._ask(who, "sync", Sync(token=next(self._numbers), group_id=self.group_id, **request))
+
+    def heartbeat(self, who: str, **fields: Any) -> Asked:
+        request = {"member_id": self.ids.get(who, who), "generation": self.group.generation if self.group else 1}
+        return self._ask(
+            who, "heartbeat", Heartbeat(token=next(self._numbers), group_id=self.group_id, **{**request, **fields})
+        )
+
+    def leave(self, *who: str, instance_ids: dict[str, str] | None = None) -> Asked:
+        given = instance_ids or {}
+        members = tuple(Leaving(self.ids.get(name, name), given.get(name)) for name in who)
+        return self._ask(
+            who[0] if who else "", "leave", Leave(token=next(self._numbers), group_id=self.group_id, members=members)
+        )
+
+    def remove_instance(self, instance_id: str) -> Asked:
+        """An administrator's LeaveGroup by instance id."""
+        request = Leave(token=next(self._numbers), group_id=self.group_id, members=(Leaving("", instance_id),))
+        return self._ask("admin", "leave", request)
+
+    def commit(self, who: str, offsets: dict[str, int], **fields: Any) -> Asked:
+        """Offsets by `topic-partition`."""
+        generation = self.group.generation if self.group else 1
+        given = tuple(
+            OffsetToCommit(topic, int(partition), offset, metadata=fields.pop("metadata", ""))
+            for (topic, _, partition), offset in ((name.rpartition("-"), o) for name, o in offsets.items())
+        )
+        request = {"member_id": self.ids.get(who, who), "generation": generation, "client_id": who, **fields}
+        return self._ask(
+            who, "commit", Commit(token=next(self._numbers), group_id=self.group_id, offsets=given, **request)
+        )
+
+    def delete_group(self) -> Asked:
+        return self._ask("admin", "delete", DeleteGroup(token=next(self._numbers), group_id=self.group_id))
+
+    def delete_offsets(self, *partitions: tuple[str, int]) -> Asked:
+        request = DeleteOffsets(token=next(self._numbers), group_id=self.group_id, partitions=partitions)
+        return self._ask("admin", "delete-offsets", request)
+
+    def _ask(self, who: str, verb: str, request: Request) -> Asked:
+        asked = self.asked[request.token] = Asked(who, verb)
+        self._perform(self.shard.handle(request, self.now))
+        return asked
+
+    # -- time, storage, leadership --------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> Moment:
+        return Moment(self.now_ms, WALL_MS + self.now_ms)
+
+    def wait(self, ms: int) -> None:
+        """Let time pass; timers fire when they are due, in order."""
+        until = self.now_ms + ms
+        while self._heap and self._heap[0][0] <= until:
+            at_ms, _, key = heapq.heappop(self._heap)
+            if self._timers.get(key) == at_ms:
+                del self._timers[key]
+                self.now_ms = max(self.now_ms, at_ms)
+                self._perform(self.shard.timer_fired(key, self.now))
+        self.now_ms = until
+
+    def hold(self) -> None:
+        """Writes stay on their way until `land` or `fail`."""
+        self.holding = True
+
+    def land(self) -> None:
+        """Everything that is on its way is durable, from now on at once."""
+        self.holding = False
+        self._store()
+
+    def fail(self, error: Error = Error.NOT_COORDINATOR) -> None:
+        """Everything that is on its way is refused."""
+        self.holding = False
+        while self.writes:
+            then = self.writes.popleft().then
+            if then is not None:
+                self._perform(self.shard.not_stored(then, error, self.now))
+
+    def unload(self) -> None:
+        self._perform(self.shard.unload(self.now))
+
+    def successor(self) -> Machine:
+        """Another coordinator that loads what is stored."""
+        other = Machine(self.limits, self.now_ms, self.group_id, ids=dict(self.ids), log=dict(self.log))
+        changes: list[Change] = list(self.log.items())
+        other._perform(other.shard.load(changes, other.now))
+        return other
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    @property
+    def group(self) -> Group | None:
+        return self.shard.groups.get(self.group_id)
+
+    @property
+    def state(self) -> str:
+        return self.shard.describe(self.group_id).state.value
+
+    def timers(self) -> dict[str, int]:
+        """Milliseconds until each, by kind and member."""
+        return {f"{key.kind.value} {key.member_id}".strip(): at - self.now_ms for key, at in self._timers.items()}
+
+    # -- performing -----------------------------------------------------------------------------------------------
+
+    def _perform(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        for timer in outcome.timers:
+            if isinstance(timer, SetTimer):
+                self._timers[timer.key] = timer.at_ms
+                heapq.heappush(self._heap, (timer.at_ms, next(self._numbers), timer.key))
+            else:
+                self._timers.pop(timer.key, None)
+        self.events += outcome.events
+        for token, answer in outcome.replies:
+            asked = self.asked[token]
+            assert asked.answer is None, f"{asked.who}'s {asked.verb} is answered twice"
+            assert not asked.abandoned, f"{asked.who}'s {asked.verb} is answered after all"
+            asked.answer = answer
+            if isinstance(answer, JoinAnswer) and answer.member_id and answer.error in _TELLS_AN_ID:
+                self.ids[asked.who] = answer.member_id
+        for token in outcome.abandoned:
+            self.asked[token].abandoned = True
+        self.writes += outcome.writes
+        if not self.holding:
+            self._store()
+
+    def _store(self) -> None:
+        while self.writes:
+            write = self.writes.popleft()
+            for key, value in write.changes:
+                if value is None:
+                    self.log.pop(key, None)
+                else:
+                    self.log[key] = value
+            if write.then is not None:
+                self._perform(self.shard.stored(write.then, self.now))
+
+
+_TELLS_AN_ID = {Error.NONE, Error.MEMBER_ID_REQUIRED}
+
+
+def stable(*names: str, limits: Limits = LIMITS, **fields: Any) -> Machine:
+    """A Stable group at generation 1; the first name leads, each member has the partition of its place."""
+    machine = completing(*names, limits=limits, **fields)
+    leader, *followers = names
+    machine.sync(leader, {name: assignment("t", number) for number, name in enumerate(names)})
+    for name in followers:
+        machine.sync(name)
+    assert machine.state == "Stable", machine.state
+    return machine
+
+
+def completing(*names: str, limits: Limits = LIMITS, **fields: Any) -> Machine:
+    """A group at generation 1 that waits for its leader's assignment."""
+    machine = Machine(limits)
+    for name in names:
+        machine.admit(name, **fields)
+    machine.wait(2 * limits.initial_rebalance_delay_ms)
+    assert machine.state == "CompletingRebalance", machine.state
+    return machine
+
+
+def preparing(*names: str, limits: Limits = LIMITS) -> Machine:
+    """A group that was Stable; the last of `names` has joined again with new metadata, the others have not yet."""
+    machine = stable(*names, limits=limits)
+    machine.join(names[-1], protocols=(Protocol("range", subscription("t", "u")),))
+    assert machine.state == "PreparingRebalance", machine.state
+    return machine
+
+
+def empty(limits: Limits = LIMITS) -> Machine:
+    """A used group that everybody has left."""
+    machine = stable("a", limits=limits)
+    machine.leave("a")
+    assert machine.state == "Empty", machine.state
+    return machine
+
+
+def dead(limits: Limits = LIMITS) -> Machine:
+    """A group whose partition was taken away (nobody but the shard itself can still ask it)."""
+    machine = stable("a", limits=limits)
+    machine.unload()
+    return machine
