@@ -74,7 +74,7 @@ async def run() -> int:
         told.cancel()
         tracer.close()
         return 1
-    tell({"event": "ready", "port": broker.port})
+    tell({"event": "ready", "port": broker.address.port})
     await asyncio.wait([told])
     await broker.stop()
     tracer.close()

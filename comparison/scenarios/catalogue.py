@@ -100,7 +100,7 @@ class Scenario:
     zookeeper_servers: int = 1
     members_per_process: int = 1
     #: Designs whose run of this scenario is the same as their run of another one.
-    same_run_as: Mapping[str, str] = MappingProxyType({})
+    same_run_as: Mapping[str, str] = field(default_factory=dict)
     references: tuple[str, ...] = ()
 
 

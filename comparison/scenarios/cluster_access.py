@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kernel.broker.connection import BrokerConnection
-    from kernel.trace.writer import Tracer
 
 _READY_S = 15.0
 _CREATE_TIMEOUT_MS = 10_000
@@ -43,9 +42,9 @@ class ClusterAccess:
         self._producer = Producer(client)
 
     @classmethod
-    async def open(cls, bootstrap: str, tracer: Tracer | None = None) -> ClusterAccess:
+    async def open(cls, bootstrap: str) -> ClusterAccess:
         """Connect. Raises `Unavailable` when no broker answers."""
-        client = ClusterClient(addresses(bootstrap), "rebalance-lab", tracer)
+        client = ClusterClient(addresses(bootstrap), "rebalance-lab")
         try:
             await client.refresh([])
         except Unavailable:

@@ -39,7 +39,8 @@ class GroupView:
         self.failures: list[str] = []
         self._beliefs: dict[Unit, frozenset[TopicPartition]] = {}
         self._absent: set[str] = set()
-        self._open_rebalances: Counter[tuple[str, str]] = Counter()
+        #: By process: a member may begin its first one without an id and end it with one.
+        self._open_rebalances: Counter[str] = Counter()
         self._started: dict[str, int] = {}  #: consumers that said they are members, by process
         self.moved_ns = 0  #: when anything about ownership was last heard of
 
@@ -57,9 +58,9 @@ class GroupView:
                 self._advance(self.committed, event, _number(event["offset"]))
             return
         elif kind == "rebalance_started":
-            self._open_rebalances[process, unit.member] += 1
+            self._open_rebalances[process] += 1
         elif kind == "rebalance_ended":
-            self._open_rebalances.pop((process, unit.member), None)
+            self._open_rebalances[process] -= 1
         elif kind == "member_started":
             self._started[process] = self._started.get(process, 0) + 1
         elif kind == "member_failed":
@@ -104,8 +105,10 @@ class GroupView:
 
     def quiet(self, now_ns: int, for_ms: int) -> bool:
         """No member is in a rebalance, and nothing about ownership was heard for a while."""
-        rebalancing = [key for key in self._open_rebalances if key[0] not in self._absent]
-        return not rebalancing and now_ns - self.moved_ns >= for_ms * 1_000_000
+        return not self._rebalancing() and now_ns - self.moved_ns >= for_ms * 1_000_000
+
+    def _rebalancing(self) -> list[str]:
+        return sorted(p for p, begun in self._open_rebalances.items() if begun > 0 and p not in self._absent)
 
     def told(self) -> str:
         """One line for the message of a wait that failed."""
@@ -116,8 +119,8 @@ class GroupView:
         parts = [f"{len(busy)} owners", f"unowned: {', '.join(unowned) or 'none'}"]
         if doubled:
             parts.append(f"owned twice: {', '.join(doubled)}")
-        if self._open_rebalances:
-            parts.append(f"in a rebalance: {', '.join(sorted(p for p, _ in self._open_rebalances))}")
+        if rebalancing := self._rebalancing():
+            parts.append(f"in a rebalance: {', '.join(rebalancing)}")
         parts += self.failures[-2:]
         return "; ".join(parts)
 

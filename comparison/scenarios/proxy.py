@@ -72,6 +72,11 @@ class TcpProxy:
         return self.port
 
     @property
+    def links(self) -> int:
+        """How many connections there are."""
+        return len(self._links)
+
+    @property
     def cut_off(self) -> bool:
         return self._holds is not None
 

@@ -132,7 +132,7 @@ class Testbed:
         await self._until_served(self.brokers)
         if self.coordinator_proxy is not None:
             self.coordinator_proxy.upstream_port = self.brokers[COORDINATING_BROKER - 1].port
-        self._access = await ClusterAccess.open(self.bootstrap, self.tracer)
+        self._access = await ClusterAccess.open(self.bootstrap)
         await self._make_topics()
         self._load = Load(self._access, self.partitions, self.request.parameters.rate, self.tracer)
         self._loading = asyncio.create_task(self._load.run(), name="load")
@@ -206,6 +206,9 @@ class Testbed:
             await self.access.create_topic(topic, replicas)
         if self.request.split_brain:
             self.group = await self.access.group_coordinated_by(COORDINATING_BROKER)
+        elif self.request.design != "zookeeper":
+            # The first question makes __consumer_offsets: no member is to wait for that.
+            await self.access.coordinator(self.group)
 
     async def _stop(self, broker: BrokerChild) -> None:
         if broker.child is not None:
