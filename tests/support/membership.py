@@ -1,0 +1,107 @@
+"""One pure member and a clock that moves by hand: tests feed events and read effects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.membership import effects, events
+from coordinator.membership.member import Member, MemberSettings, State, deadline
+from coordinator.membership.reactions import reaction
+from coordinator.membership.table import step
+from kernel.clock import NS_PER_MS, ManualClock
+from kernel.values import TopicPartition
+
+P0, P1, P2 = (TopicPartition("t", n) for n in range(3))
+
+SETTINGS = MemberSettings(
+    group="g",
+    session_timeout_ms=3000,
+    heartbeat_interval_ms=1000,
+    max_poll_interval_ms=10_000,
+    retry_backoff_ms=100,
+    auto_commit_interval_ms=1000,
+)
+
+
+class Talk:
+    """A conversation with one member. `did` holds the effects of the last event, `told` all trace events."""
+
+    def __init__(self, settings: MemberSettings = SETTINGS) -> None:
+        self.clock = ManualClock(monotonic_ns=1_000_000_000)
+        self.member = Member(settings=settings)
+        self.did: tuple[effects.Effect, ...] = ()
+        self.told: list[effects.Emit] = []
+
+    # -- saying --------------------------------------------------------------------------------------------------
+
+    def say(self, event: events.Event) -> tuple[effects.Effect, ...]:
+        self.member, wanted = step(self.member, event, self.clock.monotonic_ns())
+        self.told += [effect for effect in wanted if isinstance(effect, effects.Emit)]
+        self.did = tuple(effect for effect in wanted if not isinstance(effect, effects.Emit))
+        return self.did
+
+    def poll(self) -> tuple[effects.Effect, ...]:
+        return self.say(events.Polled())
+
+    def found(self, node: int = 1) -> tuple[effects.Effect, ...]:
+        return self.say(events.CoordinatorFound(node))
+
+    def joined(self, *, member_id: str = "m-1", generation: int = 1, leader: str = "other") -> tuple[Any, ...]:
+        return self.say(
+            events.Joined(
+                stamp=self.member.stamp, member_id=member_id, generation=generation, protocol="range", leader=leader
+            )
+        )
+
+    def synced(self, *partitions: TopicPartition) -> tuple[effects.Effect, ...]:
+        return self.say(events.Synced(self.member.stamp, frozenset(partitions)))
+
+    def resumed(self) -> tuple[effects.Effect, ...]:
+        return self.say(events.Resumed(self.member.stamp))
+
+    def refused(self, api: str, error: str, *, stamp: int | None = None, sent_ms_ago: int = 0) -> tuple[Any, ...]:
+        sent_ns = self.clock.monotonic_ns() - sent_ms_ago * NS_PER_MS
+        event = reaction(api, error, stamp=self.member.stamp if stamp is None else stamp, sent_ns=sent_ns)
+        assert event is not None, (api, error)
+        return self.say(event)
+
+    def heartbeat_answered(self, *, sent_ms_ago: int = 0) -> tuple[effects.Effect, ...]:
+        sent_ns = self.clock.monotonic_ns() - sent_ms_ago * NS_PER_MS
+        return self.say(events.HeartbeatAnswered(self.member.stamp, sent_ns))
+
+    def after(self, ms: int) -> tuple[effects.Effect, ...]:
+        """Move the clock, then let the timer run."""
+        self.clock.advance_ms(ms)
+        return self.say(events.Ticked())
+
+    def stable(self, *partitions: TopicPartition) -> Talk:
+        """Through all four phases, as a follower."""
+        self.poll()
+        self.found()
+        self.joined()
+        self.synced(*(partitions or (P0, P1)))
+        self.poll()
+        self.resumed()
+        assert self.member.state is State.STABLE
+        return self
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        return self.member.state
+
+    @property
+    def identity(self) -> effects.Identity | None:
+        return self.member.identity
+
+    def due_in_ms(self) -> float | None:
+        at = deadline(self.member)
+        return None if at is None else (at - self.clock.monotonic_ns()) / NS_PER_MS
+
+    def kinds(self) -> list[str]:
+        """The trace so far, phases by their names."""
+        return [str(emit.fields["phase"]) if emit.kind == "phase_entered" else emit.kind for emit in self.told]
+
+    def last(self, kind: str) -> effects.Emit:
+        return [emit for emit in self.told if emit.kind == kind][-1]
