@@ -113,7 +113,7 @@ class Symbols:
         if not isinstance(value, str):
             return value
         if value.startswith("$"):
-            return self.values[value]
+            return self.values.get(value, f"unbound{value}")
         if value.startswith("@"):
             return self.blobs[value[1:]] if value != "@" else b""
         return value.replace("{G}", self.group)
@@ -124,7 +124,7 @@ class Symbols:
             return {key: self.symbolic(item, key) for key, item in value.items() if key not in _UNCOMPARED}
         if isinstance(value, list):
             if name == "groups":
-                value = [g for g in value if "group_state" not in g or self._is_ours(g)]
+                value = [group for group in value if self._concerns_us(group)]
             return [self.symbolic(item) for item in value]
         if name in _WHATEVER:
             return "*"
@@ -132,9 +132,10 @@ class Symbols:
             return self._blob_names.get(value, f"hex:{value.hex()}") if value else ""
         return self._symbolic_text(value) if isinstance(value, str) else value
 
-    def _is_ours(self, group: Mapping[str, Any]) -> bool:
-        """ListGroups shows everybody's groups (DescribeGroups' rows have members, and are what was asked for)."""
-        return "members" in group or str(group["group_id"]).startswith(self.group)
+    def _concerns_us(self, row: Mapping[str, Any]) -> bool:
+        """ListGroups shows everybody's groups; the rows of other requests are what was asked for."""
+        is_listed = "protocol_type" in row and "members" not in row
+        return not is_listed or str(row["group_id"]).startswith(self.group)
 
     def _symbolic_text(self, text: str) -> str:
         for name, value in self.values.items():
