@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel.broker.storage.batches import AppendBatch, ProducerStamp
+from kernel.broker.storage.batches import ProducerStamp
 from kernel.broker.storage.errors import Fenced, InvalidProducerEpoch, OffsetOutOfRange, OutOfOrderSequence
 from kernel.broker.storage.storage import Storage
 from kernel.values import TopicPartition
+from tests.support.stored import TOPIC_ID, TP, batch, cells
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from kernel.broker.storage.logs import KeyValueLog, PartitionLog
-
-TP = TopicPartition("orders", 3)
-TOPIC_ID = uuid.UUID(int=7)
-
-
-def batch(text: str, records: int = 1, timestamp_ms: int = 0, producer: ProducerStamp | None = None) -> AppendBatch:
-    """Opaque bytes but for a header of magic 2, which gets offset and epoch filled in."""
-    payload = bytes(16) + b"\x02" + bytes(10) + text.encode()
-    return AppendBatch(payload, records, timestamp_ms, producer)
-
-
-def texts(data: bytes) -> list[tuple[int, int, str]]:
-    """(base offset, leader epoch, text) of one-character batches."""
-    assert len(data) % 28 == 0, data
-    cells = [data[i : i + 28] for i in range(0, len(data), 28)]
-    return [(int.from_bytes(c[:8]), int.from_bytes(c[12:16]), chr(c[27])) for c in cells]
 
 
 @asynccontextmanager
@@ -61,7 +45,7 @@ async def write(log: PartitionLog, text: str) -> None:
 
 
 async def everything(log: PartitionLog) -> str:
-    return "".join(letter for _, _, letter in texts(await log.read(log.start_offset, 10**6)))
+    return "".join(letter for _, _, letter in cells(await log.read(log.start_offset, 10**6)))
 
 
 def test_append_gives_consecutive_offsets_and_fills_them_in(tmp_path: Path) -> None:
@@ -71,7 +55,7 @@ def test_append_gives_consecutive_offsets_and_fills_them_in(tmp_path: Path) -> N
             first, second = await log.append([batch("a", records=3)]), await log.append([batch("b")])
             assert (first.base_offset, first.last_offset) == (0, 2)
             assert (second.base_offset, second.last_offset) == (3, 3)
-            assert texts(await log.read(0, 1000)) == [(0, 5, "a"), (3, 5, "b")]
+            assert cells(await log.read(0, 1000)) == [(0, 5, "a"), (3, 5, "b")]
             assert log.end_offset == 4
 
     asyncio.run(body())
@@ -82,8 +66,8 @@ def test_read_begins_with_the_batch_that_holds_the_offset_and_keeps_to_its_size(
         async with opened(tmp_path) as storage:
             log = await lead(storage, 0)
             await log.append([batch("a", records=3), batch("b", records=2), batch("c")])
-            assert [t[2] for t in texts(await log.read(2, 56))] == ["a", "b"]
-            assert [t[2] for t in texts(await log.read(3, 1))] == ["b"]
+            assert [t[2] for t in cells(await log.read(2, 70))] == ["a", "b"]
+            assert [t[2] for t in cells(await log.read(3, 1))] == ["b"]
             assert await log.read(3, 1, at_least_one=False) == b""
             assert await log.read(6, 1000) == b""
             for outside in (-1, 7):
@@ -100,7 +84,7 @@ def test_concurrent_appends_to_several_partitions_share_transactions_and_do_not_
             results = await asyncio.gather(*(log.append([batch("x")]) for _ in range(100) for log in logs))
             for number, log in enumerate(logs):
                 assert [r.base_offset for r in results[number::4]] == list(range(100))
-                assert len(texts(await log.read(0, 10**6))) == 100
+                assert len(cells(await log.read(0, 10**6))) == 100
 
     asyncio.run(body())
 
@@ -110,7 +94,7 @@ def test_timestamp_search_finds_the_first_batch_that_reaches_it(tmp_path: Path) 
         async with opened(tmp_path) as storage:
             log = await lead(storage, 0)
             await log.append([batch("a", timestamp_ms=10), batch("b", timestamp_ms=30), batch("c", timestamp_ms=20)])
-            assert texts(await log.batch_for_timestamp(11) or b"") == [(1, 0, "b")]
+            assert cells(await log.batch_for_timestamp(11) or b"") == [(1, 0, "b")]
             assert await log.batch_for_timestamp(31) is None
 
     asyncio.run(body())
@@ -123,7 +107,7 @@ def test_successor_goes_on_behind_what_its_predecessor_acknowledged(tmp_path: Pa
             await write(old, "abc")
             new = await lead(two, 1)
             await write(new, "de")
-            assert texts(await new.read(1, 10**6)) == [(1, 0, "b"), (2, 0, "c"), (3, 1, "d"), (4, 1, "e")]
+            assert cells(await new.read(1, 10**6)) == [(1, 0, "b"), (2, 0, "c"), (3, 1, "d"), (4, 1, "e")]
             assert new.epochs == ((0, 0), (1, 3))
             back = await lead(one, 2)
             await write(back, "f")

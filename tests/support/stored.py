@@ -1,0 +1,84 @@
+"""Small record batches for storage tests, and a broker process that can be stopped in the middle of a transaction."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any, Self
+
+from kernel.broker.storage.batches import AppendBatch, ProducerStamp
+from kernel.values import TopicPartition
+from kernel.waiting import wait_until
+
+TP = TopicPartition("orders", 3)
+TOPIC_ID = uuid.UUID(int=7)
+_HEADER = 27
+
+
+def batch(text: str, records: int = 1, timestamp_ms: int = 0, producer: ProducerStamp | None = None) -> AppendBatch:
+    """A header of magic 2, which gets offset and epoch filled in, with `text` of eight bytes behind it."""
+    payload = bytes(16) + b"\x02" + bytes(_HEADER - 17) + text.encode().ljust(8, b"\0")
+    assert len(payload) == _HEADER + 8, text
+    return AppendBatch(payload, records, timestamp_ms, producer)
+
+
+def cells(data: bytes) -> list[tuple[int, int, str]]:
+    """(base offset, leader epoch, text) of every batch."""
+    size = _HEADER + 8
+    assert len(data) % size == 0, data
+    found = [data[i : i + size] for i in range(0, len(data), size)]
+    return [(int.from_bytes(c[:8]), int.from_bytes(c[12:16]), c[_HEADER:].rstrip(b"\0").decode()) for c in found]
+
+
+class StorageProcess:
+    """`storage_process.py` as a child: commands in, answers out, one JSON line each."""
+
+    def __init__(self, data_dir: Path, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.storage_process", str(data_dir), *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(10)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def tell(self, **command: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(command).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"the process ended with {self.process.wait(10)}"
+        answered: dict[str, Any] = json.loads(line)
+        return answered
+
+    def ask(self, **command: Any) -> dict[str, Any]:
+        self.tell(**command)
+        return self.answer()
+
+    def stop(self) -> None:
+        """SIGSTOP, and wait until it stands."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+        status = Path(f"/proc/{self.process.pid}/stat")
+        wait_until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 5, "the process to stand still")
+
+    def go_on(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
