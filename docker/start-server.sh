@@ -1,0 +1,29 @@
+#!/bin/sh
+# Starts ZooKeeper in the local image, configured by the official image's variables. Built-in commands only:
+# there is nothing in the image but this shell and a Java runtime.
+set -eu
+
+config=/conf/zoo.cfg
+{
+    echo "dataDir=/data"
+    echo "clientPort=2181"
+    echo "tickTime=${ZOO_TICK_TIME:-2000}"
+    echo "initLimit=${ZOO_INIT_LIMIT:-5}"
+    echo "syncLimit=${ZOO_SYNC_LIMIT:-2}"
+    echo "maxClientCnxns=${ZOO_MAX_CLIENT_CNXNS:-60}"
+    echo "admin.enableServer=${ZOO_ADMINSERVER_ENABLED:-true}"
+    echo "4lw.commands.whitelist=${ZOO_4LW_COMMANDS_WHITELIST:-srvr}"
+    set -f # no names of files for a *
+    for line in ${ZOO_CFG_EXTRA:-}; do
+        echo "$line"
+    done
+    # server.N=host:quorum:election;client: the client's port is the one above, for all of them.
+    for server in ${ZOO_SERVERS:-}; do
+        echo "${server%%;*}"
+    done
+} > "$config"
+echo "${ZOO_MY_ID:-1}" > /data/myid
+
+exec /java/bin/java -Xmx128m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData \
+    -Dlog4j2.configurationFile=/conf/log4j2.properties -Dlog4j2.disableJmx=true -Dzookeeper.jmx.log4j.disable=true \
+    -cp "/jars/*" org.apache.zookeeper.server.quorum.QuorumPeerMain "$config"

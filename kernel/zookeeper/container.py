@@ -1,0 +1,228 @@
+"""`--zookeeper docker`: one server in a container, through testcontainers.
+
+The image is the official one unless the environment variable ZOOKEEPER_IMAGE names another, for instance the
+one that `docker/build_image.py` makes without a registry. The container publishes its port on loopback, is
+labelled, and is removed at the end, also by `atexit`. A run that was killed leaves its container behind (a
+container does not die with the process that started it); the next run that uses Docker removes it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import os
+import socket
+from typing import TYPE_CHECKING, Any, Self
+
+import psutil
+
+from kernel.errors import EnvironmentFault
+from kernel.trace.writer import boot_id
+from kernel.waiting import WaitTimeout, wait_until
+from kernel.zookeeper.counters import server_mode
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+OFFICIAL_IMAGE = "zookeeper:3.9"
+IMAGE_VARIABLE = "ZOOKEEPER_IMAGE"
+
+#: On every container of ours; its value tells whose: boot id, process id and start time of the process.
+LABEL = "org.rebalance-lab.zookeeper"
+
+_CLIENT_PORT = 2181
+_START_TIMEOUT_S = 60.0
+
+
+class DockerZooKeeper:
+    """One server in a container, with the same limits on sessions as the embedded one."""
+
+    def __init__(
+        self,
+        image: str | None = None,
+        *,
+        tick_ms: int = 500,
+        min_session_ms: int = 200,
+        max_session_ms: int = 60_000,
+    ) -> None:
+        self.image = image or os.environ.get(IMAGE_VARIABLE) or OFFICIAL_IMAGE
+        self.addresses: tuple[tuple[str, int], ...] = ()
+        self._environment = {
+            "ZOO_TICK_TIME": str(tick_ms),
+            "ZOO_MAX_CLIENT_CNXNS": "0",
+            "ZOO_ADMINSERVER_ENABLED": "false",
+            "ZOO_4LW_COMMANDS_WHITELIST": "*",
+            "ZOO_CFG_EXTRA": f"minSessionTimeout={min_session_ms} maxSessionTimeout={max_session_ms}",
+        }
+        self._container: Any = None
+
+    @property
+    def connect_string(self) -> str:
+        return ",".join(f"{host}:{port}" for host, port in self.addresses)
+
+    @property
+    def container_id(self) -> str:
+        return str(self._container.get_wrapped_container().id)
+
+    def start(self) -> Self:
+        """Start and wait until it serves.
+
+        Raises `EnvironmentFault`: testcontainers is not installed, no engine answers, the image is neither
+        here nor to be had, or the server does not serve (with the end of its log).
+        """
+        docker, container_module = _libraries()
+        client = _engine(docker)
+        try:
+            remove_abandoned(client)
+            self._get_image(docker, client)
+        finally:
+            client.close()
+        container = container_module.DockerContainer(self.image, labels={LABEL: owner()})
+        container.with_envs(**self._environment)
+        # A tuple of one: that address, any port. A server without authentication is nobody else's business.
+        container.ports[f"{_CLIENT_PORT}/tcp"] = ("127.0.0.1",)
+        self._container = container
+        atexit.register(self.stop)
+        try:
+            container.start()
+            self.addresses = (self._wait_serving(),)
+        except docker.errors.APIError as error:
+            self.stop()
+            raise EnvironmentFault(f"Docker does not start {self.image}: {error.explanation or error}") from error
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Remove the container and its data. Idempotent."""
+        container, self._container = self._container, None
+        if container is None:
+            return
+        atexit.unregister(self.stop)
+        docker, _ = _libraries()
+        # Somebody else may have removed it, or stopped the engine: either way it is gone.
+        with contextlib.suppress(docker.errors.APIError, OSError):
+            container.stop(force=True, delete_volume=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _wait_serving(self) -> tuple[str, int]:
+        wrapped = self._container.get_wrapped_container()
+
+        def serving() -> tuple[str, int] | None:
+            wrapped.reload()
+            for host, port in _candidates(wrapped.attrs["NetworkSettings"]):
+                if server_mode(host, port, timeout_s=1.0) is not None:
+                    return host, port
+            if wrapped.status == "exited":
+                raise self._does_not_serve("ended")
+            return None
+
+        try:
+            address = wait_until(serving, _START_TIMEOUT_S, "ZooKeeper in a container", every_s=0.05)
+        except WaitTimeout:
+            raise self._does_not_serve(f"does not serve after {_START_TIMEOUT_S:g} s") from None
+        assert address is not None
+        return address
+
+    def _does_not_serve(self, what: str) -> EnvironmentFault:
+        log = self._container.get_wrapped_container().logs(tail=15).decode("utf-8", "replace")
+        return EnvironmentFault(f"ZooKeeper in a container of {self.image} {what}; the end of its log:\n{log}")
+
+    def _get_image(self, docker: ModuleType, client: Any) -> None:
+        try:
+            client.images.get(self.image)
+        except docker.errors.ImageNotFound:
+            try:
+                client.images.pull(self.image)
+            except docker.errors.APIError as error:
+                raise EnvironmentFault(
+                    f"Docker has no image {self.image} and cannot get it ({error.explanation or error}). Build one "
+                    f"without a registry by 'python docker/build_image.py' and set {IMAGE_VARIABLE} to its name, or "
+                    "leave out --zookeeper docker: the embedded server needs no Docker."
+                ) from error
+
+
+def _candidates(network: dict[str, Any]) -> list[tuple[str, int]]:
+    """Where the server may be reached: its published port, or, from inside another container, its own address."""
+    published = (network.get("Ports") or {}).get(f"{_CLIENT_PORT}/tcp") or []
+    found = [("127.0.0.1", int(binding["HostPort"])) for binding in published]
+    attached = [attachment.get("IPAddress") for attachment in (network.get("Networks") or {}).values()]
+    return found + [(address, _CLIENT_PORT) for address in attached if address]
+
+
+def owner() -> str:
+    """This process, so that no other one is ever taken for it."""
+    return f"{boot_id()}/{os.getpid()}/{psutil.Process().create_time():.2f}"
+
+
+def remove_abandoned(client: Any) -> list[str]:
+    """Remove the containers of processes of this machine that are gone; returns their ids."""
+    removed = []
+    for container in client.containers.list(all=True, filters={"label": LABEL}):
+        if _abandoned(container.labels.get(LABEL, "")):
+            container.remove(force=True, v=True)
+            removed.append(str(container.id))
+    return removed
+
+
+def _abandoned(label: str) -> bool:
+    boot, _, process = label.partition("/")
+    pid, _, started = process.partition("/")
+    if boot != boot_id() or not pid.isdigit():
+        return False  # of another machine, or from before a restart of this one: not ours to judge
+    try:
+        return f"{psutil.Process(int(pid)).create_time():.2f}" != started
+    except psutil.NoSuchProcess:
+        return True
+
+
+def engine_complaint() -> str | None:
+    """Why `--zookeeper docker` cannot work here, or None when an engine answers."""
+    try:
+        docker, _ = _libraries()
+        _engine(docker).close()
+    except EnvironmentFault as fault:
+        return str(fault)
+    return None
+
+
+def _engine(docker: ModuleType) -> Any:
+    try:
+        _probe()
+        client = docker.from_env(timeout=60)
+        client.ping()
+    except (docker.errors.DockerException, OSError) as error:
+        raise EnvironmentFault(
+            f"no Docker engine answers ({error}): start one, or leave out --zookeeper docker (the embedded server "
+            "needs none)."
+        ) from error
+    return client
+
+
+def _probe() -> None:
+    """Raise OSError when nobody listens on the engine's socket: docker's client leaks one when it finds that out."""
+    host = os.environ.get("DOCKER_HOST", "").strip() or "unix:///var/run/docker.sock"
+    if host.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(5)
+            probe.connect(host.removeprefix("unix://"))
+
+
+def _libraries() -> tuple[ModuleType, ModuleType]:
+    """Docker and testcontainers.core.container, imported late: few need them, and they take their time."""
+    # Its helper container would need an image of its own, and would be the one thing left behind by us. Read
+    # when the package is imported, so set before.
+    os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
+    try:
+        return importlib.import_module("docker"), importlib.import_module("testcontainers.core.container")
+    except ImportError as error:
+        raise EnvironmentFault(
+            "--zookeeper docker needs the package testcontainers: run 'pip install testcontainers'."
+        ) from error
