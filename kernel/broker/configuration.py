@@ -55,6 +55,13 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 doc="PLAINTEXT://HOST:PORT; the host has to be a loopback address",
                 valid=_listener_problem,
             ),
+            Setting(
+                name="advertised.listeners",
+                parse=str,
+                default="",
+                doc="PLAINTEXT://HOST:PORT that clients are told instead, as when a proxy is in between",
+                valid=_listener_problem,
+            ),
             _number("port", 9092, "the port when listeners is not given; 0 chooses a free one", high=65535),
             _text("host.name", "127.0.0.1", "the host when listeners is not given"),
             _number("socket.request.max.bytes", 104_857_600, "the largest request, in bytes", low=1),
@@ -130,3 +137,8 @@ class BrokerConfig:
         if match is None:
             return self.text("host.name") or "127.0.0.1", self.number("port")
         return match["host"] or "127.0.0.1", int(match["port"])
+
+    def advertised(self, host: str, port: int) -> tuple[str, int]:
+        """(host, port) that clients are told: those listened on, unless advertised.listeners says otherwise."""
+        match = _LISTENER.fullmatch(self.text("advertised.listeners"))
+        return (host, port) if match is None else (match["host"] or host, int(match["port"]))

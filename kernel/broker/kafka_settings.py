@@ -8,7 +8,7 @@ from __future__ import annotations
 
 _NAMES = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms advertised.host.name
-    advertised.listeners advertised.port alter.config.policy.class.name
+    advertised.port alter.config.policy.class.name
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
     authorizer.class.name auto.include.jmx.reporter auto.leader.rebalance.enable background.threads
     broker.heartbeat.interval.ms broker.id.generation.enable broker.rack broker.session.timeout.ms
