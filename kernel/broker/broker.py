@@ -78,11 +78,12 @@ class Broker:
             storage = Storage(self._data_dir, node_id)
             await storage.start()
             starting.push_async_callback(storage.close)
-            self.address = BrokerAddress(node_id, server.host, server.port)
+            self.address = BrokerAddress(node_id, *self.config.advertised(server.host, server.port))
             self.cluster = self._cluster()
             logs = LedLogs(storage)
             self.cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.on_topic_deleted(storage.forget_topic)
+            storage.on_closed = self.cluster.lost
             # The stop unwinds this: nobody is served, then mounted parts end, while the cluster is still there.
             starting.push_async_callback(self.cluster.stop)
             starting.push_async_callback(self._stop_mounted)

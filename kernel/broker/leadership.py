@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from kernel.broker.cluster_view import Leadership, LeadershipListener, TopicView
     from kernel.broker.observing import Observation
+    from kernel.broker.storage.errors import StorageError
     from kernel.broker.znodes import ProducerIdBlock
     from kernel.trace.writer import Tracer
     from kernel.values import BrokerAddress, TopicPartition
@@ -139,6 +140,10 @@ class Cluster:
     def on_topic_deleted(self, callback: Callable[[UUID], Awaitable[None]]) -> None:
         """Call back when a topic whose deletion was asked for has gone; its partitions have been resigned."""
         self._on_deleted.append(callback)
+
+    def lost(self, tp: TopicPartition, error: StorageError) -> None:
+        """For `Storage.on_closed`: what the storage finds out before the view does."""
+        self._leading.lost(tp, error)
 
     @property
     def session(self) -> ZooKeeperSession:

@@ -11,14 +11,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from kernel.broker.cluster_view import NO_LEADER, Leadership
+from kernel.broker.cluster_view import NO_LEADER, ClusterSnapshot, Leadership
 from kernel.broker.storage.errors import Fenced, StorageError
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kernel.broker.cluster_view import ClusterSnapshot, LeadershipListener
+    from kernel.broker.cluster_view import LeadershipListener
     from kernel.trace.writer import Tracer
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,8 @@ class Leading:
         self._led: dict[TopicPartition, Leadership] = {}
         self._refused: dict[TopicPartition, Leadership] = {}  # fenced at this very leadership: the view is behind
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
-        self._snapshot: ClusterSnapshot | None = None
+        self._lost: set[TopicPartition] = set()  # led, but the storage has closed the log
+        self._snapshot = ClusterSnapshot()
 
     def subscribe(self, listener: LeadershipListener, topics: Callable[[str], bool]) -> None:
         self._listeners.append((listener, topics))
@@ -57,7 +58,7 @@ class Leading:
     def led(self, tp: TopicPartition) -> Leadership | None:
         """None as soon as it is no longer wanted, even while listeners are still being told."""
         leadership = self._led.get(tp)
-        return leadership if leadership is not None and self._wanted.get(tp) == leadership else None
+        return leadership if tp not in self._lost and self._wanted.get(tp) == leadership else None
 
     def want(self, wanted: Mapping[TopicPartition, Leadership], snapshot: ClusterSnapshot) -> None:
         """This is what is to be led from now on."""
@@ -66,6 +67,20 @@ class Leading:
         for tp in self._wanted.keys() | self._led.keys():
             if self._gap(tp) and tp not in self._tasks:
                 self._tasks[tp] = asyncio.create_task(self._close_gap(tp), name=f"leading-{tp}")
+
+    def lost(self, tp: TopicPartition, error: StorageError) -> None:
+        """The storage has closed the log of `tp`: resign at once, without waiting for the view to tell.
+
+        A fence that is unknown (StorageFailed) is tried again. One that is certain is not, at this leadership: it
+        would only push the successor's aside when that is a later incarnation of this very broker.
+        """
+        leadership = self._led.get(tp)
+        if leadership is None:
+            return
+        if isinstance(error, Fenced):
+            self._refused[tp] = leadership
+        self._lost.add(tp)
+        self.want(self._wanted, self._snapshot)
 
     async def settled(self) -> None:
         while self._tasks:
@@ -76,8 +91,10 @@ class Leading:
         self._refused.clear()
 
     def _gap(self, tp: TopicPartition) -> bool:
-        wanted = self._wanted.get(tp)
-        return wanted != self._led.get(tp) and (wanted is None or self._refused.get(tp) != wanted or tp in self._led)
+        wanted, led = self._wanted.get(tp), self._led.get(tp)
+        if led is not None:
+            return tp in self._lost or wanted != led
+        return wanted is not None and self._refused.get(tp) != wanted
 
     async def _close_gap(self, tp: TopicPartition) -> None:
         try:
@@ -110,8 +127,9 @@ class Leading:
 
     async def _resign(self, tp: TopicPartition) -> None:
         leadership = self._led.pop(tp)
+        self._lost.discard(tp)
         await self._tell_resignation(tp)
-        partition = None if self._snapshot is None else self._snapshot.partition(tp)
+        partition = self._snapshot.partition(tp)
         leader, epoch = NO_LEADER, leadership.leader_epoch
         if partition is not None and partition.leader != self._node_id:
             leader, epoch = partition.leader, partition.leader_epoch

@@ -53,6 +53,9 @@ class Log:
             self._closed = reason
             self._term.closed = self._term.closed or reason
 
+    def belongs_to(self, term: Term) -> bool:
+        return self._term is term
+
     def _check_open(self) -> None:
         if (reason := self.fenced) is not None:
             raise Fenced(reason)

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 from kernel.broker.storage.epochs import topic_folder
 from kernel.broker.storage.errors import Fenced, StorageError
 from kernel.broker.storage.files import SUFFIX, faults_named
-from kernel.broker.storage.jobs import Append, Forget, Stop, TakeOver
+from kernel.broker.storage.jobs import Append, Forget, Stop, TakeOver, Upsert
 from kernel.broker.storage.logs import KeyValueLog, Log, PartitionLog
 from kernel.broker.storage.reading import Reader
 from kernel.broker.storage.terms import Term
 from kernel.broker.storage.writer import Writer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from uuid import UUID
 
@@ -44,6 +45,9 @@ class Storage:
         self._reader: Reader | None = None
         self._room = asyncio.Semaphore(_QUEUED_MAX)
         self._loop: asyncio.AbstractEventLoop | None = None
+        #: Called on the event loop when a log has closed by itself: Fenced (another broker leads) or StorageFailed
+        #: (that could not be found out; it has to be taken over again).
+        self.on_closed: Callable[[TopicPartition, StorageError], None] | None = None
 
     async def start(self) -> None:
         """Make this incarnation's file. Raises StorageFailed: not writable, full, or begun before."""
@@ -131,7 +135,18 @@ class Storage:
                 self._room.release()
             if isinstance(job, Append) and error is None:
                 job.acknowledged(value)
+            if isinstance(job, Append | Upsert) and error is not None:
+                self._notice(job.term, error)
             _answer(job.future, value, error)
+
+    def _notice(self, term: Term, error: StorageError) -> None:
+        """Close a log whose term the writer has closed; once, and not after it was given up."""
+        log = self._logs.get(term.topic_partition)
+        if term.closed is not None and log is not None and log.belongs_to(term):
+            del self._logs[term.topic_partition]
+            log.close(term.closed)
+            if self.on_closed is not None:
+                self.on_closed(term.topic_partition, error)
 
 
 def _answer(future: asyncio.Future[object], value: object, error: StorageError | None) -> None:

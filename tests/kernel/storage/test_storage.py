@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kernel.broker.storage.batches import ProducerStamp
-from kernel.broker.storage.errors import Fenced, InvalidProducerEpoch, OffsetOutOfRange, OutOfOrderSequence
+from kernel.broker.storage.errors import (
+    Fenced,
+    InvalidProducerEpoch,
+    OffsetOutOfRange,
+    OutOfOrderSequence,
+    StorageFailed,
+)
 from kernel.broker.storage.storage import Storage
 from kernel.values import TopicPartition
 from tests.support.stored import TOPIC_ID, TP, batch, cells
@@ -239,5 +246,107 @@ def test_deleted_topic_cannot_be_written_and_begins_anew(tmp_path: Path) -> None
                 await log.append([batch("b")])
             await one.forget_topic(TOPIC_ID)
             assert (await lead(two, 0)).end_offset == 0
+
+    asyncio.run(body())
+
+
+def test_folder_that_cannot_be_written_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+
+    async def body() -> None:
+        with pytest.raises(StorageFailed, match="Is the data directory writable"):
+            await Storage(tmp_path / "file" / "data", 1).start()
+
+    asyncio.run(body())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to a read-only folder")
+def test_read_only_folder_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+
+    async def body() -> None:
+        with pytest.raises(StorageFailed, match="Is the data directory writable"):
+            await Storage(tmp_path / "data", 1).start()
+
+    asyncio.run(body())
+
+
+def test_fence_that_cannot_be_seen_refuses_closes_and_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(_: object) -> list[object]:
+        raise PermissionError("no")
+
+    async def body() -> None:
+        async with opened(tmp_path) as storage:
+            told: list[tuple[object, type]] = []
+            storage.on_closed = lambda tp, error: told.append((tp, type(error)))
+            log = await lead(storage, 0)
+            await write(log, "a")
+            with monkeypatch.context() as patched:
+                patched.setattr("kernel.broker.storage.epochs.PartitionEpochs.published", unreadable)
+                with pytest.raises(StorageFailed, match="look for a newer epoch"):
+                    await write(log, "b")
+            with pytest.raises(Fenced, match="unknown whether"):
+                await write(log, "c")
+            assert log.end_offset == 1
+            assert told == [(TP, StorageFailed)]
+            # "b" is stored, though nobody was told so: whoever leads next has it.
+            assert await everything(await lead(storage, 0)) == "ab"
+
+    asyncio.run(body())
+
+
+def test_predecessor_file_that_is_gone_is_named_instead_of_beginning_anew(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path, 1) as one:
+            await write(await lead(one, 0), "a")
+        for file in (tmp_path / "incarnations").iterdir():
+            file.unlink()
+        async with opened(tmp_path, 2) as two:
+            with pytest.raises(StorageFailed, match=r"broker-1-\w+\.sqlite is missing"):
+                await lead(two, 1)
+
+    asyncio.run(body())
+
+
+def test_silent_producers_are_forgotten_beyond_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernel.broker.storage.writer.PRODUCERS_MAX", 3)
+
+    async def body() -> None:
+        async with opened(tmp_path, 1) as one, opened(tmp_path, 2) as two:
+            log = await lead(one, 0)
+            for producer_id in (1, 2, 3, 1, 4, 5):
+                sequence = 1 if log.end_offset == 3 else 0
+                await log.append([batch("x", producer=ProducerStamp(producer_id, 0, sequence))])
+            new = await lead(two, 1)
+            for producer_id, sequence in ((1, 1), (4, 0), (5, 0)):
+                again = await new.append([batch("x", producer=ProducerStamp(producer_id, 0, sequence))])
+                assert again.duplicate
+            for producer_id in (2, 3):
+                assert not (await new.append([batch("x", producer=ProducerStamp(producer_id, 0, 0))])).duplicate
+
+    asyncio.run(body())
+
+
+def test_queue_is_bounded_and_everything_queued_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernel.broker.storage.storage._QUEUED_MAX", 4)
+
+    async def body() -> None:
+        async with opened(tmp_path) as storage:
+            log = await lead(storage, 0)
+            results = await asyncio.gather(*(log.append([batch("x")]) for _ in range(50)))
+            assert sorted(result.base_offset for result in results) == list(range(50))
+
+    asyncio.run(body())
+
+
+def test_closed_storage_refuses_instead_of_hanging(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as storage:
+            log = await lead(storage, 0)
+            await write(log, "a")
+        for attempt in (log.append([batch("b")]), log.read(0, 100), lead(storage, 1)):
+            with pytest.raises(Fenced):
+                await attempt
+        await storage.close()
 
     asyncio.run(body())

@@ -1,0 +1,141 @@
+"""Telling listeners of leadership: in order, never two things at a time, and what refusals lead to."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import pytest
+
+from kernel.broker import leading
+from kernel.broker.cluster_view import ClusterSnapshot, Leadership, PartitionView, TopicView
+from kernel.broker.leading import Leading, wanted
+from kernel.broker.storage.errors import Fenced, StorageError, StorageFailed
+from kernel.trace.writer import ListTracer
+from kernel.values import TopicPartition
+from kernel.waiting import until
+
+TP = TopicPartition("t", 0)
+TOPIC_ID = uuid.UUID(int=5)
+NOTHING = ClusterSnapshot()
+
+
+def lead(epoch: int) -> dict[TopicPartition, Leadership]:
+    return {TP: Leadership(TP, TOPIC_ID, epoch)}
+
+
+class Listener:
+    """Notes calls; `gate` holds `on_lead` up, `errors` are raised by it, first one first."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.errors: list[StorageError] = []
+        self.inside = 0
+
+    async def on_lead(self, leadership: Leadership) -> None:
+        self.inside += 1
+        assert self.inside == 1
+        self.calls.append(f"lead {leadership.leader_epoch}")
+        await self.gate.wait()
+        self.inside -= 1
+        if self.errors:
+            raise self.errors.pop(0)
+
+    async def on_resign(self, topic_partition: TopicPartition) -> None:
+        assert self.inside == 0
+        assert topic_partition == TP
+        self.calls.append("resign")
+
+
+def made() -> tuple[Leading, Listener, ListTracer]:
+    tracer, listener = ListTracer(), Listener()
+    told = Leading(1, tracer)
+    told.subscribe(listener, lambda _: True)
+    return told, listener, tracer
+
+
+def test_view_is_read_for_what_this_broker_leads() -> None:
+    partitions = (PartitionView((1, 2), leader=1, leader_epoch=3), PartitionView((1, 2), leader=2, leader_epoch=0))
+    snapshot = ClusterSnapshot(topics={"t": TopicView("t", TOPIC_ID, partitions)})
+    assert wanted(snapshot, 1) == lead(3)
+
+
+def test_resignation_waits_for_the_take_over_and_only_the_last_wish_counts() -> None:
+    async def body() -> None:
+        told, listener, tracer = made()
+        listener.gate.clear()
+        told.want(lead(0), NOTHING)
+        await until(lambda: listener.calls == ["lead 0"], 5, "the first wish to be told")
+        told.want({}, NOTHING)
+        told.want(lead(2), NOTHING)
+        assert told.led(TP) is None
+        listener.gate.set()
+        await told.settled()
+        assert listener.calls == ["lead 0", "resign", "lead 2"]
+        assert told.led(TP) == lead(2)[TP]
+        assert [e["leader_epoch"] for e in tracer.of("leader_changed")] == [0, 0, 2]
+
+    asyncio.run(body())
+
+
+def test_leadership_that_is_no_longer_wanted_is_denied_at_once() -> None:
+    async def body() -> None:
+        told, _, _ = made()
+        told.want(lead(0), NOTHING)
+        await told.settled()
+        told.want({}, NOTHING)
+        assert told.led(TP) is None
+        await told.settled()
+
+    asyncio.run(body())
+
+
+def test_fenced_take_over_is_not_repeated_before_the_view_changes() -> None:
+    async def body() -> None:
+        told, listener, tracer = made()
+        listener.errors = [Fenced("higher")]
+        for _ in range(3):
+            told.want(lead(1), NOTHING)
+            await told.settled()
+        assert listener.calls == ["lead 1", "resign"]
+        assert tracer.of("leader_changed") == []
+        told.want(lead(2), NOTHING)
+        await told.settled()
+        assert listener.calls[2:] == ["lead 2"]
+
+    asyncio.run(body())
+
+
+def test_failed_take_over_is_repeated_while_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leading, "_RETRY_S", 0.001)
+
+    async def body() -> None:
+        told, listener, _ = made()
+        listener.errors = [StorageFailed("full"), StorageFailed("full")]
+        told.want(lead(1), NOTHING)
+        await told.settled()
+        assert listener.calls == ["lead 1", "resign", "lead 1", "resign", "lead 1"]
+        assert told.led(TP) is not None
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    ("error", "afterwards"), [(Fenced("higher"), ["resign"]), (StorageFailed("unknown"), ["resign", "lead 1"])]
+)
+def test_log_that_closed_by_itself_is_resigned_and_only_an_unknown_fence_is_taken_again(
+    error: StorageError, afterwards: list[str]
+) -> None:
+    async def body() -> None:
+        told, listener, _ = made()
+        told.want(lead(1), NOTHING)
+        await told.settled()
+        told.lost(TP, error)
+        assert told.led(TP) is None
+        told.lost(TP, error)
+        await told.settled()
+        assert listener.calls == ["lead 1", *afterwards]
+
+    asyncio.run(body())
