@@ -101,7 +101,7 @@ def take_over(
         start_offset=inherited.end_offset,
         chain=inherited.chain,
         end_offset=inherited.end_offset,
-        producers=inherited.producers,
+        producers=dict(inherited.producers),  # a copy: `NOTHING` is shared by all first terms
     )
     begun.check_fence()
     epochs.prune_below(epoch)
