@@ -85,6 +85,7 @@ class CoordinatorLink:
         connection = self.connection
         if connection is None:
             return
+        connection.member = self._member = member_id  # the request is still this member's, for the trace
         timeout_ms = min(self._around.config.request_timeout_ms, self._around.config.session_timeout_ms)
         try:
             if not around_parked:

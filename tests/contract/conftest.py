@@ -1,0 +1,107 @@
+"""One broker for the whole contract suite, and a way to make consumers of the design under test."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.scenarios.designs import DESIGNS, ConsumerRequest
+from coordinator.service import mount
+from kernel.broker.client import ClusterClient
+from kernel.trace.writer import ListTracer, SilentTracer
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+from kernel.zookeeper.session import ZooKeeperSession
+from tests.support.brokers import broker_thread
+from tests.support.consuming import Running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kernel.zookeeper.embedded import EmbeddedZooKeeper
+
+#: Quick timers, by each design's own names; records from the beginning.
+QUICK = {
+    "zookeeper": {
+        "zookeeper.session.timeout.ms": "4000",
+        "rebalance.backoff.ms": "200",
+        "auto.commit.interval.ms": "60000",
+        "auto.offset.reset": "smallest",
+        "refresh.leader.backoff.ms": "100",
+    },
+    "eager": {
+        "session.timeout.ms": "4000",
+        "heartbeat.interval.ms": "100",
+        "auto.commit.interval.ms": "60000",
+        "auto.offset.reset": "earliest",
+        "fetch.max.wait.ms": "100",
+    },
+}
+
+_numbers = itertools.count()
+
+
+class Bench:
+    """What a contract test works on: a cluster, a topic and a group of its own, and the design's consumers."""
+
+    def __init__(self, design: str, zookeeper: str, bootstrap: str) -> None:
+        number = next(_numbers)
+        self.design = design
+        self.zookeeper = zookeeper
+        self.bootstrap = bootstrap
+        self.topic = f"topic-{number}"
+        self.group = f"group-{number}"
+        self._members = itertools.count(1)
+
+    def consumer(self, *, zookeeper: str | None = None, bootstrap: str | None = None, **settings: str) -> Running:
+        """A consumer that is not started; settings are the design's own, dots as underscores."""
+        process = f"{self.group}-m{next(self._members)}"
+        tracer = ListTracer(process=process)
+        request = ConsumerRequest(
+            process=process,
+            group=self.group,
+            client_id=process,
+            zookeeper=zookeeper or self.zookeeper,
+            bootstrap=bootstrap or self.bootstrap,
+            settings={**QUICK[self.design], **{name.replace("_", "."): value for name, value in settings.items()}},
+        )
+        return Running(DESIGNS[self.design].consumer(request, tracer), tracer)
+
+    async def create(self, partitions: int, *, topic: str = "") -> None:
+        host, _, port = self.bootstrap.rpartition(":")
+        client = ClusterClient([(host, int(port))], "admin")
+        try:
+            connection = await client.any_connection()
+            wanted = {"name": topic or self.topic, "num_partitions": partitions, "replication_factor": 1}
+            answer = await connection.call(Api.CreateTopics, {"topics": [wanted], "timeout": 10_000})
+            assert answer.topics[0].error_code is ErrorCode.none, answer
+        finally:
+            await client.close()
+
+
+@pytest.fixture(scope="session")
+def cluster(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """(ZooKeeper's connect string, bootstrap servers)."""
+
+    async def make(folder: str) -> None:
+        async with await ZooKeeperSession.open(
+            zookeeper.connect_string,
+            session_timeout_ms=4000,
+            tracer=SilentTracer(),
+            name="contract",
+            connection_timeout_ms=10_000,
+        ) as session:
+            await session.create(folder)
+
+    asyncio.run(make("/contract"))
+    chroot = f"{zookeeper.connect_string}/contract"
+    with broker_thread(chroot, tmp_path_factory.mktemp("contract"), mount=(mount,)) as bootstrap:
+        yield chroot, bootstrap
+
+
+@pytest.fixture(params=sorted(DESIGNS))
+def bench(request: pytest.FixtureRequest, cluster: tuple[str, str]) -> Bench:
+    return Bench(request.param, *cluster)

@@ -1,0 +1,279 @@
+"""What every design promises to whoever uses a `GroupConsumer`; what only one does is tested in its own folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kernel.errors import ConfigurationError, StreamsExist, Unavailable
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper.server import free_ports
+from tests.support.consuming import committed_all, partitions_of, producing, shared_out
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from tests.contract.conftest import Bench
+    from tests.support.consuming import Running
+
+
+@asynccontextmanager
+async def members(bench: Bench, *topics: Mapping[str, int]) -> AsyncIterator[list[Running]]:
+    """Consumers that poll, one for each subscription; all are closed at the end."""
+    async with AsyncExitStack() as stack:
+        running = []
+        for subscription in topics:
+            member = bench.consumer()
+            stack.push_async_callback(member.close)
+            running.append(await member.begin(subscription))
+        yield running
+
+
+def test_single_member_gets_every_partition_and_every_record_in_order(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(4)
+        async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (member,):
+            await producer.send(bench.topic, 25)
+            await shared_out([member], partitions_of(bench.topic, 4))
+            await until(lambda: len(member.records) >= 100, 10, lambda: f"100 records, have {len(member.records)}")
+        for n in range(4):
+            own = [record for record in member.records if record.partition == n]
+            assert [record.offset for record in own] == list(range(25))
+            assert [record.value for record in own] == [b"%d:" % serial for serial in range(25)]
+
+    asyncio.run(test())
+
+
+def test_members_that_join_share_the_partitions(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(6)
+        everything = partitions_of(bench.topic, 6)
+        async with members(bench, {bench.topic: 1}) as (first,):
+            await shared_out([first], everything)
+            async with members(bench, {bench.topic: 1}, {bench.topic: 1}) as (second, third):
+                await shared_out([first, second, third], everything)
+                assert sorted(len(member.owned) for member in (first, second, third)) == [2, 2, 2]
+                ids = {member_id for member in (first, second, third) for member_id in member.consumer.member_ids}
+                assert len(ids) == 3
+
+    asyncio.run(test())
+
+
+def test_partitions_of_a_member_that_leaves_are_taken_over(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(4)
+        everything = partitions_of(bench.topic, 4)
+        async with members(bench, {bench.topic: 1}, {bench.topic: 1}) as (stays, leaves):
+            await shared_out([stays, leaves], everything)
+            await leaves.close()
+            assert leaves.owned == frozenset()
+            await shared_out([stays], everything)
+
+    asyncio.run(test())
+
+
+def test_member_goes_on_at_the_committed_position(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(2)
+        async with producing(bench.bootstrap) as producer:
+            await producer.send(bench.topic, 10)
+            async with members(bench, {bench.topic: 1}) as (first,):
+                await until(lambda: len(first.records) == 20, 10, lambda: f"20 records, have {len(first.records)}")
+                outcome = await committed_all(first)
+                assert outcome.accepted == {TopicPartition(bench.topic, n): 10 for n in range(2)}
+            await producer.send(bench.topic, 3)
+            async with members(bench, {bench.topic: 1}) as (second,):
+                await until(lambda: len(second.records) >= 6, 10, lambda: f"6 records, have {len(second.records)}")
+                assert Counter(record.offset for record in second.records) == {10: 2, 11: 2, 12: 2}
+
+    asyncio.run(test())
+
+
+def test_position_is_the_next_offset_to_be_handed_out(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(1)
+        tp = TopicPartition(bench.topic, 0)
+        member = bench.consumer()
+        try:
+            async with producing(bench.bootstrap) as producer:
+                await producer.send(bench.topic, 10)
+            await member.consumer.start()
+            assert member.consumer.position(tp) is None
+            await member.consumer.subscribe({bench.topic: 1})
+            taken = 0
+            while taken < 10:
+                for batch in await member.consumer.getmany(timeout_ms=1000, max_records=4):
+                    assert len(batch.records) <= 4
+                    taken += len(batch.records)
+                    assert member.consumer.position(tp) == batch.records[-1].offset + 1 == taken
+            assert member.consumer.position(TopicPartition("elsewhere", 0)) is None
+        finally:
+            await member.close()
+
+    asyncio.run(test())
+
+
+def test_streams_of_one_consumer_share_its_partitions(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(4)
+        async with members(bench, {bench.topic: 2}) as (member,):
+            await shared_out([member], partitions_of(bench.topic, 4))
+            await until(
+                lambda: sorted(map(len, member.consumer.assignment().values())) == [2, 2],
+                10,
+                lambda: f"two partitions a stream, is {member.consumer.assignment()}",
+            )
+            assert set(member.consumer.assignment()) == {0, 1}
+            owners = 1 if member.consumer.capabilities.streams else 2
+            assert len(member.consumer.member_ids) == owners
+
+    asyncio.run(test())
+
+
+def test_topics_are_subscribed_together(bench: Bench) -> None:
+    async def test() -> None:
+        other = f"{bench.topic}-other"
+        await bench.create(2)
+        await bench.create(3, topic=other)
+        async with members(bench, {bench.topic: 1, other: 1}) as (member,):
+            await shared_out([member], partitions_of(bench.topic, 2) | partitions_of(other, 3))
+
+    asyncio.run(test())
+
+
+def test_listener_hears_of_partitions_before_they_come_and_before_they_go(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(4)
+        everything = partitions_of(bench.topic, 4)
+        async with members(bench, {bench.topic: 1}) as (first,):
+            await shared_out([first], everything)
+            async with members(bench, {bench.topic: 1}) as (second,):
+                await shared_out([first, second], everything)
+                held: frozenset[TopicPartition] = frozenset()
+                for what, _, partitions in first.listener.heard:
+                    assert (held & partitions == frozenset()) if what == "assigned" else (partitions <= held)
+                    held = held | partitions if what == "assigned" else held - partitions
+                assert held == first.owned
+                assert first.listener.of("assigned")[0] == everything
+            assert second.listener.heard[-1][0] == "revoked"
+            assert not first.listener.of("lost")
+
+    asyncio.run(test())
+
+
+def test_nothing_is_handed_out_twice_when_members_come_and_go_in_order(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(4)
+        everything = partitions_of(bench.topic, 4)
+        async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (first,):
+            await producer.send(bench.topic, 50)
+            await until(lambda: len(first.records) == 200, 10, lambda: f"200 records, have {len(first.records)}")
+            async with members(bench, {bench.topic: 1}) as (second,):
+                await shared_out([first, second], everything)
+                await producer.send(bench.topic, 50)
+                both = [first, second]
+                await until(lambda: sum(len(m.records) for m in both) >= 400, 10, "the other half of the records")
+            await shared_out([first], everything)
+            await producer.send(bench.topic, 10)
+            await until(lambda: sum(len(m.records) for m in both) >= 440, 10, "the last records")
+        seen = Counter((record.partition, record.offset) for member in both for record in member.records)
+        assert len(seen) == 440
+        assert set(seen.values()) == {1}
+
+    asyncio.run(test())
+
+
+def test_trace_tells_what_was_delivered_and_committed(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(2)
+        async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (member,):
+            await producer.send(bench.topic, 20)
+            await until(lambda: len(member.records) == 40, 10, lambda: f"40 records, have {len(member.records)}")
+            await committed_all(member)
+        told = member.tracer
+        delivered = {
+            (event["partition"], offset)
+            for event in told.of("records_delivered")
+            for offset in range(int(str(event["first"])), int(str(event["last"])) + 1)
+        }
+        assert delivered == {(record.partition, record.offset) for record in member.records}
+        for event in told.of("records_delivered"):
+            assert (event["serial_first"], event["serial_last"]) == (event["first"], event["last"])
+        committed = {
+            (event["partition"], event["offset"])
+            for event in told.of("commit_answered")
+            if event["outcome"] == "accepted"
+        }
+        assert {(0, 20), (1, 20)} <= committed
+        assert told.of("member_started")
+        assert told.of("member_closed")
+        assert {event["phase"] for event in told.of("phase_entered")} >= {"join", "claim", "resume"}
+        assigned = told.of("partitions_assigned")[0]
+        assert assigned["all"] == [{"topic": bench.topic, "partition": n} for n in range(2)]
+        revoked = told.of("partitions_revoked")[-1]
+        assert revoked["all"] == []
+
+    asyncio.run(test())
+
+
+def test_close_is_idempotent_and_ends_a_consumer_in_any_state(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(1)
+        never_started = bench.consumer()
+        await never_started.consumer.close()
+        started = bench.consumer()
+        await started.consumer.start()
+        await started.consumer.close()
+        await started.consumer.close()
+        async with members(bench, {bench.topic: 1}) as (member,):
+            await shared_out([member], partitions_of(bench.topic, 1))
+            await member.close()
+            await member.consumer.close()
+
+    asyncio.run(test())
+
+
+def test_start_without_a_server_says_who_did_not_answer(bench: Bench) -> None:
+    async def test() -> None:
+        nowhere = f"127.0.0.1:{free_ports(1)[0]}"
+        quick = {
+            "zookeeper": {"zookeeper_connection_timeout_ms": "300"},
+            "eager": {"socket_connection_setup_timeout_ms": "300"},
+        }
+        member = bench.consumer(zookeeper=nowhere, bootstrap=nowhere, **quick[bench.design])
+        with pytest.raises(Unavailable, match=nowhere.partition(":")[2]):
+            await member.consumer.start()
+        await member.consumer.close()
+
+    asyncio.run(test())
+
+
+def test_consumer_subscribes_once(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(1)
+        async with members(bench, {bench.topic: 1}) as (member,):
+            assert not member.consumer.capabilities.resubscribe
+            with pytest.raises(StreamsExist):
+                await member.consumer.subscribe({bench.topic: 1})
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ({"no_such_setting": "1"}, "unknown setting"),
+        ({"auto_offset_reset": "sometimes"}, "must be one of"),
+        ({"auto_commit_interval_ms": "soon"}, "invalid literal"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_is_connected(
+    bench: Bench, setting: dict[str, str], complaint: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        bench.consumer(**setting)
