@@ -21,7 +21,7 @@ from coordinator.group.shard import Shard
 from coordinator.lookup import Lookup
 from coordinator.partition import LedPartition
 from coordinator.placement import partition_of
-from coordinator.store import TEXT_BYTES_MAX, MalformedRecord
+from coordinator.store import MalformedRecord
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.storage.errors import StorageFailed
 from kernel.trace.writer import SilentTracer
@@ -64,7 +64,7 @@ def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:
         session_timeout_ms_min=config.number("group.min.session.timeout.ms"),
         session_timeout_ms_max=config.number("group.max.session.timeout.ms"),
         members_max=config.number("group.max.size"),
-        offset_metadata_bytes_max=min(config.number("offset.metadata.max.bytes"), TEXT_BYTES_MAX),
+        offset_metadata_bytes_max=config.number("offset.metadata.max.bytes"),
         traced=traced,
     )
 

@@ -1,9 +1,9 @@
 """Records of `__consumer_offsets` as Kafka's bytes, and back.
 
 Layouts are those of Kafka's OffsetCommitKey, OffsetCommitValue, GroupMetadataKey and GroupMetadataValue (JSON
-schemas of 4.1). Written are the highest versions that are not flexible, as Kafka does on purpose: key 1 with value
-3, key 2 with value 3; read are all versions up to these. Keys of versions above 2 (KIP-848 and later) are skipped
-when loading, as KIP-915 asks.
+schemas of 4.1). What is written equals what a 4.1.1 broker was seen to write, byte for byte: key 1 with value 4 (its
+tag for the topic's id, which only OffsetCommit 10 brings, is left out), key 2 with value 3. All versions up to these
+are read. Keys of versions above 2 (KIP-848 and later) are skipped when loading, as KIP-915 asks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 TEXT_BYTES_MAX = 32_767
 
 _OFFSET_KEY, _GROUP_KEY = 1, 2
-_VALUE_VERSION = 3
+_OFFSET_VALUE = 4  #: the first flexible one: lengths as varints, tagged fields at the end (KIP-482)
+_GROUP_VALUE = 3
 _NULL = -1
 
 
@@ -54,13 +55,14 @@ def decode_all(items: Iterable[tuple[bytes, bytes]]) -> Iterator[Change]:
 
 
 def _encode_offset(record: OffsetRecord) -> bytes:
-    head = struct.pack(">hqi", _VALUE_VERSION, record.offset, record.leader_epoch)
-    return head + _text(record.metadata) + struct.pack(">q", record.committed_wall_ms)
+    head = struct.pack(">hqi", _OFFSET_VALUE, record.offset, record.leader_epoch)
+    metadata = record.metadata.encode()
+    return head + _varint(len(metadata) + 1) + metadata + struct.pack(">qb", record.committed_wall_ms, 0)
 
 
 def _encode_group(record: GroupRecord) -> bytes:
     parts = [
-        struct.pack(">h", _VALUE_VERSION),
+        struct.pack(">h", _GROUP_VALUE),
         _text(record.protocol_type),
         struct.pack(">i", record.generation),
         _nullable(record.protocol_name),
@@ -90,15 +92,17 @@ def _decode_key(raw: bytes) -> OffsetKey | GroupKey | None:
 
 def _decode_offset(value: bytes) -> OffsetRecord:
     reader = _Reader(value)
-    version = _checked(reader.int16(), "an offset")
+    version = _checked(reader.int16(), "an offset", _OFFSET_VALUE)
     offset = reader.int64()
     leader_epoch = reader.int32() if version >= 3 else -1
+    if version >= _OFFSET_VALUE:
+        return OffsetRecord(offset, leader_epoch, reader.compact_text(), reader.int64())  # tags are left
     return OffsetRecord(offset, leader_epoch, reader.text(), reader.int64())  # v1's expiry time is left
 
 
 def _decode_group(value: bytes) -> GroupRecord:
     reader = _Reader(value)
-    version = _checked(reader.int16(), "a group")
+    version = _checked(reader.int16(), "a group", _GROUP_VALUE)
     protocol_type, generation = reader.text(), reader.int32()
     protocol_name, leader = reader.nullable(), reader.nullable()
     state_wall_ms = reader.int64() if version >= 2 else -1
@@ -124,9 +128,9 @@ def _decode_member(reader: _Reader, version: int) -> MemberRecord:
     )
 
 
-def _checked(version: int, what: str) -> int:
-    if not 0 <= version <= _VALUE_VERSION:
-        raise MalformedRecord(f"{what} of value version {version}: this coordinator reads 0 to {_VALUE_VERSION}")
+def _checked(version: int, what: str, highest: int) -> int:
+    if not 0 <= version <= highest:
+        raise MalformedRecord(f"{what} of value version {version}: this coordinator reads 0 to {highest}")
     return version
 
 
@@ -138,6 +142,15 @@ def _text(text: str) -> bytes:
 
 def _nullable(text: str | None) -> bytes:
     return struct.pack(">h", _NULL) if text is None else _text(text)
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number >= 0x80:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def _bytes(data: bytes) -> bytes:
@@ -170,10 +183,27 @@ class _Reader:
         length = self.int16()
         if length < 0:
             return None
+        return self._decoded(self._take(length))
+
+    @staticmethod
+    def _decoded(data: bytes) -> str:
         try:
-            return self._take(length).decode()
+            return data.decode()
         except UnicodeDecodeError as error:
             raise MalformedRecord(f"a text is not UTF-8: {error}") from error
+
+    def compact_text(self) -> str:
+        """A text whose length, plus one, is a varint."""
+        length, shift = 0, 0
+        while True:
+            (byte,) = self._take(1)
+            length |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+        if length == 0:
+            raise MalformedRecord("null where a text belongs")
+        return self._decoded(self._take(length - 1))
 
     def blob(self) -> bytes:
         return self._take(max(self.int32(), 0))

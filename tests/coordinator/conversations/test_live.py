@@ -1,6 +1,6 @@
 """The recorded conversations of a real Kafka 4.1.1, played over TCP to one of our brokers on a real ZooKeeper.
 
-All but those of later work (`static/`, `txn/`, `maxsize/`, `offset-delete/`): 90 of 120, many at a time. Their
+All but those about transactions: 115 of 120, many at a time. Their
 timers are real, so one that differs is played once more, alone, before it counts.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-LATER = ("static/", "txn/", "maxsize/", "offset-delete/")
+LATER = ("txn/",)
 AT_A_TIME = 24
 #: Settings of the recorded brokers that ours does not know, all about what it does not do.
 FOREIGN = ("transaction.", "log.cleaner.")
@@ -35,7 +35,7 @@ async def _play_all(chroot: str, tmp_path: Path) -> tuple[list[str], dict[str, l
     """Names of what differed in the crowd, and what differed when played alone."""
     recorded = recording("classic")
     names = [name for name in recorded.conversations if not name.startswith(LATER)]
-    assert len(names) == 90
+    assert len(names) == 115
     settings = {k: v for k, v in recorded.settings.items() if not k.startswith(FOREIGN)}
     async with running_broker(chroot, tmp_path, settings=settings, mount=(mount,), tracer=SilentTracer()) as broker:
         await create_topics(broker, recorded.topics)
