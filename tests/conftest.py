@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel.trace.writer import SilentTracer
+from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.server import free_ports
-from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,16 +30,8 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooK
 def chroot(zookeeper: EmbeddedZooKeeper) -> str:
     """host:port/test-N, a connect string whose chroot exists, is empty, and is used by this test alone."""
     connect_string = f"{zookeeper.connect_string}/test-{next(_numbers)}"
-    asyncio.run(_make_chroot(connect_string))
+    asyncio.run(ensure_chroot(connect_string, tracer=SilentTracer(), name="chroot", connection_timeout_ms=10_000))
     return connect_string
-
-
-async def _make_chroot(connect_string: str) -> None:
-    address, _, folder = connect_string.partition("/")
-    async with await ZooKeeperSession.open(
-        address, session_timeout_ms=4000, tracer=SilentTracer(), name="chroot", connection_timeout_ms=10_000
-    ) as session:
-        await session.create(f"/{folder}")
 
 
 @pytest.fixture

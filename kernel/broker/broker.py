@@ -25,6 +25,7 @@ from kernel.broker.topic_creation import DefaultTopics
 from kernel.clock import SystemClock
 from kernel.values import BrokerAddress
 from kernel.zookeeper import paths
+from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.session import ZooKeeperSession
 
@@ -74,6 +75,12 @@ class Broker:
             server = self._server()
             await server.bind()
             starting.push_async_callback(server.stop)
+            await ensure_chroot(
+                self._zookeeper,
+                tracer=self._tracer,
+                name="broker-chroot",
+                connection_timeout_ms=self.config.number("zookeeper.connection.timeout.ms"),
+            )
             node_id = self.config.node_id if self.config.node_id >= 0 else await self._next_node_id()
             storage = Storage(self._data_dir, node_id)
             await storage.start()

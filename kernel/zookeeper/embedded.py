@@ -105,6 +105,9 @@ class EmbeddedZooKeeper(_Servers):
             except PortInUse:
                 if self._port is not None or attempt == _PORT_ATTEMPTS - 1:
                     raise
+            except BaseException:
+                self.stop()
+                raise
             else:
                 break
         return self

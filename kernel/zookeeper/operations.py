@@ -20,6 +20,11 @@ class SessionState(StrEnum):
     CLOSED = "closed"  #: ended by this side
 
 
+def session_name(session_id: int) -> str:
+    """A session id as ZooKeeper prints it; ids come as signed numbers."""
+    return f"0x{session_id & (2**64 - 1):x}"
+
+
 class SessionChange(NamedTuple):
     """One change of state. `new_session` is true for a CONNECTED with another session id than before."""
 

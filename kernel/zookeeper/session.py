@@ -4,7 +4,7 @@ What it promises:
 
 - **Every operation that reaches the server is traced**: one `zk_op` a physical try, under the operation's own
   name in the protocol, `ok` only when the server says so. Nothing else is sent but pings. (An `exists` that
-  finds nothing is an answer for the caller and a failed operation for the server: ok is false, error NoNode.)
+  finds nothing is an answer for the caller, a failed operation for the server: ok is false, error NoNode.)
 - **Order**: operations are sent in the order in which they were issued, on one connection, pipelined up to a
   window; replies, watch notifications and state changes come back in the order in which the server sent them.
 - **Watches** are ZooKeeper's own: one-shot, armed by a read that succeeded (`exists` also by one that found
@@ -19,8 +19,6 @@ What it promises:
   SessionExpired and OperationTimeout, without limit, so that an operation may begin in one session and end in
   the next. A retried create can meet its own first try: NodeExists. Without it an operation waits for a
   connection for `connection_timeout_ms` at most and then raises `ConnectionLost`.
-
-It refuses to know what is stored where (`paths.py`) and what it means.
 """
 
 from __future__ import annotations
@@ -51,6 +49,7 @@ from kernel.zookeeper.operations import (
     WatchCallback,
     WatchFired,
     ZnodeStat,
+    session_name,
 )
 from kernel.zookeeper.paths import parent
 from kernel.zookeeper.pipeline import Pipeline
@@ -64,11 +63,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETRIED = (ConnectionLost, SessionExpired, OperationTimeout)
-
-
-def session_name(session_id: int) -> str:
-    """A session id as ZooKeeper prints it; ids come as signed numbers."""
-    return f"0x{session_id & (2**64 - 1):x}"
 
 
 class ZooKeeperSession:
@@ -204,12 +198,9 @@ class ZooKeeperSession:
     ) -> ZnodeStat | None:
         """The znode's metadata, or None when there is none; the watch is armed either way."""
         request = requests.exists(self._bridge.absolute(path), watch=watch is not None)
+        operation = Operation(op="exists", path=path, request=request, step=step, cause=cause, watch=watch)
         try:
-            return requests.stat(
-                await self._perform(
-                    Operation(op="exists", path=path, request=request, step=step, cause=cause, watch=watch)
-                )
-            )
+            return requests.stat(await self._perform(operation))
         except NoNode:
             return None
 
@@ -238,9 +229,8 @@ class ZooKeeperSession:
     ) -> ZnodeStat:
         """Raises `NoNode` and `BadVersion`. A version is no fence across a re-creation: it starts at 0 again."""
         request = requests.set_data(self._bridge.absolute(path), data, version)
-        return requests.stat(
-            await self._perform(Operation(op="setData", path=path, request=request, step=step, cause=cause))
-        )
+        operation = Operation(op="setData", path=path, request=request, step=step, cause=cause)
+        return requests.stat(await self._perform(operation))
 
     async def sync(self, path: str, *, step: str = "", cause: str = "") -> None:
         """Let the connected server catch up with the leader; reads issued after this one see what was there."""

@@ -1,0 +1,64 @@
+"""Kafka's paths, and the way back from a path to what it is about; chroots."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kernel.trace.writer import ListTracer
+from kernel.zookeeper import errors, paths
+from kernel.zookeeper.chroot import ensure_chroot, split_chroot
+from tests.support.zookeeper import opened
+
+
+def test_paths_are_kafkas():
+    assert paths.broker(3) == "/brokers/ids/3"
+    assert paths.partition_state("t", 0) == "/brokers/topics/t/partitions/0/state"
+    assert paths.member_id("g", "g_c1") == "/consumers/g/ids/g_c1"
+    assert paths.owner("g", "t", 7) == "/consumers/g/owners/t/7"
+    assert paths.offset("g", "t", 7) == "/consumers/g/offsets/t/7"
+    assert (paths.parent("/a/b"), paths.parent("/a"), paths.parent("/")) == ("/a", "/", "/")
+    assert paths.name("/a/b") == "b"
+
+
+def test_a_path_tells_what_it_is_about_and_nothing_about_others():
+    assert paths.parse_owner(paths.owner("g", "t", 7)) == ("g", "t", 7)
+    assert paths.parse_offset(paths.offset("g", "t", 7)) == ("g", "t", 7)
+    assert paths.parse_member_id(paths.member_id("g", "c")) == ("g", "c")
+    for path in ("/", "/consumers", "/consumers/g/owners/t", "/consumers/g/owners/t/x", "/a/consumers/g/owners/t/1"):
+        assert paths.parse_owner(path) is None
+        assert paths.parse_offset(path) is None
+        assert paths.parse_member_id(path) is None
+
+
+@pytest.mark.parametrize(
+    ("connect_string", "parts"),
+    [("h:1", ("h:1", "")), ("h:1,i:2/a/b/", ("h:1,i:2", "/a/b")), ("h:1/", ("h:1", ""))],
+)
+def test_chroot_is_told_from_the_servers(connect_string, parts):
+    assert split_chroot(connect_string) == parts
+
+
+def test_a_missing_chroot_is_created_once_and_an_existing_one_costs_a_read(zookeeper, chroot):
+    tracer = ListTracer()
+    below = f"{chroot}/some/where"
+
+    async def conversation():
+        async with opened(below) as session:
+            with pytest.raises(errors.NoNode):
+                await session.create("/n")
+        for _ in range(2):
+            await ensure_chroot(below, tracer=tracer, name="chroot", connection_timeout_ms=5000)
+        await ensure_chroot(zookeeper.connect_string, tracer=tracer, name="chroot", connection_timeout_ms=5000)
+        async with opened(below) as session:
+            await session.create("/n")
+
+    asyncio.run(conversation())
+    assert [(op["op"], op["error"]) for op in tracer.of("zk_op")] == [
+        ("exists", "NoNode"),
+        ("create", "NoNode"),
+        ("create", None),
+        ("create", None),
+        ("exists", None),
+    ]
