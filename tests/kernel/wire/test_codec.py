@@ -85,6 +85,14 @@ def test_bytes_behind_the_end_are_refused(version: int) -> None:
         codec.decode_request(frame + b"\0")
 
 
+def test_all_topics_as_librdkafka_asks_for_them_is_let_through() -> None:
+    recorded = bytes.fromhex("0003000d00000003000772646b61666b610000000000010000")
+    request = codec.decode_request(recorded)
+    assert (request.api, request.version, request.body.topics) == (Api.Metadata, 13, None)
+    with pytest.raises(MalformedFrame, match="4 bytes behind the end"):
+        codec.decode_request(recorded + b"\0")
+
+
 def test_null_array_is_refused_where_the_schema_allows_none() -> None:
     frame = codec.encode_request(Api.JoinGroup, 5, 1, "c", {"protocols": ()})[4:]
     assert frame.endswith(b"\0\0\0\0")

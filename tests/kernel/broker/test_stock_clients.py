@@ -1,0 +1,79 @@
+"""Stock clients against a live broker: each produces with every codec it has, with idempotence, and reads back what
+all of them wrote. Groups are tested with the coordinator."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.brokers import broker_thread
+from tests.support.stock_clients import CLIENTS, CODECS, PLAIN, values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def bootstrap(chroot: str, tmp_path: Path) -> Iterator[str]:
+    with broker_thread(chroot, tmp_path, topics={"stock": 2}) as address:
+        yield address
+
+
+@contextmanager
+def stock_client(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "tests.support.stock_clients", *arguments]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def heard(child: subprocess.Popen[str]) -> dict[str, list[str]]:
+    assert child.stdout is not None
+    assert child.stderr is not None
+    line = child.stdout.readline()
+    assert line, f"the client ended: {child.stderr.read()[-2000:]}"
+    return json.loads(line)
+
+
+def test_every_stock_client_reads_what_all_of_them_wrote(bootstrap: str) -> None:
+    with (
+        stock_client("kafka-python", bootstrap, "stock") as python,
+        stock_client("aiokafka", bootstrap, "stock") as aio,
+        stock_client("confluent-kafka", bootstrap, "stock") as confluent,
+    ):
+        children = dict(zip(CLIENTS, (python, aio, confluent), strict=True))
+        written: dict[str, list[str]] = {}
+        for child in children.values():
+            for partition, values in heard(child).items():
+                written.setdefault(partition, []).extend(values)
+        for child in children.values():
+            assert child.stdin is not None
+            child.stdin.write(json.dumps({partition: len(values) for partition, values in written.items()}) + "\n")
+            child.stdin.flush()
+        read = {name: heard(child) for name, child in children.items()}
+    assert read["aiokafka"] == read["confluent-kafka"]
+    assert read["kafka-python"][str(PLAIN)] == read["aiokafka"][str(PLAIN)]
+    for partition, values in read["aiokafka"].items():
+        assert sorted(values) == sorted(written[partition]), "nothing lost, nothing twice"
+        for client in CLIENTS:
+            for codec in CODECS:
+                mine = [value for value in values if value.startswith(f"{client} {codec} ")]
+                assert mine in ([], [value.decode() for value in values_of(client, codec)]), "in order"
+
+
+def test_stock_admin_clients_create_grow_list_and_delete_topics(bootstrap: str) -> None:
+    with stock_client("admin", bootstrap, "a") as admin:
+        assert heard(admin) == {"partitions": [0, 1, 2, 3, 4]}
+        assert heard(admin) == {"created twice": False}
+        assert heard(admin) == {"left": ["stock"]}
+        assert heard(admin) == {"made by need": 0}, "auto.create.topics.enable"
