@@ -54,7 +54,10 @@ class Controller:
         """
         if observed.controller_session == 0:
             await self._stand()
-        elif self._is_elected(observed):
+            return True
+        if observed.controller_session == self._session.session_id != self._elected_in:
+            await self._adopt(observed.controller_session)
+        if self._is_elected(observed):
             try:
                 await self._govern(observed)
             except (BadVersion, NodeExists, NoNode, NotEmpty) as error:
@@ -85,7 +88,18 @@ class Controller:
             )
         except (NodeExists, BadVersion):
             return  # another broker was elected; the watch on /controller tells
-        self._epoch, self._epoch_version, self._elected_in = epoch, stat.version + 1, session_id
+        self._begin(epoch, stat.version + 1, session_id)
+
+    async def _adopt(self, session_id: int) -> None:
+        """Elected without knowing it: the answer to the election was lost with its connection.
+
+        The epoch is the one that was written with it, for nobody can raise it while our /controller stands.
+        """
+        data, stat = await self._session.get(paths.CONTROLLER_EPOCH, step=_STEP)
+        self._begin(znodes.parse_controller_epoch(data), stat.version, session_id)
+
+    def _begin(self, epoch: int, epoch_version: int, session_id: int) -> None:
+        self._epoch, self._epoch_version, self._elected_in = epoch, epoch_version, session_id
         self._broker_epochs = {}
         log.info("broker %d is controller with epoch %d", self._node_id, epoch)
 

@@ -23,9 +23,11 @@ from kernel.broker.registration import BrokerIdTaken
 from kernel.trace.writer import ListTracer
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.waiting import until
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.support.zookeeper import expire, opened
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from uuid import UUID
 
     from kernel.broker.cluster_view import ClusterSnapshot, PartitionView
@@ -269,6 +271,38 @@ def test_wrong_wishes_are_refused_and_write_nothing(chroot: str) -> None:
             assert len(view.partitions) == 1
             assert await session.children("/brokers/topics") == []
             assert await session.children("/config/topics") == []
+
+    asyncio.run(body())
+
+
+def test_controller_that_was_elected_without_hearing_of_it_governs(chroot: str) -> None:
+    async def body() -> None:
+        async with Brokers(chroot) as brokers, opened(chroot) as session:
+            one = await brokers.start(1)
+            assert await one.until(lambda s: s.controller_id == 1, WAIT_MS)
+            assert one._controller is not None
+            one._controller._elected_in = one._controller._epoch = -1  # as if the answer had been lost
+            await one.create_topic("t", partitions=1, replication_factor=1)
+            await reach(one, "t", [(1, 0, (1,))])
+            assert (await session.get("/controller_epoch"))[0] == b"1"
+
+    asyncio.run(body())
+
+
+def test_short_outage_of_zookeeper_changes_no_leadership_and_the_view_catches_up(tmp_path: Path) -> None:
+    async def body() -> None:
+        with EmbeddedZooKeeper(tmp_path) as server:
+            async with Brokers(server.connect_string) as brokers:
+                one, two = await brokers.start(1), await brokers.start(2)
+                await one.create_topic("t", partitions=-1, replication_factor=-1, assignment=[[1, 2], [2, 1]])
+                for view in (one, two):
+                    await reach(view, "t", [(1, 0, (1, 2)), (2, 0, (2, 1))])
+                await asyncio.to_thread(server.servers[0].restart)
+                await one.session.wait_connected()
+                await one.create_topic("u", partitions=-1, replication_factor=-1, assignment=[[2, 1]])
+                await reach(two, "u", [(2, 0, (2, 1))])
+                for told in brokers.told.values():
+                    assert "resign" not in [call[0] for call in told.calls]
 
     asyncio.run(body())
 
