@@ -13,23 +13,29 @@ from comparison.report.terminal import render
 from comparison.scenarios.run_folder import write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 RESULT = "result.json"
 
 #: Of several verdicts the worst decides: a violation before what could not be told.
-_EXITS = {"as_expected": Exit.AS_EXPECTED, "unknown": Exit.UNKNOWN, "not_as_expected": Exit.NOT_AS_EXPECTED}
+_EXITS = {"as expected": Exit.AS_EXPECTED, "unknown": Exit.UNKNOWN, "not as expected": Exit.NOT_AS_EXPECTED}
 
 
-def analysed(run_dirs: Sequence[Path], folder: Path, *, master: str = "local[*]") -> Mapping[str, Any]:
+def analysed(
+    run_dirs: Sequence[Path],
+    folder: Path,
+    *,
+    master: str = "local[*]",
+    progress: Callable[[str], None] = lambda _: None,
+) -> Mapping[str, Any]:
     """Analyse and keep the result beside the runs as `result.json`."""
     # Only here: loading Spark takes longer than most commands.
     from comparison.pipeline.analysis import analyze
     from comparison.pipeline.session import spark_session
 
     with spark_session(master) as spark:
-        result = analyze(spark, run_dirs).as_dict()
+        result = analyze(spark, run_dirs, output=folder, progress=progress)
     write_json(folder / RESULT, result)
     return result
 
@@ -40,4 +46,4 @@ def shown(result: Mapping[str, Any], form: str) -> int:
         click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2))
     else:
         render(result, Console())
-    return _EXITS[result["outcome"]]
+    return _EXITS[result["verdict"]]

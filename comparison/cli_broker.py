@@ -98,7 +98,9 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
             click.echo(f"warning: {warning}", err=True)
         try:
             await server.start()
-            state = this_process(f"broker-{server.address.port}", f"127.0.0.1:{server.address.port}", folder, zookeeper=connect)
+            state = this_process(
+                f"broker-{server.address.port}", f"127.0.0.1:{server.address.port}", folder, zookeeper=connect
+            )
             write_state(state)
             stack.callback(forget, state)
             click.echo(state.address)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from comparison.analysis_command import analysed, shown
 from comparison.exits import Exit
-from comparison.experiments import expanded, perform_all, plan
+from comparison.experiments import Experiments, expanded, plan
 from comparison.progress import RunProgress
 from comparison.scenarios.catalogue import CATALOGUE, DESIGNS, SMOKE, Scenario, designs_named, scenario_named
 from comparison.scenarios.configuration import check
@@ -161,9 +161,10 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     if "--seed" not in command:
         command += ["--seed", str(options["seed"])]
     with RunProgress(len(planned), quiet=quiet) as progress:
-        finished = perform_all(planned, root=root, name=name, command=command, zookeeper=zookeeper, progress=progress)
+        experiments = Experiments(root=root, name=name, command=command, zookeeper=zookeeper, progress=progress)
+        finished = experiments.perform(planned)
         progress.say(f"analysing {len(finished.run_dirs)} runs on Spark")
-        result = analysed(finished.run_dirs, finished.bundle)
+        result = analysed(finished.run_dirs, finished.bundle, progress=progress.stage)
     code = shown(result, form)
     click.echo(f"kept in {finished.bundle}; again: {shlex.join(command)}", err=True)
     return Exit.INTERRUPTED if finished.interrupted else code

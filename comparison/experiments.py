@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.configuration import check, configuration
+from comparison.scenarios.nursery import Nursery
 from comparison.scenarios.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.runner import RunOutcome, perform
 from comparison.scenarios.testbed import RunRequest
@@ -76,42 +77,57 @@ def expanded(names: Sequence[str]) -> list[str]:
     return [name for name in CATALOGUE if name in asked]
 
 
-def perform_all(
-    planned: Sequence[Planned], *, root: Path, name: str, command: list[str], zookeeper: str, progress: RunProgress
-) -> Finished:
-    """Perform a plan in a new folder under `root`."""
-    bundle = new_bundle(root, name)
-    about = provenance(command)
-    runs = [{"scenario": each.scenario, "design": each.design} for each in planned]
-    write_json(bundle / "command.json", {**about, "runs": runs})
-    return asyncio.run(_perform_all(planned, bundle, about, zookeeper, progress))
+class Experiments:
+    """Performs a plan in a new folder under `root`."""
 
+    def __init__(self, *, root: Path, name: str, command: list[str], zookeeper: str, progress: RunProgress) -> None:
+        self.bundle = new_bundle(root, name)
+        self._about = provenance(command)
+        self._zookeeper = zookeeper
+        self._progress = progress
+        self._run_dirs: list[Path] = []
+        self._outcomes: list[RunOutcome] = []
 
-async def _perform_all(
-    planned: Sequence[Planned], bundle: Path, about: Mapping[str, object], zookeeper: str, progress: RunProgress
-) -> Finished:
-    interrupted = asyncio.Event()
-    _listen(interrupted, progress)
-    run_dirs: list[Path] = []
-    outcomes: list[RunOutcome] = []
-    for each in planned:
-        if interrupted.is_set():
-            break
+    def perform(self, planned: Sequence[Planned]) -> Finished:
+        """One run after the other, until all are done or somebody interrupts."""
+        runs = [{"scenario": each.scenario, "design": each.design} for each in planned]
+        write_json(self.bundle / "command.json", {**self._about, "runs": runs})
+        interrupted = asyncio.run(self._perform(planned))
+        return Finished(
+            bundle=self.bundle,
+            run_dirs=tuple(self._run_dirs),
+            outcomes=tuple(self._outcomes),
+            interrupted=interrupted,
+        )
+
+    async def _perform(self, planned: Sequence[Planned]) -> bool:
+        interrupted = asyncio.Event()
+        _listen(interrupted, self._progress)
+        nursery = await Nursery.open()
+        try:
+            for each in planned:
+                if interrupted.is_set():
+                    break
+                await self._run(each, nursery, interrupted)
+        finally:
+            await nursery.stop()
+        return interrupted.is_set()
+
+    async def _run(self, each: Planned, nursery: Nursery, interrupted: asyncio.Event) -> None:
         request = RunRequest(
             scenario=scenario_named(each.scenario),
             design=each.design,
             parameters=each.parameters,
             configuration=configuration(each.design, each.parameters),
-            zookeeper=zookeeper,
-            run=f"{bundle.name}/{each.scenario}/{each.design}",
-            run_dir=run_dir_of(bundle, each.scenario, each.design),
+            zookeeper=self._zookeeper,
+            run=f"{self.bundle.name}/{each.scenario}/{each.design}",
+            run_dir=run_dir_of(self.bundle, each.scenario, each.design),
         )
-        run_dirs.append(request.run_dir)
-        progress.started(each.title)
-        outcome = await perform(request, about, interrupted, progress.stage)
-        progress.finished(outcome.outcome + (f" ({outcome.error})" if outcome.error else ""))
-        outcomes.append(outcome)
-    return Finished(bundle=bundle, run_dirs=tuple(run_dirs), outcomes=tuple(outcomes), interrupted=interrupted.is_set())
+        self._run_dirs.append(request.run_dir)
+        self._progress.started(each.title)
+        outcome = await perform(request, self._about, nursery, interrupted, self._progress.stage)
+        self._progress.finished(outcome.outcome + (f" ({outcome.error})" if outcome.error else ""))
+        self._outcomes.append(outcome)
 
 
 def _listen(interrupted: asyncio.Event, progress: RunProgress) -> None:

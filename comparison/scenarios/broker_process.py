@@ -7,7 +7,6 @@ broker. Standard output: `{"event": "ready", "port": N}` once it serves, or `{"e
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.scenarios.broker_composition import broker_of
-from comparison.scenarios.lifeline import die_with
 from comparison.scenarios.lines import lines_of_stdin, tell
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
@@ -82,7 +80,6 @@ async def run() -> int:
 
 
 def main() -> None:
-    die_with(int(os.environ.get("REBALANCE_LAB_PARENT", "0")))
     raise SystemExit(asyncio.run(run()))
 
 

@@ -12,6 +12,7 @@ from comparison.scenarios.processes import ChildProcess
 from kernel.waiting import until
 
 if TYPE_CHECKING:
+    from comparison.scenarios.nursery import Nursery
     from comparison.scenarios.testbed import Testbed
 
 MEMBER_MODULE = "comparison.scenarios.member_process"
@@ -23,7 +24,8 @@ QUIET_MS = 300
 class GroupMembers:
     """Processes `m1`, `m2`, ...; several members in each where the scenario says so."""
 
-    def __init__(self, testbed: Testbed, processes: int) -> None:
+    def __init__(self, testbed: Testbed, nursery: Nursery, processes: int) -> None:
+        self._nursery = nursery
         self._testbed = testbed
         self._request = testbed.request
         self._tracer = testbed.tracer
@@ -44,7 +46,7 @@ class GroupMembers:
 
     async def _spawn(self, name: str) -> None:
         log = self._request.run_dir / f"{name}.log"
-        child = await ChildProcess.spawn(MEMBER_MODULE, name, log, self.view.apply)
+        child = await ChildProcess.spawn(self._nursery, MEMBER_MODULE, name, log, self.view.apply)
         self._children[name] = child
         self._tracer.emit("process_started", target=name, child_pid=child.pid)
 

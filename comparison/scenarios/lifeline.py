@@ -20,5 +20,5 @@ def die_with(parent_pid: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
-    if parent_pid and os.getppid() != parent_pid:
+    if os.getppid() != parent_pid:
         os._exit(1)

@@ -15,7 +15,6 @@ that is not ours keeps the same contract.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from dataclasses import dataclass, field
@@ -25,7 +24,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.scenarios.designs import DESIGNS, ConsumerRequest
-from comparison.scenarios.lifeline import die_with
 from comparison.scenarios.lines import lines_of_stdin, tell
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
@@ -201,7 +199,6 @@ async def run() -> None:
 
 
 def main() -> None:
-    die_with(int(os.environ.get("REBALANCE_LAB_PARENT", "0")))
     asyncio.run(run())
 
 

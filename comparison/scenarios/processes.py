@@ -1,7 +1,7 @@
 """Child processes of a run: a JSON line in configures, JSON lines in command, JSON lines out tell.
 
-Every child is its own process group, dies with its parent (`lifeline`, and the end of its standard input), and
-is reaped: `stop` asks, then terminates, then kills, and returns when the child is gone.
+Every child is born in the nursery, is its own process group, ends with its input, and is reaped: `stop` asks,
+then terminates, then kills, and returns when the child is gone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-_LINE_LIMIT = 1 << 20
+    from comparison.scenarios.nursery import Born, Nursery
+
 _STOP_S = 5.0
 _TERMINATE_S = 1.0
 _LOG_TAIL_LINES = 5
@@ -35,47 +35,32 @@ class ChildFailed(RebalanceLabError):
 class ChildProcess:
     """One child. `on_event` is called on the event loop with every event that it tells."""
 
-    def __init__(self, name: str, log: Path, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, name: str, log: Path, born: Born, on_event: Callable[[Mapping[str, object]], None]) -> None:
         self.name = name
         self.log = log
-        self._process = process
-        self._reader: asyncio.Task[None] | None = None
         self.frozen = False
+        self._born = born
+        self._reading = asyncio.create_task(self._read(on_event), name=f"events of {name}")
 
     @classmethod
     async def spawn(
-        cls, module: str, name: str, log: Path, on_event: Callable[[Mapping[str, object]], None]
+        cls, nursery: Nursery, module: str, name: str, log: Path, on_event: Callable[[Mapping[str, object]], None]
     ) -> ChildProcess:
-        """Start `python -m module`; it waits for its configuration."""
-        with log.open("ab") as stderr:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                module,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=stderr,
-                start_new_session=True,
-                limit=_LINE_LIMIT,
-                env={**os.environ, "REBALANCE_LAB_PARENT": str(os.getpid())},
-            )
-        child = cls(name, log, process)
-        child._reader = asyncio.create_task(child._read(on_event), name=f"events of {name}")
-        return child
+        """Start `module.main()`; it waits for its configuration."""
+        return cls(name, log, await nursery.spawn(module, log), on_event)
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        return self._born.pid
 
     @property
     def returncode(self) -> int | None:
-        return self._process.returncode
+        return self._born.ended.result() if self._born.ended.done() else None
 
     def send(self, line: Mapping[str, object]) -> None:
         """Write one line. A child that is gone is not an error: its end is told elsewhere."""
-        assert self._process.stdin is not None
-        if self.returncode is None and not self._process.stdin.is_closing():
-            self._process.stdin.write(msgspec.json.encode(line) + b"\n")
+        if self.returncode is None and not self._born.writer.is_closing():
+            self._born.writer.write(msgspec.json.encode(line) + b"\n")
 
     def freeze(self) -> None:
         self._signal(signal.SIGSTOP)
@@ -88,7 +73,7 @@ class ChildProcess:
     async def kill(self) -> int:
         """SIGKILL to the whole process group; the exit code."""
         self._signal(signal.SIGKILL)
-        return await self._gone()
+        return await self.gone()
 
     async def stop(self) -> int:
         """Ask it to end in its own order, and see to it that it does; the exit code."""
@@ -97,11 +82,19 @@ class ChildProcess:
                 self.thaw()
             self.send({"command": "stop"})
             with contextlib.suppress(TimeoutError):
-                return await asyncio.wait_for(self._gone(), _STOP_S)
+                return await asyncio.wait_for(self.gone(), _STOP_S)
             self._signal(signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
-                return await asyncio.wait_for(self._gone(), _TERMINATE_S)
+                return await asyncio.wait_for(self.gone(), _TERMINATE_S)
         return await self.kill()
+
+    async def gone(self) -> int:
+        """The exit code, once the child has ended and everything that it told was heard."""
+        # Shielded because wait_for cancels what it waits for, and others wait for the same end.
+        code = await asyncio.shield(self._born.ended)
+        self._born.writer.close()
+        await asyncio.shield(self._reading)
+        return code
 
     def log_tail(self) -> str:
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -114,20 +107,10 @@ class ChildProcess:
     def _signal(self, number: signal.Signals) -> None:
         if self.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
-
-    async def _gone(self) -> int:
-        # Shielded because wait_for cancels what it waits for, and others wait for the same end.
-        code = await self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        if self._reader is not None:
-            await asyncio.shield(self._reader)
-        return code
+                os.killpg(self.pid, number)
 
     async def _read(self, on_event: Callable[[Mapping[str, object]], None]) -> None:
-        assert self._process.stdout is not None
-        async for line in self._process.stdout:
+        async for line in self._born.reader:
             with contextlib.suppress(msgspec.DecodeError):  # a line torn by SIGKILL
                 event = msgspec.json.decode(line)
                 if isinstance(event, dict):
@@ -137,6 +120,6 @@ class ChildProcess:
 async def ended_within(child: ChildProcess, timeout_s: float) -> int:
     """The exit code of a child that is expected to end by itself."""
     try:
-        return await asyncio.wait_for(child._gone(), timeout_s)  # same module
+        return await asyncio.wait_for(child.gone(), timeout_s)
     except TimeoutError:
         raise WaitTimeout(f"{child.name} did not end within {timeout_s:g} s") from None

@@ -14,17 +14,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kernel.trace.writer import Tracer
 
 LOOPBACK = "127.0.0.1"
 UPSTREAM_RETRY_S = 2.0
 _RETRY_EVERY_S = 0.02
 _CHUNK = 65_536
+
+
+#: Of the ports of clients, those whose connections are to be held.
+Picks = Callable[[Collection[int]], Collection[int]]
 
 
 class Gate:
@@ -51,8 +54,8 @@ class Gate:
 class TcpProxy:
     """Forwards connections to one upstream port of this machine.
 
-    `holds(peer_port)` tells whether a connection from that port of the client belongs to what is cut; by
-    default a cut holds every connection.
+    A cut holds every connection, or those whose clients' ports a function picks (asked once for all there are,
+    and once for each that is made later).
     """
 
     def __init__(self, name: str, tracer: Tracer) -> None:
@@ -62,7 +65,7 @@ class TcpProxy:
         self._tracer = tracer
         self._server: asyncio.Server | None = None
         self._links: dict[asyncio.Task[None], tuple[int, Gate]] = {}
-        self._holds: Callable[[int], bool] | None = None
+        self._holds: Picks | None = None
 
     async def start(self, upstream_port: int = 0) -> int:
         """Listen on a free port, which is returned; the upstream port may be set later."""
@@ -80,12 +83,13 @@ class TcpProxy:
     def cut_off(self) -> bool:
         return self._holds is not None
 
-    def cut(self, holds: Callable[[int], bool] = lambda _: True) -> None:
-        """Hold the connections that `holds` names, those made later among them."""
+    def cut(self, holds: Picks = frozenset) -> None:
+        """Hold the connections that `holds` picks."""
         assert not self.cut_off, f"{self.name} is cut already"
         self._holds = holds
+        held = holds({peer_port for peer_port, _ in self._links.values()})
         for peer_port, gate in self._links.values():
-            if holds(peer_port):
+            if peer_port in held:
                 gate.close()
         self._tracer.emit("link_cut", link=self.name)
 
@@ -113,10 +117,11 @@ class TcpProxy:
         link = asyncio.current_task()
         assert link is not None
         peer = writer.get_extra_info("peername")
+        peer_port = peer[1] if peer is not None else 0
         gate = Gate()
-        if peer is not None and self._holds is not None and self._holds(peer[1]):
+        if self._holds is not None and self._holds({peer_port}):
             gate.close()
-        self._links[link] = (peer[1] if peer is not None else 0, gate)
+        self._links[link] = (peer_port, gate)
         try:
             await self._forward(reader, writer, gate)
         except asyncio.CancelledError:

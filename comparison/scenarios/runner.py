@@ -27,6 +27,7 @@ from kernel.waiting import WaitTimeout, until
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from comparison.scenarios.nursery import Nursery
     from kernel.values import TopicPartition
 
 _DRAIN_S = 15.0
@@ -45,14 +46,14 @@ class RunOutcome:
 class Run:
     """Performs one request; make a new one for each."""
 
-    def __init__(self, request: RunRequest, on_stage: Callable[[str], None]) -> None:
+    def __init__(self, request: RunRequest, nursery: Nursery, on_stage: Callable[[str], None]) -> None:
         self._request = request
         self._on_stage = on_stage
         self._tracer = self._writer(Role.RUNNER, "runner")
         self._proxy_tracer = self._writer(Role.PROXY, "proxy")
-        self._testbed = Testbed(request, self._tracer, self._proxy_tracer)
+        self._testbed = Testbed(request, nursery, self._tracer, self._proxy_tracer)
         self._members = GroupMembers(
-            self._testbed, processes_needed(members_in_all(request), request.scenario.members_per_process)
+            self._testbed, nursery, processes_needed(members_in_all(request), request.scenario.members_per_process)
         )
         self._nemesis = Nemesis(self._testbed, self._members, self._enter)
 
@@ -164,6 +165,7 @@ def members_in_all(request: RunRequest) -> int:
 async def perform(
     request: RunRequest,
     provenance: Mapping[str, object],
+    nursery: Nursery,
     interrupted: asyncio.Event,
     on_stage: Callable[[str], None] = lambda _: None,
 ) -> RunOutcome:
@@ -178,7 +180,7 @@ async def perform(
         "configuration": asdict(request.configuration),
     }
     write_json(request.run_dir / "run.json", about)
-    outcome = await Run(request, on_stage).perform(interrupted)
+    outcome = await Run(request, nursery, on_stage).perform(interrupted)
     write_json(request.run_dir / "run.json", {**about, **asdict(outcome)})
     return outcome
 

@@ -183,12 +183,11 @@ class Nemesis:
         proxy = self._testbed.coordinator_proxy
         assert proxy is not None
         pid = self._members.child(self._members.victim).pid
-        await self._cut(
-            step.over_ms,
-            self._members.victim,
-            lambda: proxy.cut(lambda port: port in ports_of_process(pid)),
-            proxy.heal,
-        )
+
+        def cut() -> None:
+            proxy.cut(lambda ports: ports_of_process(pid).intersection(ports))
+
+        await self._cut(step.over_ms, self._members.victim, cut, proxy.heal)
 
     async def _cut_ensemble(self, step: CutEnsemble) -> None:
         zookeeper = self._testbed.zookeeper

@@ -15,6 +15,7 @@ from comparison.scenarios.zookeeper_bed import ZooKeeperBed
 from kernel.errors import Unavailable
 from kernel.values import TopicPartition
 from kernel.waiting import until
+from kernel.zookeeper.server import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from comparison.scenarios.catalogue import Scenario
     from comparison.scenarios.configuration import Configuration
+    from comparison.scenarios.nursery import Nursery
     from comparison.scenarios.parameters import Parameters
     from kernel.trace.writer import Tracer
 
@@ -88,8 +90,9 @@ class BrokerChild:
 class Testbed:
     """Everything of a run but its members."""
 
-    def __init__(self, request: RunRequest, tracer: Tracer, proxy_tracer: Tracer) -> None:
+    def __init__(self, request: RunRequest, nursery: Nursery, tracer: Tracer, proxy_tracer: Tracer) -> None:
         self.request = request
+        self._nursery = nursery
         self.tracer = tracer
         self.zookeeper = ZooKeeperBed(request, tracer, proxy_tracer)
         self.brokers = [BrokerChild(number) for number in range(1, request.parameters.brokers + 1)]
@@ -130,8 +133,6 @@ class Testbed:
                 # One after the other: the first one is the controller, and stays on the majority.
                 await self._until_served([broker])
         await self._until_served(self.brokers)
-        if self.coordinator_proxy is not None:
-            self.coordinator_proxy.upstream_port = self.brokers[COORDINATING_BROKER - 1].port
         self._access = await ClusterAccess.open(self.bootstrap)
         await self._make_topics()
         self._load = Load(self._access, self.partitions, self.request.parameters.rate, self.tracer)
@@ -174,15 +175,16 @@ class Testbed:
 
     async def _spawn(self, broker: BrokerChild) -> None:
         log = self.request.run_dir / f"{broker.name}.log"
-        broker.child = await ChildProcess.spawn(BROKER_MODULE, broker.name, log, broker.heard)
+        broker.child = await ChildProcess.spawn(self._nursery, BROKER_MODULE, broker.name, log, broker.heard)
         self.tracer.emit("process_started", target=broker.name, child_pid=broker.child.pid)
 
     async def _configure(self, broker: BrokerChild) -> None:
         assert broker.child is not None
         settings = {**self.request.configuration.broker, "broker.id": str(broker.node_id), "port": "0"}
         if self.coordinator_proxy is not None and self._proxied(broker):
-            port = await self.coordinator_proxy.start()
-            settings["advertised.listeners"] = f"PLAINTEXT://{LOOPBACK}:{port}"
+            real = free_ports(1)[0]
+            port = await self.coordinator_proxy.start(real)
+            settings |= {"port": str(real), "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}"}
         broker.child.send(
             {
                 **self.request.identity(broker.name),

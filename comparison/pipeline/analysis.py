@@ -1,0 +1,87 @@
+"""From run folders to a result: all runs of a command in one pass over one Spark session."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from comparison.pipeline import result as shape
+from comparison.pipeline.assemble import assemble
+from comparison.pipeline.collect import measure
+from comparison.pipeline.ingest import find_runs, ingest, read_events, write_events
+from comparison.pipeline.verdicts import judge
+from kernel.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+#: What a comparison shows first: the product's reason.
+SHOWN_FIRST = ("herd", "split-brain", "split-brain-ensemble")
+#: A run of one scenario that is also the run of another, by (scenario, design): where both forms of a fault are
+#: the same for a design.
+SAME_RUN: Mapping[tuple[str, str], str] = {("split-brain-ensemble", "zookeeper"): "split-brain"}
+#: The order of the designs is that of history.
+DESIGNS = ("zookeeper", "server", "eager", "static", "cooperative", "delayed", "consumer")
+
+
+class NothingToAnalyse(UserError):
+    """No trace was found where one was looked for."""
+
+
+def analyze(
+    spark: SparkSession,
+    run_dirs: Sequence[Path],
+    *,
+    output: Path | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Analyse every run at or below the folders given, and return the result as result.json has it.
+
+    The events are left as Parquet in `output` (default: the folder that the run folders have in common). Raises
+    NothingToAnalyse when there is no trace.
+    """
+    runs = find_runs(run_dirs)
+    if not runs:
+        looked = ", ".join(str(folder) for folder in run_dirs) or "no folder"
+        raise NothingToAnalyse(f"no trace/*.jsonl in {looked}; give the folder of a run, or one with runs in it")
+    folder = (output or Path(os.path.commonpath([run.folder for run in runs]))).resolve() / "events.parquet"
+    progress("reading the traces")
+    write_events(ingest(spark, runs), folder)
+    measured = measure(spark, read_events(spark, folder), progress)
+    progress("verdicts")
+    judged = [judge(assemble(run, measured[run.number])) for run in runs]
+    return shape.as_mapping(compose(sorted(judged, key=_place)))
+
+
+def compose(runs: list[shape.Run]) -> shape.Result:
+    """The runs, by scenario, and what they come to."""
+    names = list(dict.fromkeys(run.scenario for run in runs))
+    scenarios = [_scenario(name, runs) for name in names]
+    return shape.Result(
+        schema_version=shape.SCHEMA_VERSION,
+        runs=runs,
+        scenarios=scenarios,
+        verdict=shape.worst(run.verdict for run in runs),
+    )
+
+
+def _scenario(name: str, runs: list[shape.Run]) -> shape.Scenario:
+    numbers = [
+        number
+        for number, run in enumerate(runs)
+        if run.scenario == name or SAME_RUN.get((name, run.design)) == run.scenario
+    ]
+    numbers.sort(key=lambda number: _place_of_design(runs[number].design))
+    return shape.Scenario(scenario=name, runs=numbers, verdict=shape.worst(runs[n].verdict for n in numbers))
+
+
+def _place(run: shape.Run) -> tuple[int, str, int, str]:
+    first = SHOWN_FIRST.index(run.scenario) if run.scenario in SHOWN_FIRST else len(SHOWN_FIRST)
+    return first, run.scenario, _place_of_design(run.design), run.path
+
+
+def _place_of_design(design: str) -> int:
+    return DESIGNS.index(design) if design in DESIGNS else len(DESIGNS)

@@ -1,0 +1,321 @@
+"""One run's figures, put together from what was measured; plain Python, no Spark.
+
+A figure that cannot be told from the trace is None, never 0: a run without numbered records has no `lost`, a run
+whose authority was not traced has no `stale_writes`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter as Tally
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from comparison.pipeline import model
+from comparison.pipeline.counts import MISSING, QUARANTINED, READS
+from comparison.pipeline.delivery import OFFSETS, SERIALS
+from comparison.pipeline.ownership import AUTHORITY, BELIEVED, DELIVERING
+from comparison.pipeline.result import Change, Counted, Counter, Outcome, Overlap, Phase, Run
+from comparison.pipeline.windows import FORMING, WHOLE_RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import Row
+
+    from comparison.pipeline.collect import Measured
+    from comparison.pipeline.ingest import TraceRun
+
+_NS_PER_MS = 1_000_000
+_NS_PER_S = 1_000_000_000
+_GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")
+ZOOKEEPER, EAGER = "zookeeper", "eager"
+
+
+@dataclass(frozen=True, slots=True)
+class Tallies:
+    """The counts of one window, summed as asked."""
+
+    rows: tuple[Row, ...]
+
+    def sum(self, kind: str, *, role: str | None = "member", where: Callable[[Row], bool] = lambda _: True) -> int:
+        return sum(row.n for row in self.rows if row.kind == kind and role in (None, row.role) and where(row))
+
+    def by(self, kind: str, key: Callable[[Row], str], *, role: str = "member") -> dict[str, int]:
+        tally: Tally[str] = Tally()
+        for row in self.rows:
+            if row.kind == kind and row.role == role:
+                tally[key(row)] += row.n
+        return dict(sorted(tally.items()))
+
+    def operations(self, *, reads: bool, ok: bool | None = None, commits: bool | None = None) -> int:
+        """ZooKeeper operations by members; `commits`: only writes below offsets, or only others."""
+        return self.sum(
+            "zk_op",
+            where=lambda row: (
+                (row.name in READS) is reads
+                and (ok is None or (row.outcome == "ok") is ok)
+                and (commits is None or (row.area == "offsets") is commits)
+            ),
+        )
+
+    def first_ns(self, kind: str) -> int | None:
+        return min((row.first_ns for row in self.rows if row.kind == kind), default=None)
+
+
+def tallies(measured: Measured) -> Mapping[int, Tallies]:
+    """The counts by window; a window in which nothing happened counts nothing."""
+    numbers = {WHOLE_RUN, *(change.window for change in measured.changes)}
+    return {number: Tallies(tuple(row for row in measured.counts if row.window == number)) for number in numbers}
+
+
+def assemble(run: TraceRun, measured: Measured) -> Run:
+    """The run's figures; `verdicts` are empty and `verdict` is unknown until it has been judged."""
+    by_window = tallies(measured)
+    whole = by_window[WHOLE_RUN]
+    parameters = _parameters(measured)
+    design = str(run.header.get("design", ""))
+    changes = [_change(design, measured, row, by_window[row.window], parameters) for row in measured.changes]
+    ended = next((row for row in measured.told if row.kind == "run_ended"), None)
+    return Run(
+        path=str(run.folder),
+        scenario=str(run.header.get("scenario", "")),
+        design=design,
+        implementations=sorted(run.implementations),
+        seed=int(run.header.get("seed", 0)),
+        outcome=ended.outcome if ended else "",
+        error=(ended.error or "") if ended else "",
+        parameters=parameters,
+        duration_s=_s((measured.span.end_ns - measured.span.start_ns) if measured.span else 0) or 0.0,
+        tolerance_ms=run.tolerance_ns / _NS_PER_MS,
+        events=sum(row.n for row in whole.rows if row.kind not in (QUARANTINED, MISSING)),
+        quarantined={row.outcome: row.n for row in whole.rows if row.kind == QUARANTINED},
+        missing_events=whole.sum(MISSING, role=None),
+        metrics=_metrics(measured, whole, [c for c in changes if c.change != FORMING]),
+        requests=whole.by("request_answered", lambda row: str(row.name)),
+        zk_operations=whole.by("zk_op", lambda row: row.name if row.outcome == "ok" else f"{row.name} ({row.outcome})"),
+        phases=[
+            Phase(
+                phase=row.phase,
+                n=row.n,
+                median_ms=_ms(row.median_ns),
+                max_ms=_ms(row.max_ns),
+                total_ms=_ms(row.total_ns),
+            )
+            for row in measured.phases
+        ],
+        changes=changes,
+        counters=_counters(measured),
+        overlaps=[
+            overlap
+            for view in (DELIVERING, BELIEVED)
+            if (overlap := _overlap(measured.stretches.get((WHOLE_RUN, view)), view)) is not None
+        ],
+        failures=[f"{row.process}: {row.error}" for row in measured.failures],
+        verdicts=[],
+        verdict=Outcome.UNKNOWN,
+    )
+
+
+def _parameters(measured: Measured) -> dict[str, Any]:
+    started = next((row for row in measured.told if row.kind == "run_started"), None)
+    parameters = json.loads(started.parameters) if started else {}
+    assert isinstance(parameters, dict)  # the schema of record says so, and ingest has flagged what is not
+    return parameters
+
+
+def _metrics(measured: Measured, whole: Tallies, changes: list[Change]) -> dict[str, float | None]:
+    converged = [change.converge_ms for change in changes]
+    moved = [(change.moved, change.moved_minimum) for change in changes]
+    told_all = all(pair[0] is not None for pair in moved)
+    return {
+        "converge_ms": max((ms for ms in converged if ms is not None), default=None)
+        if all(ms is not None for ms in converged)
+        else None,
+        "rebalances": whole.sum("rebalance_started"),
+        "attempts": whole.sum("attempt_ended"),
+        "attempts_failed": whole.sum("attempt_ended", where=lambda row: row.outcome != "ok"),
+        "notifications": whole.sum("zk_notified"),
+        "zk_reads": whole.operations(reads=True, ok=True),
+        "zk_writes": whole.operations(reads=False, ok=True),
+        "zk_reads_failed": whole.operations(reads=True, ok=False),
+        "zk_writes_failed": whole.operations(reads=False, ok=False),
+        "group_requests": whole.sum("request_answered", where=lambda row: row.name in _GROUP_REQUESTS),
+        "heartbeats": whole.sum("request_answered", where=lambda row: row.name == "Heartbeat"),
+        "commit_requests": whole.sum("request_answered", where=lambda row: row.name == "OffsetCommit")
+        + whole.operations(reads=False, commits=True),
+        "fetches": whole.sum("request_answered", where=lambda row: row.name == "Fetch"),
+        **_ownership_metrics(measured),
+        "moved": sum(pair[0] or 0 for pair in moved) if told_all else None,
+        "moved_minimum": sum(pair[1] or 0 for pair in moved) if told_all else None,
+        "stopped": sum(change.stopped for change in changes),
+        **_delivery_metrics(measured),
+        **_commit_metrics(measured, whole),
+    }
+
+
+def _ownership_metrics(measured: Measured) -> dict[str, float | None]:
+    def stretch(view: str, name: str) -> float | None:
+        row = measured.stretches.get((WHOLE_RUN, view))
+        return _s(row[name]) if row is not None else None
+
+    delivered_at_all = (WHOLE_RUN, OFFSETS) in measured.stretches
+    authority_traced = any(row.kind == "authority_named" for row in measured.counts)
+    return {
+        "unowned_partition_s": stretch(BELIEVED, "gap"),
+        "unowned_authority_partition_s": stretch(AUTHORITY, "gap") if authority_traced else None,
+        "double_owned_partition_s": stretch(BELIEVED, "doubled"),
+        "two_delivering_partition_s": (stretch(DELIVERING, "doubled") or 0.0) if delivered_at_all else None,
+        "two_delivering_longest_s": (stretch(DELIVERING, "doubled_longest") or 0.0) if delivered_at_all else None,
+    }
+
+
+def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
+    serials, offsets = (measured.stretches.get((WHOLE_RUN, view)) for view in (SERIALS, OFFSETS))
+    numbered = serials is not None and serials.held > 0
+    return {
+        "delivered": float(offsets.held + offsets.doubled) if offsets is not None else None,
+        "duplicates": offsets.doubled if offsets is not None else None,
+        "lost": serials.gap if serials is not None and numbered else None,
+        "out_of_order": measured.out_of_order,
+    }
+
+
+def _commit_metrics(measured: Measured, whole: Tallies) -> dict[str, float | None]:
+    row = measured.commits
+    authority_traced = whole.first_ns("authority_named") is not None
+    written = row is not None and row.written + row.refused > 0
+    return {
+        "stale_deliveries": row.stale_delivered if row is not None and authority_traced else None,
+        "commits": row.written if row is not None and written else None,
+        "stale_writes": row.stale_writes if row is not None and written and authority_traced else None,
+        "moved_back": row.moved_back if row is not None and written else None,
+        "moved_back_records": row.moved_back_records if row is not None and written else None,
+        "old_accepted": row.old_accepted if row is not None and written else None,
+        "refused": row.refused if row is not None and written else None,
+        "fenced": row.fenced if row is not None and written else None,
+        "dropped": whole.sum("commit_answered", where=lambda count: count.outcome == "dropped"),
+    }
+
+
+def _change(design: str, measured: Measured, row: Row, tally: Tallies, parameters: Mapping[str, Any]) -> Change:
+    believed = measured.stretches.get((row.window, BELIEVED))
+    delivering = measured.stretches.get((row.window, DELIVERING))
+    owners = measured.owners.get(row.window)
+    moved = model.movement(owners, row.members or len({a for _, a in owners if a})) if owners else (None, None)
+    named_ns = tally.first_ns("authority_named")
+    return Change(
+        change=row.change,
+        round=row.round,
+        members=row.members,
+        from_ms=_ms(row.from_ns),
+        settled_ms=_ms(row.settled_ns - row.from_ns) if row.settled_ns is not None else None,
+        healed_ms=_ms(row.healed_ns - row.from_ns) if row.healed_ns is not None else None,
+        converge_ms=_converged_ms(row, believed, measured.span),
+        takeover_ms=_ms(named_ns - row.from_ns) if named_ns is not None else None,
+        unowned_partition_s=_s(believed.gap) or 0.0 if believed is not None else 0.0,
+        two_delivering_partition_s=_s(delivering.doubled) or 0.0 if delivering is not None else 0.0,
+        moved=moved[0],
+        moved_minimum=moved[1],
+        stopped=measured.stopped.get(row.window, 0),
+        attempts=tally.sum("attempt_ended"),
+        attempts_failed=tally.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
+        notifications=tally.sum("zk_notified"),
+        zk_reads=tally.operations(reads=True),
+        zk_writes=tally.operations(reads=False, commits=False),
+        zk_commits=tally.operations(reads=False, commits=True),
+        requests=tally.by("request_answered", lambda count: str(count.name)),
+        counted=_counted(design, row, tally, parameters),
+    )
+
+
+def _converged_ms(row: Row, believed: Row | None, span: Row | None) -> float | None:
+    """None when it never converged within the window, or nothing was owned at all."""
+    if believed is None or span is None:
+        return None
+    if believed.unsettled_until is None:
+        return 0.0
+    end_ns = min(row.until_ns, span.end_ns)
+    return _ms(believed.unsettled_until - row.from_ns) if believed.unsettled_until < end_ns else None
+
+
+def _counted(design: str, row: Row, tally: Tallies, parameters: Mapping[str, Any]) -> list[Counted]:
+    """The counts that the model foretells for this change, beside what was counted."""
+    if row.change not in model.MODELLED or row.members is None:
+        return []
+    setting = model.Setting(
+        members=row.members,
+        topics=int(parameters.get("topics", 1)),
+        partitions=int(parameters.get("topics", 1)) * int(parameters.get("partitions", 0)),
+        brokers=int(parameters.get("brokers", 1)),
+    )
+    if design == ZOOKEEPER:
+        foretold = model.zookeeper(row.change, setting, _troubles(tally, setting))
+        measured = {"reads": tally.operations(reads=True), "notifications": tally.sum("zk_notified")}
+    elif design == EAGER and int(parameters.get("streams", 1)) == 1:
+        foretold = model.eager(row.change, setting)
+        requests = tally.by("request_answered", lambda count: str(count.name))
+        measured = {name: requests.get(name, 0) for name in foretold}
+    else:
+        return []
+    return [
+        Counted(what=name, measured=measured[name], model=told.count, formula=told.formula)
+        for name, told in foretold.items()
+    ]
+
+
+def _troubles(tally: Tallies, setting: model.Setting) -> model.Troubles:
+    failed = tally.sum("attempt_ended", where=lambda row: row.outcome != "ok")
+    if not failed:
+        return model.Troubles()
+
+    def steps(step: str) -> int:
+        return tally.sum("zk_op", where=lambda row: row.step == step and row.name in READS)
+
+    return model.Troubles(attempts=failed, offset_reads=steps("R8") - setting.partitions, conflict_reads=steps("R11"))
+
+
+def _counters(measured: Measured) -> list[Counter]:
+    """What the servers counted between each pair of readings, beside what was traced; only what differs from 0."""
+    server: Tally[tuple[str, str, bool]] = Tally()
+    for row in measured.told:
+        if row.kind == "counters_read":
+            label, _, when = row["at"].rpartition(":")
+            sign = {"before": -1, "after": 1}.get(when, 0)
+            server[label, row.namespace, True] += sign * row.reads
+            server[label, row.namespace, False] += sign * row.writes
+    traced = {(row.label, row.namespace, row.is_read): row for row in measured.counters}
+    found = []
+    for key in sorted(server.keys() | traced.keys()):
+        seen = traced.get(key)
+        low, high = (seen.sure, seen.possible) if seen is not None else (0, 0)
+        if server[key] or high:
+            label, namespace, reads = key
+            found.append(
+                Counter(
+                    label=label, namespace=namespace, reads=reads, server=server[key], traced_min=low, traced_max=high
+                )
+            )
+    return found
+
+
+def _overlap(row: Row | None, view: str) -> Overlap | None:
+    if row is None or row.doubled_first is None:
+        return None
+    first = row.doubled_first
+    return Overlap(
+        view=view,
+        topic=first.topic,
+        partition=first.partition,
+        from_ms=_ms(first.low),
+        until_ms=_ms(first.high),
+        owners=sorted({first.owner, first.other}),
+    )
+
+
+def _ms(ns: int) -> float:
+    return round(ns / _NS_PER_MS, 3)
+
+
+def _s(ns: int | None) -> float | None:
+    return round(ns / _NS_PER_S, 3) if ns is not None else None

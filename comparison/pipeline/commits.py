@@ -1,0 +1,123 @@
+"""What the authority did with offsets and whose they were, in the order in which the authority saw it.
+
+For every commit and every delivery: who owned the partition at that moment by the authority, what the group's
+generation was, and whether the sender was known. While nobody is named, nobody else owns: such a write is not
+stale, but it may still move an offset back.
+
+Refusals are of two sorts. A commit is *fenced* when it carries an old generation or a member id that the group
+does not know; the refusal of a member that belongs to the group, while the group is between two generations, is
+the protocol's ordinary "not now".
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+#: Kafka's names of the errors that say "you are not, or no longer, who may commit this".
+FENCING_ERRORS = (
+    "ILLEGAL_GENERATION",
+    "UNKNOWN_MEMBER_ID",
+    "FENCED_INSTANCE_ID",
+    "FENCED_MEMBER_EPOCH",
+    "STALE_MEMBER_EPOCH",
+)
+#: The states of a group between two generations.
+BETWEEN_GENERATIONS = ("PreparingRebalance", "CompletingRebalance")
+#: A commit is judged when it arrives and recorded when it is durable: a generation that began less than this
+#: before the record is not held against it.
+IN_FLIGHT_NS = 100_000_000
+
+_GROUP_KINDS = ("group_changed", "group_member_joined", "group_member_left", "offset_written", "offset_refused")
+_NAMING_KINDS = ("authority_named", "authority_cleared")
+
+
+def judged(events: DataFrame) -> DataFrame:
+    """One row a commit at the authority or a delivery: run, kind, topic, partition, t_ns, by, offset, records,
+    and what was true then: owner (null: nobody), is_stale, moved_back_by, is_old, is_fenced.
+    """
+    naming = events.where(F.col("kind").isin(*_NAMING_KINDS))
+    deliveries = events.where(F.col("kind") == "records_delivered").withColumn("by", F.col("member"))
+    moments = (
+        _with_group(events)
+        .where(F.col("kind").isin("offset_written", "offset_refused"))
+        .unionByName(naming.unionByName(deliveries), allowMissingColumns=True)
+    )
+    per_partition = Window.partitionBy("run", "topic", "partition").orderBy("t_ns", "seq")
+    so_far = per_partition.rowsBetween(Window.unboundedPreceding, 0)
+    before = per_partition.rowsBetween(Window.unboundedPreceding, -1)
+    named_now = F.when(F.col("kind") == "authority_named", F.col("owner")).when(
+        F.col("kind") == "authority_cleared", F.lit("")
+    )
+    written = F.when(F.col("kind") == "offset_written", F.col("offset"))
+    return (
+        moments.withColumn("named", F.last(named_now, ignorenulls=True).over(so_far))
+        .withColumn("previous", F.last(written, ignorenulls=True).over(before))
+        .where(~F.col("kind").isin(*_NAMING_KINDS))
+        .withColumn("owner", F.when(F.col("named") != "", F.col("named")))
+        .select(
+            "run",
+            "kind",
+            "topic",
+            "partition",
+            "t_ns",
+            "by",
+            "offset",
+            (F.col("last") - F.col("first") + 1).alias("records"),
+            "owner",
+            is_stale(F.col("owner"), F.col("by")).alias("is_stale"),
+            moved_back_by(F.col("kind"), F.col("offset"), F.col("previous")).alias("moved_back_by"),
+            is_old(F.col("kind"), F.col("epoch"), F.col("group_generation")).alias("is_old"),
+            is_fenced(F.col("kind"), F.col("error"), F.col("is_known"), F.col("group_state")).alias("is_fenced"),
+        )
+    )
+
+
+def _with_group(events: DataFrame) -> DataFrame:
+    """The authority's commits with the state that their group, and their sender in it, had by then."""
+    per_group = Window.partitionBy("run", "group").orderBy("t_ns", "seq")
+    # For its generation a change counts only after what was in flight then.
+    per_group_later = Window.partitionBy("run", "group").orderBy("counted_ns", "seq")
+    per_sender = Window.partitionBy("run", "group", "sender").orderBy("t_ns", "seq")
+    so_far = Window.unboundedPreceding, 0
+    changed = F.col("kind") == "group_changed"
+    began = F.when(changed, F.col("generation"))
+    comes_or_goes = F.when(F.col("kind") == "group_member_joined", True).when(
+        F.col("kind") == "group_member_left", False
+    )
+    return (
+        events.where(F.col("kind").isin(*_GROUP_KINDS))
+        .withColumn("counted_ns", F.col("t_ns") + F.when(changed, F.lit(IN_FLIGHT_NS)).otherwise(F.lit(0)))
+        .withColumn("group_generation", _latest(began).over(per_group_later.rowsBetween(*so_far)))
+        .withColumn("group_state", _latest(F.when(changed, F.col("state"))).over(per_group.rowsBetween(*so_far)))
+        .withColumn("sender", F.coalesce("by", "id"))
+        .withColumn("is_known", _latest(comes_or_goes).over(per_sender.rowsBetween(*so_far)))
+    )
+
+
+def _latest(column: Column) -> Column:
+    return F.last(column, ignorenulls=True)
+
+
+def is_stale(owner: Column, by: Column) -> Column:
+    """Is somebody else named? In ZooKeeper the owner is a thread, `<consumer id>-<n>`, and the sender its consumer."""
+    is_owners = (owner == by) | (F.regexp_replace(owner, r"-\d+$", "") == by)
+    return F.coalesce(~is_owners, F.lit(False))
+
+
+def moved_back_by(kind: Column, offset: Column, previous: Column) -> Column:
+    """By how many records a commit moved the committed offset back; null when it did not."""
+    return F.when((kind == "offset_written") & (offset < previous), previous - offset)
+
+
+def is_old(kind: Column, epoch: Column, generation: Column) -> Column:
+    """Was a commit accepted that carries an older generation than the group had? Without a group, nothing is old."""
+    carries_one = epoch >= 0
+    return F.coalesce((kind == "offset_written") & carries_one & (epoch < generation), F.lit(False))
+
+
+def is_fenced(kind: Column, error: Column, is_known: Column, state: Column) -> Column:
+    """Was a commit refused for who sent it, rather than for when? See the module's second paragraph."""
+    for_who = (kind == "offset_refused") & error.isin(*FENCING_ERRORS)
+    not_now = F.coalesce(is_known, F.lit(False)) & F.coalesce(state.isin(*BETWEEN_GENERATIONS), F.lit(False))
+    return F.coalesce(for_who & ~not_now, F.lit(False))

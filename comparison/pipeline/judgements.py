@@ -1,0 +1,175 @@
+"""What decides each check of comparison.pipeline.verdicts: a run's figures in, an outcome and its reason out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comparison.pipeline.result import Outcome
+from comparison.pipeline.windows import FORMING
+
+if TYPE_CHECKING:
+    from comparison.pipeline.result import Change, Counted, Run
+
+Judgement = tuple[Outcome, str]
+
+EXPECTED, UNKNOWN, NOT_EXPECTED = Outcome.EXPECTED, Outcome.UNKNOWN, Outcome.NOT_EXPECTED
+
+#: Of the time of a cut in which two could deliver (its length less the takeover), how much must be seen.
+TWO_DELIVERING_SHARE_MIN = 0.5
+#: Stale writes of the originals in a cut: 3 to 6, one or two for each partition of the member that was cut off.
+STALE_WRITES_IN_A_CUT_MIN = 2
+
+
+def _times(count: float, what: str) -> str:
+    return f"{count:g} {what}{'' if count == 1 else 's'}"
+
+
+def no_record_lost(run: Run) -> Judgement:
+    """Every record that was acknowledged was handed out to somebody.
+
+    With auto-commit the 0.8 consumer commits a record when it is handed out: a crash may lose the one in hand.
+    """
+    lost = run.metrics["lost"]
+    if lost is None:
+        return UNKNOWN, "no numbered record was both acknowledged and delivered"
+    delivered = run.metrics["delivered"]
+    if lost == 0:
+        return EXPECTED, f"0 lost; {delivered:g} handed out, {run.metrics['duplicates']:g} of them again"
+    in_hand = int(run.parameters.get("streams", 1)) if (run.design, run.scenario) == ("zookeeper", "crash") else 0
+    if lost <= in_hand:
+        return EXPECTED, f"{_times(lost, 'record')} lost: in hand at the crash, which auto-commit may lose"
+    return NOT_EXPECTED, f"{_times(lost, 'record')} lost of {delivered:g} handed out"
+
+
+def settles(run: Run) -> Judgement:
+    """After each change and each fault every partition has one owner again."""
+    measured = [change for change in run.changes if change.change != FORMING]
+    if not measured:
+        return UNKNOWN, "nothing was changed in this run"
+    open_ones = [_named(change) for change in measured if change.converge_ms is None]
+    if open_ones:
+        return NOT_EXPECTED, f"not every partition was owned once in the end after {', '.join(open_ones)}"
+    slowest = max(measured, key=lambda change: change.converge_ms or 0.0)
+    return EXPECTED, f"at most {slowest.converge_ms:.0f} ms ({_named(slowest)})"
+
+
+def no_offset_moved_back(run: Run) -> Judgement:
+    moved_back = run.metrics["moved_back"]
+    if moved_back is None:
+        return UNKNOWN, "no commit was traced at the authority"
+    if moved_back:
+        return NOT_EXPECTED, f"{_times(moved_back, 'offset')} moved back, by {run.metrics['moved_back_records']:g}"
+    return EXPECTED, f"{_times(run.metrics['commits'] or 0, 'commit')}, none moved an offset back"
+
+
+def no_stale_write(run: Run) -> Judgement:
+    stale = run.metrics["stale_writes"]
+    if stale is None:
+        return UNKNOWN, "no commit, or no owner, was traced at the authority"
+    if stale:
+        return NOT_EXPECTED, f"{_times(stale, 'commit')} accepted while another member was named"
+    return EXPECTED, f"{_times(run.metrics['commits'] or 0, 'commit')}, each from the owner or while nobody was named"
+
+
+def old_commits_refused(run: Run) -> Judgement:
+    """No commit with an old generation or member id is accepted, and at least one was tried."""
+    old = run.metrics["old_accepted"]
+    if old is None:
+        return UNKNOWN, "no commit was traced at the authority"
+    if old:
+        return NOT_EXPECTED, f"{_times(old, 'commit')} with an old generation accepted"
+    fenced, dropped = run.metrics["fenced"] or 0, run.metrics["dropped"] or 0
+    told = f"0 accepted, {fenced:g} refused, {dropped:g} dropped by their sender"
+    if not fenced + dropped:
+        return UNKNOWN, f"{told}: none was tried"
+    return EXPECTED, told
+
+
+def zombie_commits(run: Run) -> Judgement:
+    return _zombie_commits(run, stale_min=1)
+
+
+def zombie_commits_after_a_cut(run: Run) -> Judgement:
+    return _zombie_commits(run, stale_min=STALE_WRITES_IN_A_CUT_MIN)
+
+
+def _zombie_commits(run: Run, *, stale_min: int) -> Judgement:
+    """The replaced member's offset writes are accepted, and one of them moves the offset back."""
+    stale, moved_back = run.metrics["stale_writes"], run.metrics["moved_back"]
+    if stale is None or moved_back is None:
+        return UNKNOWN, "no commit, or no owner, was traced at the authority"
+    told = f"{_times(stale, 'commit')} accepted while another owned, {_times(moved_back, 'offset')} moved back"
+    if stale >= stale_min and moved_back >= 1:
+        return EXPECTED, f"{told}: nothing fences them"
+    return NOT_EXPECTED, f"{told}; the original shows at least {stale_min} and 1"
+
+
+def two_deliver_after_a_pause(run: Run) -> Judgement:
+    """The zombie goes on delivering until it notices; the new owner delivers as well."""
+    seconds, records = run.metrics["two_delivering_partition_s"], run.metrics["stale_deliveries"]
+    if seconds is None:
+        return UNKNOWN, "no delivery was traced"
+    told = f"{seconds:g} partition-seconds, {_times(records or 0, 'record')} by a member that did not own them"
+    return (EXPECTED if seconds > 0 or records else NOT_EXPECTED), told
+
+
+def two_deliver_during_a_cut(run: Run) -> Judgement:
+    """The member that is cut off delivers as long as the cut lasts, its successor from the takeover on."""
+    longest = run.metrics["two_delivering_longest_s"]
+    cut = next((change for change in run.changes if change.change == "cut"), None)
+    if longest is None:
+        return UNKNOWN, "no delivery was traced"
+    if cut is None or cut.healed_ms is None or cut.takeover_ms is None:
+        return UNKNOWN, "the trace does not show the cut from its beginning to the takeover and the heal"
+    possible_s = (cut.healed_ms - cut.takeover_ms) / 1000
+    told = (
+        f"two delivered one partition for {longest:.1f} s; the cut lasted {cut.healed_ms / 1000:.1f} s "
+        f"and the takeover came after {cut.takeover_ms / 1000:.1f} s"
+    )
+    if possible_s <= 0:
+        return UNKNOWN, f"{told}: the cut was too short for two to deliver"
+    return (EXPECTED if longest >= TWO_DELIVERING_SHARE_MIN * possible_s else NOT_EXPECTED), told
+
+
+def counts_equal_the_model(run: Run) -> Judgement:
+    """Every count of every change equals its formula, to the last one."""
+    counted = [(change, count) for change in run.changes for count in change.counted]
+    known = [(change, count) for change, count in counted if None not in (count.measured, count.model)]
+    if not known:
+        return UNKNOWN, "no change of this run is covered by the model"
+    wrong = [(change, count) for change, count in known if count.measured != count.model]
+    if wrong:
+        told = ", ".join(f"{_named(change)}: {_beside(count)}" for change, count in wrong)
+        return NOT_EXPECTED, f"{told} ({wrong[0][1].formula})"
+    return EXPECTED, "; ".join(f"{_named(change)}: {_all_of(change)}" for change in run.changes if change.counted)
+
+
+def _all_of(change: Change) -> str:
+    failed = f", {_times(change.attempts_failed, 'attempt')} failed" if change.attempts_failed else ""
+    return ", ".join(f"{count.measured} {count.what}" for count in change.counted) + failed
+
+
+def _beside(count: Counted) -> str:
+    return f"{count.measured} {count.what} instead of {count.model}"
+
+
+def counters_equal_the_trace(run: Run) -> Judgement:
+    """What the servers counted is what was traced; operations under way at a reading may be on either side."""
+    if not run.counters:
+        return UNKNOWN, "the servers' counters were not read"
+    wrong = [c for c in run.counters if not c.traced_min <= c.server <= c.traced_max]
+    if wrong:
+        told = ", ".join(
+            f"{c.label} {c.namespace} {'reads' if c.reads else 'writes'}: {c.server} counted, {c.traced_max} traced"
+            for c in wrong
+        )
+        return NOT_EXPECTED, told
+    reads, writes = (sum(c.server for c in run.counters if c.reads is kind) for kind in (True, False))
+    open_ones = sum(c.traced_max - c.traced_min for c in run.counters)
+    under_way = f"; {_times(open_ones, 'operation')} within 100 ms of a reading" if open_ones else ""
+    return EXPECTED, f"{reads} reads and {writes} writes, as traced{under_way}"
+
+
+def _named(change: Change) -> str:
+    """A change in few words: `join to 5`, or the fault's name."""
+    return f"{change.change} to {change.members}" if change.members is not None else change.change

@@ -1,0 +1,98 @@
+"""What a change must cost, in exact counts, by the design; pure arithmetic.
+
+`zookeeper`: the count model of Kafka 0.8.2's high-level consumer, held against running originals (160 of 160
+rounds alike). With N members after the change, T topics, P partitions in all, B brokers, every member
+
+    is notified (2 reads), reads (1+B) + 1 + (1+B) + (N+T+3) + its own offsets, and (1+B) to find leaders,
+
+a joiner reads 2+T more to subscribe and is not notified, and one that gets no partition finds no leaders. A
+failed attempt adds N+T+2B+6 reads, those of its offsets, and one for each conflict.
+
+`eager`: the classic group protocol. One that joins asks twice (the first time it is handed its member id), every
+other member joins again once, and everybody syncs once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+JOIN, LEAVE, CRASH = "join", "leave", "crash"
+MODELLED = (JOIN, LEAVE, CRASH)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the counts depend on; `members` after the change, `partitions` over all topics."""
+
+    members: int
+    topics: int
+    partitions: int
+    brokers: int
+
+    @property
+    def idle(self) -> int:
+        return max(0, self.members - self.partitions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Troubles:
+    """What the trace says of attempts that failed: how many, and the reads and conflicts they made."""
+
+    attempts: int = 0
+    offset_reads: int = 0
+    conflict_reads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """A count and how it was come to."""
+
+    count: int
+    formula: str
+
+
+def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Foretold]:
+    """Reads and notifications of one change; commits and registrations are no reads."""
+    n, t, p, b = at.members, at.topics, at.partitions, at.brokers
+    reads = n * n + n * (t + 3 * b + 9) + p - at.idle * (1 + b)
+    formula = "N^2+N(T+3B+9)+P"
+    if change == JOIN:
+        reads += t
+        formula += "+T"
+    if at.idle:
+        formula += "-(N-P)(1+B)"
+    if troubles.attempts:
+        reads += troubles.attempts * (n + t + 2 * b + 6) + troubles.offset_reads + troubles.conflict_reads
+        formula += " and failed attempts"
+    notifications = {JOIN: (n - 1, "N-1"), LEAVE: (n + 1, "N+1"), CRASH: (n, "N")}[change]
+    return {"reads": Foretold(reads, formula), "notifications": Foretold(*notifications)}
+
+
+def eager(change: str, at: Setting) -> Mapping[str, Foretold]:
+    """JoinGroup and SyncGroup requests of one change, N members after it."""
+    n = at.members
+    if change == JOIN:
+        return {"JoinGroup": Foretold(n + 1, "N+1"), "SyncGroup": Foretold(n, "N")}
+    return {"JoinGroup": Foretold(n, "N"), "SyncGroup": Foretold(n, "N")}
+
+
+def movement(owners: Sequence[tuple[str | None, str | None]], members: int) -> tuple[int, int]:
+    """(moved, minimum): partitions whose owner differs, and the least for a balanced group of that size.
+
+    The minimum keeps with every owner that is still there as many as a balanced share holds; the larger shares
+    go to those that had most.
+    """
+    moved = sum(1 for before, after in owners if before is not None and before != after)
+    staying = {after for _, after in owners}
+    had = Counter(before for before, _ in owners if before in staying and before is not None)
+    share, larger_shares = divmod(len(owners), max(1, members))
+    kept = sum(
+        min(count, share + (1 if place < larger_shares else 0)) for place, (_, count) in enumerate(had.most_common())
+    )
+    owned_before = sum(1 for before, _ in owners if before is not None)
+    return moved, max(0, owned_before - kept)

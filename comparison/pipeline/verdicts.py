@@ -1,0 +1,92 @@
+"""The verdicts: what each run is held against, as a table that can be compared with what the originals did.
+
+Three kinds of check, kept apart because a failure means different things:
+
+- *promise*: what the design promises, whatever happens to it. Not kept: a fault of ours.
+- *history*: a fault that the historical design is known for. Not seen: we have not rebuilt it faithfully.
+- *model*: an exact count.
+
+What is not promised by anybody is measured and shown, never judged: that two members never deliver at once in
+the broker designs (the client wins that race narrowly), that nothing is delivered twice, what a mass start costs,
+and which design settles faster.
+
+A check that could not run is unknown, never a pass; and what a run that broke off, or lost part of its trace,
+seems to have kept is unknown too. A fault that was seen was seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from comparison.pipeline import judgements as j
+from comparison.pipeline.result import Kind, Outcome, Run, Verdict, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ALL = ("*",)
+BROKER_DESIGNS = ("server", "eager", "static", "cooperative", "delayed", "consumer")
+CUTS = ("split-brain", "split-brain-ensemble")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One row of the table: where it holds, and what decides it."""
+
+    name: str
+    kind: Kind
+    designs: tuple[str, ...]
+    scenarios: tuple[str, ...]
+    decide: Callable[[Run], j.Judgement]
+
+    def covers(self, run: Run) -> bool:
+        return _among(run.design, self.designs) and _among(run.scenario, self.scenarios)
+
+
+def _among(name: str, names: tuple[str, ...]) -> bool:
+    return names == ALL or name in names
+
+
+#: Held against the originals: 208 runs of Kafka 0.8.2.2, 1.1.1 and librdkafka on 4.1.1.
+CHECKS: tuple[Check, ...] = (
+    # name                      kind            designs         scenarios                  decided by
+    Check("no record lost", Kind.PROMISE, ALL, ALL, j.no_record_lost),
+    Check("settles", Kind.PROMISE, ALL, ALL, j.settles),
+    Check("no offset moved back", Kind.PROMISE, ("zookeeper",), ("crash",), j.no_offset_moved_back),
+    Check("no offset moved back", Kind.PROMISE, BROKER_DESIGNS, ALL, j.no_offset_moved_back),
+    Check("no stale write", Kind.PROMISE, BROKER_DESIGNS, ALL, j.no_stale_write),
+    Check("old commits refused", Kind.PROMISE, BROKER_DESIGNS, ("pause", *CUTS), j.old_commits_refused),
+    Check("zombie commits", Kind.HISTORY, ("zookeeper",), ("pause",), j.zombie_commits),
+    Check("two deliver", Kind.HISTORY, ("zookeeper",), ("pause",), j.two_deliver_after_a_pause),
+    Check("zombie commits", Kind.HISTORY, ("zookeeper",), CUTS, j.zombie_commits_after_a_cut),
+    Check("two deliver", Kind.HISTORY, ("zookeeper",), CUTS, j.two_deliver_during_a_cut),
+    Check("counts", Kind.MODEL, ("zookeeper", "eager"), ("herd", "join", "leave", "crash"), j.counts_equal_the_model),
+    Check("server's counters", Kind.MODEL, ("zookeeper",), ("herd", "join"), j.counters_equal_the_trace),
+)
+
+
+def judge(run: Run) -> Run:
+    """The run with its verdicts; a run that nothing covers is unknown."""
+    verdicts = [_verdict(check, run) for check in CHECKS if check.covers(run)]
+    return msgspec.structs.replace(run, verdicts=verdicts, verdict=worst(v.outcome for v in verdicts))
+
+
+def _verdict(check: Check, run: Run) -> Verdict:
+    outcome, reason = check.decide(run)
+    if outcome is Outcome.EXPECTED and check.kind is not Kind.HISTORY and (doubt := _doubt(run)):
+        outcome, reason = Outcome.UNKNOWN, f"{doubt}; as far as it goes: {reason}"
+    return Verdict(check=check.name, kind=check.kind, outcome=outcome, reason=reason)
+
+
+def _doubt(run: Run) -> str:
+    """Why what this trace does not show may still have happened; '' when it is whole."""
+    if run.outcome != "complete":
+        how = f"the run was {run.outcome}" if run.outcome else "the trace does not say how the run ended"
+        return f"{how} ({run.error})" if run.error else how
+    if run.quarantined:
+        total = sum(run.quarantined.values())
+        return f"{total} lines of the trace could not be used ({', '.join(sorted(run.quarantined))})"
+    return f"{run.missing_events} events are missing from the trace" if run.missing_events else ""

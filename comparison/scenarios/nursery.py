@@ -1,0 +1,190 @@
+"""Children that start at once: one process that has loaded their code already, forked for each of them.
+
+Loading the code takes half a second of processor time a process; a comparison starts about a hundred. Each child
+still is a process of its own, in a session of its own, that dies when the nursery dies, and the nursery dies with
+the runner: by the parent-death signal, and by the end of the channel between them.
+
+The channel (a socket that keeps messages apart) carries requests one way, with the child's standard input,
+output and error as descriptors, and the births and deaths of children the other way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import importlib
+import os
+import select
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from comparison.scenarios.lifeline import die_with
+from kernel.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PRELOADED = ("comparison.scenarios.member_process", "comparison.scenarios.broker_process")
+_MESSAGE_MAX = 4096
+_START_S = 30.0
+_STOP_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Born:
+    """A child: its pipes on our side, and its exit code when it has ended (minus the signal, if one killed it)."""
+
+    pid: int
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    ended: asyncio.Future[int]
+
+
+class Nursery:
+    """The runner's side; made by `open`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
+        self._process = process
+        self._channel = channel
+        self._ended: dict[int, asyncio.Future[int]] = {}
+        self._born: asyncio.Queue[int] = asyncio.Queue()
+        self._one_at_a_time = asyncio.Lock()
+        self._listening = asyncio.create_task(self._listen(), name="nursery")
+
+    @classmethod
+    async def open(cls) -> Nursery:
+        """Start it; children can be asked for at once. Raises `EnvironmentFault` when it cannot be started."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        with theirs:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    "comparison.scenarios.nursery",
+                    str(theirs.fileno()),
+                    str(os.getpid()),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+            except OSError as error:
+                ours.close()
+                raise EnvironmentFault(f"no process can be started: {error.strerror}") from error
+        return cls(process, ours)
+
+    async def spawn(self, module: str, log: Path) -> Born:
+        """A child that runs `module.main()`, with its stderr appended to `log`."""
+        in_read, in_write = os.pipe()
+        out_read, out_write = os.pipe()
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=1 << 20)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        await loop.connect_read_pipe(lambda: protocol, os.fdopen(out_read, "rb", 0))
+        transport, flow = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(in_write, "wb", 0))
+        async with self._one_at_a_time:
+            with log.open("ab") as errors:
+                descriptors = [in_read, out_write, errors.fileno()]
+                socket.send_fds(self._channel, [msgspec.json.encode({"module": module})], descriptors)
+            os.close(in_read)
+            os.close(out_write)
+            try:
+                pid = await asyncio.wait_for(self._born.get(), _START_S)
+            except TimeoutError:
+                raise EnvironmentFault(f"no process was started within {_START_S:g} s") from None
+        return Born(pid, reader, asyncio.StreamWriter(transport, flow, None, loop), self._ended[pid])
+
+    async def stop(self) -> None:
+        """End it, and with it whatever it still has."""
+        self._channel.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), _STOP_S)
+        if self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+        self._listening.cancel()
+        await asyncio.gather(self._listening, return_exceptions=True)
+        self._channel.close()
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        while message := await loop.sock_recv(self._channel, _MESSAGE_MAX):
+            told = msgspec.json.decode(message, type=dict[str, int])
+            if "born" in told:
+                self._ended[told["born"]] = loop.create_future()
+                self._born.put_nowait(told["born"])
+            else:
+                self._ended[told["ended"]].set_result(told["code"])
+        for ended in self._ended.values():
+            if not ended.done():
+                ended.set_result(-signal.SIGKILL)  # the nursery is gone, and its children with it
+
+
+# -- the nursery's own side ------------------------------------------------------------------------------------------
+
+
+def _serve(channel: socket.socket) -> None:
+    """Fork for each request, tell of each end, until the runner closes the channel."""
+    ourselves = os.getpid()
+    signals, wakes = socket.socketpair()
+    wakes.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+    while True:
+        ready, _, _ = select.select([channel, signals], [], [])
+        if signals in ready:
+            signals.recv(_MESSAGE_MAX)
+            _tell_ends(channel)
+        if channel in ready:
+            message, descriptors, _, _ = socket.recv_fds(channel, _MESSAGE_MAX, 3)
+            if not message:
+                return
+            module = msgspec.json.decode(message, type=dict[str, str])["module"]
+            pid = os.fork()
+            if pid == 0:
+                for end in (channel, signals, wakes):
+                    end.close()
+                _be_child(module, descriptors, ourselves)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            channel.send(msgspec.json.encode({"born": pid}))
+
+
+def _tell_ends(channel: socket.socket) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            channel.send(msgspec.json.encode({"ended": pid, "code": os.waitstatus_to_exitcode(status)}))
+
+
+def _be_child(module: str, descriptors: list[int], nursery: int) -> NoReturn:
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    die_with(nursery)
+    for standard, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, standard)
+        os.close(descriptor)
+    importlib.import_module(module).main()
+    sys.exit(0)
+
+
+def main() -> None:
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    die_with(int(sys.argv[2]))
+    for module in PRELOADED:
+        importlib.import_module(module)
+    gc.freeze()
+    _serve(channel)
+
+
+if __name__ == "__main__":
+    main()
