@@ -230,8 +230,8 @@ def describe(effect: effects.Effect) -> str:
     """One effect as a line of a conversation."""
     match effect:
         case effects.Emit(kind, fields, stream, cause):
-            more = "".join(f" {name}={_value(value)}" for name, value in fields.items())
-            return f"    trace {kind}{'' if stream is None else f' stream={stream}'}{more}{f' cause={cause}' if cause else ''}"
+            told = ({} if stream is None else {"stream": stream}) | dict(fields) | ({"cause": cause} if cause else {})
+            return f"    trace {kind}" + "".join(f" {name}={_value(value)}" for name, value in told.items())
         case effects.ClearStreams(topics):
             return f"    clear streams of {'everything' if topics is None else ' '.join(topics)}"
         case effects.ForgetOwned(topics):

@@ -1,0 +1,308 @@
+"""The ZooKeeper consumer on a real ZooKeeper and a broker of ours: joins, leaves, crashes, expiries, bad company."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from kernel.errors import RebalanceFailed, StreamsExist, Unavailable, UserError
+from kernel.trace.writer import SilentTracer
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from tests.support.zk_consumers import SETTINGS, Member, member, owners, produce, running_broker, settled, shared
+from tests.support.zookeeper import expire, opened
+from zkconsumer.consumer import ZooKeeperConsumer
+from zkconsumer.settings import ZkConsumerConfig
+
+
+def serials(*members: Member) -> list[tuple[str, int]]:
+    """(partition, serial) of everything that was handed out."""
+    return sorted((str(tp), s) for who in members for tp, got in who.records.items() for s in got)
+
+
+def every(partitions: int, count: int) -> list[tuple[str, int]]:
+    return sorted((f"t-{p}", s) for p in range(partitions) for s in range(count))
+
+
+def test_partitions_are_shared_by_threads_and_nothing_is_lost_or_repeated_over_join_and_leave(chroot, tmp_path):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 5}) as broker, opened(chroot) as session:
+            await produce(broker, "t", 5, range(20))
+            async with member(chroot, "c1", {"t": 2}) as c1:
+                await c1.read_until(100)
+                async with member(chroot, "c2", {"t": 2}) as c2:
+                    threads = ("g_c1-0", range(2)), ("g_c1-1", [2]), ("g_c2-0", [3]), ("g_c2-1", [4])
+                    await settled(session, shared("t", *threads))
+                    assert c2.consumer.assignment() == {
+                        0: frozenset({TopicPartition("t", 3)}),
+                        1: frozenset({TopicPartition("t", 4)}),
+                    }
+                    await produce(broker, "t", 5, range(20, 40))
+                    await asyncio.gather(c1.read_until(160), c2.read_until(40))
+                await settled(session, shared("t", ("g_c1-0", range(3)), ("g_c1-1", range(3, 5))))
+                await produce(broker, "t", 5, range(40, 60))
+                await c1.read_until(260)
+                assert serials(c1, c2) == every(5, 60)
+                assert c1.told[:4] == [
+                    ("assigned", 0, frozenset(TopicPartition("t", p) for p in range(3))),
+                    ("assigned", 1, frozenset(TopicPartition("t", p) for p in range(3, 5))),
+                    ("revoked", 0, frozenset(TopicPartition("t", p) for p in range(3))),
+                    ("revoked", 1, frozenset(TopicPartition("t", p) for p in range(3, 5))),
+                ]
+                assert c1.consumer.position(TopicPartition("t", 0)) == 60
+                assert c2.consumer.position(TopicPartition("t", 0)) is None
+
+    asyncio.run(story())
+
+
+def test_what_a_crashed_member_had_not_committed_is_delivered_again_and_none_is_lost(chroot, tmp_path):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 2}) as broker, opened(chroot) as session:
+            await produce(broker, "t", 2, range(10))
+            async with member(chroot, "c1", {"t": 1}) as c1, member(chroot, "c2", {"t": 1}) as c2:
+                await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+                await asyncio.gather(c1.read_until(10), c2.read_until(10))
+                outcome = await c1.consumer.commit()
+                assert outcome.accepted == {TopicPartition("t", 0): 10}
+                await c2.session.close()  # as abruptly as a kill: nothing is committed, all its nodes go at once
+                await settled(session, shared("t", ("g_c1-0", range(2))))
+                await c1.read_until(20)
+            assert serials(c1) == every(2, 10)
+            assert serials(c2) == [("t-1", s) for s in range(10)]
+
+    asyncio.run(story())
+
+
+def test_an_expired_session_returns_under_the_same_id_without_releasing_anything(chroot, tmp_path):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 4}) as broker, opened(chroot) as session:
+            await produce(broker, "t", 4, range(5))
+            async with member(chroot, "c1", {"t": 1}) as c1, member(chroot, "c2", {"t": 1}) as c2:
+                both = shared("t", ("g_c1-0", range(2)), ("g_c2-0", range(2, 4)))
+                await settled(session, both)
+                await until(lambda: c2.rebalances() >= 1, 5, "c2's first rebalance")
+                await c2.read_until(10)
+                before, old = len(c2.tracer.events), c2.session.session_id
+                await expire(c2.session)
+                await until(lambda: c2.rebalances() >= 3, 15, lambda: f"two rebalances of c2: {c2.tracer.events}")
+                await settled(session, both)
+                assert c2.session.session_id != old
+                events = c2.tracer.events[before:]
+                started = [e["trigger"] for e in events if e["kind"] == "rebalance_started"]
+                assert started[0] == "session"
+                assert 2 <= len(started) <= 3  # up to 2 + T, and what T and the ids told may merge
+                first = next(i for i, e in enumerate(events) if e["kind"] == "rebalance_ended")
+                assert not [e for e in events[:first] if e["kind"] == "zk_op" and e["step"] == "R5"]
+                data, stat = await session.get(paths.owner("g", "t", 3))
+                assert (data, stat.ephemeral_owner) == (b"g_c2-0", c2.session.session_id)
+                # Nothing had been committed: all of it comes again, to whoever owns it now.
+                await c2.read_until(20)
+                await c1.read_until(10)
+
+    asyncio.run(story())
+
+
+def test_a_claim_that_is_never_given_up_fails_the_start_and_the_next_change_cures_it(chroot, tmp_path):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 2}), opened(chroot) as ghost:
+            await ghost.create(paths.owner("g", "t", 1), b"g_ghost-0", ephemeral=True, makepath=True)
+            config, _ = ZkConsumerConfig.from_settings(
+                {**SETTINGS, "zookeeper.connect": chroot, "group.id": "g", "consumer.id": "c1",
+                 "rebalance.max.retries": "2", "rebalance.backoff.ms": "50"}
+            )  # fmt: skip
+            consumer = ZooKeeperConsumer(config, tracer=SilentTracer(), process="c1")
+            await consumer.start()
+            try:
+                with pytest.raises(RebalanceFailed, match=r"g_c1 can't rebalance after 2 retries.*t-1"):
+                    await consumer.subscribe({"t": 1})
+                assert await ghost.exists(paths.member_id("g", "g_c1")) is not None
+                assert await owners(ghost) == {TopicPartition("t", 1): "g_ghost-0"}
+                assert consumer.assignment() == {0: frozenset()}
+                await ghost.delete(paths.owner("g", "t", 1))
+                assert await owners(ghost) == {}  # nobody watches owner nodes
+                await ghost.create(paths.member_id("g", "g_other"), b'{"pattern":"static","subscription":{}}')
+                await settled(ghost, shared("t", ("g_c1-0", range(2))))
+            finally:
+                await consumer.close()
+
+    asyncio.run(story())
+
+
+def test_an_unreadable_member_fails_everybody_and_is_named(chroot, tmp_path):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 1}), opened(chroot) as session:
+            await session.create(paths.member_id("g", "g_broken"), b"nonsense", makepath=True)
+            with pytest.raises(RebalanceFailed, match="/consumers/g/ids/g_broken: not JSON"):
+                async with member(chroot, "c1", {"t": 1}, rebalance_max_retries="1", rebalance_backoff_ms="1"):
+                    pass
+
+    asyncio.run(story())
+
+
+def test_without_a_broker_a_member_waits_and_starts_when_one_comes(chroot, tmp_path):
+    async def story():
+        async with opened(chroot) as session, member(chroot, "c1", {"t": 1}) as c1:
+            reads = [op for _, op, _ in c1.operations() if op in ("exists", "getData", "getChildren")]
+            assert len(reads) == 8
+            assert await owners(session) == {}
+            async with running_broker(chroot, tmp_path, {"t": 2}) as broker:
+                await settled(session, shared("t", ("g_c1-0", range(2))))
+                await produce(broker, "t", 2, range(3))
+                await c1.read_until(6)
+
+    asyncio.run(story())
+
+
+def test_more_partitions_of_a_topic_are_shared_out_at_once(chroot, tmp_path):
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}) as broker,
+            opened(chroot) as session,
+            member(chroot, "c1", {"t": 1}),
+            member(chroot, "c2", {"t": 1}),
+        ):
+            await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+            await broker.cluster.grow_topic("t", partitions=5)
+            await settled(session, shared("t", ("g_c1-0", range(3)), ("g_c2-0", range(3, 5))))
+
+    asyncio.run(story())
+
+
+def test_a_second_member_of_the_same_id_waits_until_the_first_is_gone(chroot, tmp_path):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 1}), opened(chroot) as session:
+            async with member(chroot, "c1", {"t": 1}) as first:
+                config, _ = ZkConsumerConfig.from_settings(
+                    {**SETTINGS, "zookeeper.connect": chroot, "group.id": "g", "consumer.id": "c1",
+                     "zookeeper.session.timeout.ms": "500"}
+                )  # fmt: skip
+                second = ZooKeeperConsumer(config, tracer=SilentTracer(), process="second")
+                await second.start()
+                joining = asyncio.create_task(second.subscribe({"t": 1}))
+                # It reads the node twice and sleeps a session timeout: more than once.
+                watched = 3 * 0.5
+                began = time.monotonic()
+                await until(lambda: joining.done() or time.monotonic() - began > watched, 5, "a few tries")
+                assert not joining.done()
+                assert second.member_ids == ()
+                assert (await session.exists(paths.member_id("g", "g_c1"))).ephemeral_owner == first.session.session_id
+            await asyncio.wait_for(joining, 10)
+            await settled(session, shared("t", ("g_c1-0", [0])))
+            await second.close()
+
+    asyncio.run(story())
+
+
+def test_positions_start_where_auto_offset_reset_says_and_out_of_range_is_reset_too(chroot, tmp_path):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 2}) as broker, opened(chroot) as session:
+            await produce(broker, "t", 2, range(5))
+            await session.create(paths.offset("g", "t", 1), b"9999", makepath=True)
+            async with member(chroot, "c1", {"t": 1}, auto_offset_reset="largest") as c1:
+                await until(lambda: len(c1.tracer.of("position_reset")) == 2, 5, "both positions to be reset")
+                await produce(broker, "t", 2, range(5, 8))
+                await c1.read_until(6)
+            assert serials(c1) == sorted((f"t-{p}", s) for p in range(2) for s in range(5, 8))
+            assert (await session.get(paths.offset("g", "t", 1)))[0] == b"8"
+            async with member(chroot, "c2", {"t": 1}, auto_offset_reset="smallest") as c2:
+                assert await c2.read(timeout_ms=200) == 0  # both are committed by now
+            async with member(chroot, "c3", {"t": 1}, group="fresh") as c3:
+                await c3.read_until(16)
+            assert serials(c3) == every(2, 8)
+
+    asyncio.run(story())
+
+
+def test_auto_commit_writes_what_changed_and_nothing_else(chroot, tmp_path):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 2}) as broker, opened(chroot) as session:
+            await produce(broker, "t", 1, range(3))
+            async with member(chroot, "c1", {"t": 1}, auto_commit_interval_ms="50") as c1:
+                await c1.read_until(3)
+
+                async def committed() -> bool:
+                    path = paths.offset("g", "t", 0)
+                    return await session.exists(path) is not None and (await session.get(path))[0] == b"3"
+
+                await until(committed, 5, "the timer's commit")
+                await until(
+                    lambda: {e["partition"] for e in c1.tracer.of("commit_answered")} == {0, 1}, 5, "the reset's commit"
+                )
+                count = len(c1.tracer.of("commit_answered"))
+                await c1.read(timeout_ms=200)
+                assert len(c1.tracer.of("commit_answered")) == count
+
+    asyncio.run(story())
+
+
+def test_a_stream_that_nobody_reads_blocks_its_fetcher_but_no_rebalance(chroot, tmp_path):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 2}) as broker, opened(chroot) as session:
+            async with member(chroot, "c1", {"t": 1}, fetch_message_max_bytes="1") as c1:
+                for first in range(5):  # five batches a partition: five chunks, of which the queue holds two
+                    await produce(broker, "t", 2, range(first, first + 1))
+                stream = next(iter(c1.consumer._streams.values()))
+                await until(stream._chunks.full, 5, "the queue to fill")
+                async with member(chroot, "c2", {"t": 1}) as c2:
+                    await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+                    await asyncio.gather(c1.read_until(5), c2.read_until(5))
+            assert serials(c1, c2) == every(2, 5)
+
+    asyncio.run(story())
+
+
+def test_an_unreachable_zookeeper_stops_neither_delivery_nor_a_close(tmp_path):
+    """SUSPENDED is not told to the fetchers; a close that gets no answer ends after a session timeout."""
+    with EmbeddedZooKeeper(tmp_path / "zookeeper", tick_ms=100) as zookeeper:
+
+        async def story():
+            async with running_broker(zookeeper.connect_string, tmp_path / "broker", {"t": 1}) as broker:
+                given = {"zookeeper_session_timeout_ms": "1000"}
+                async with member(zookeeper.connect_string, "c1", {"t": 1}, **given) as c1:
+                    await produce(broker, "t", 1, range(3))
+                    await c1.read_until(3)
+                    await asyncio.to_thread(zookeeper.servers[0].kill)
+                    await until(lambda: not c1.session.connected, 5, "the connection to break")
+                    await produce(broker, "t", 1, range(3, 6))
+                    await c1.read_until(6)
+                    before = time.monotonic()
+                assert time.monotonic() - before < 6
+
+        asyncio.run(story())
+
+
+def test_misuse_is_refused_with_a_reason(chroot, unused_port):
+    async def story():
+        config, _ = ZkConsumerConfig.from_settings({**SETTINGS, "zookeeper.connect": chroot, "group.id": "g"})
+        consumer = ZooKeeperConsumer(config, tracer=SilentTracer(), process="p")
+        with pytest.raises(UserError, match="not started"):
+            await consumer.subscribe({"t": 1})
+        with pytest.raises(UserError, match="not started"):
+            await consumer.commit()
+        await consumer.start()
+        with pytest.raises(UserError, match="at least one stream"):
+            await consumer.subscribe({"t": 0})
+        await consumer.subscribe({})
+        assert consumer.member_ids[0].startswith("g_")
+        with pytest.raises(StreamsExist):
+            await consumer.subscribe({"t": 1})
+        with pytest.raises(UserError, match="without offsets"):
+            await consumer.commit({TopicPartition("t", 0): 1})
+        assert not await consumer.getmany(timeout_ms=1)
+        await consumer.close()
+        await consumer.close()
+        assert await consumer.getmany(timeout_ms=10_000) == ()
+
+        lost, _ = ZkConsumerConfig.from_settings(
+            {"zookeeper.connect": f"127.0.0.1:{unused_port}", "group.id": "g", "zookeeper.connection.timeout.ms": "300"}
+        )
+        consumer = ZooKeeperConsumer(lost, tracer=SilentTracer(), process="p")
+        with pytest.raises(Unavailable, match="no ZooKeeper"):
+            await consumer.start()
+        await consumer.close()
+
+    asyncio.run(story())
