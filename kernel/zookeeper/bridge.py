@@ -230,7 +230,7 @@ class Bridge:
         self._client._call(request, _Answer(self._client, self._put, token))
 
     def stop(self) -> None:
-        """Close the session (when connected) and end the thread. Blocks: at most about a session timeout."""
+        """Close the session (when connected) and end the thread. Blocks, in bad cases for a session timeout."""
         client = self._client
         if client._live.is_set():
             client.stop()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import time
 
 import pytest
 
@@ -179,10 +181,14 @@ def test_member_step_and_cause_are_on_every_operation(chroot):
     assert (op["member"], op["step"], op["cause"], op["op"], op["ok"]) == ("g_c1", "R4", "zxid:17", "getChildren", True)
 
 
-def open_briefly(connect_string):
+def open_briefly(connect_string, *, session_timeout_ms=1000):
     async def conversation():
         async with await ZooKeeperSession.open(
-            connect_string, session_timeout_ms=1000, tracer=ListTracer(), name="s", connection_timeout_ms=300
+            connect_string,
+            session_timeout_ms=session_timeout_ms,
+            tracer=ListTracer(),
+            name="s",
+            connection_timeout_ms=300,
         ):
             pass
 
@@ -192,6 +198,17 @@ def open_briefly(connect_string):
 def test_a_zookeeper_that_is_down_is_unavailable_within_the_timeout(unused_port):
     with pytest.raises(Unavailable, match=f"no ZooKeeper at 127.0.0.1:{unused_port}.*300 ms"):
         open_briefly(f"127.0.0.1:{unused_port}")
+
+
+def test_a_host_that_never_takes_the_connection_is_unavailable_too():
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.socket() as first, socket.socket() as second:
+        for waiting in (first, second):
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())  # fills the backlog: later ones are not even refused
+        started = time.monotonic()
+        with pytest.raises(Unavailable):
+            open_briefly(f"127.0.0.1:{full.getsockname()[1]}", session_timeout_ms=60_000)
+        assert time.monotonic() - started < 10
 
 
 def test_a_connect_string_that_makes_no_sense_is_a_users_error():
