@@ -128,6 +128,7 @@ class CoordinatorConsumer:
             raise UserError("subscribe before you poll")
         limit = min(max_records, self._config.max_poll_records)
         deadline = self._clock.monotonic_ns() + timeout_ms * NS_PER_MS
+        await asyncio.sleep(0)  # polls that never have to wait must not starve the heartbeats
         while True:
             self._changed.clear()
             for stream in self._streams:
@@ -135,8 +136,7 @@ class CoordinatorConsumer:
             batches = self._fetcher.take(limit)
             remaining_ns = deadline - self._clock.monotonic_ns()
             if batches or remaining_ns <= 0:
-                await asyncio.sleep(0)  # a poll that never waits must not starve the heartbeats
-                return batches
+                return batches  # nothing is awaited in between: a cancelled poll has handed out nothing
             try:
                 async with asyncio.timeout(remaining_ns / 1e9):
                     await self._changed.wait()
