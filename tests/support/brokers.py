@@ -17,6 +17,8 @@ from kernel.broker.broker import Broker
 from kernel.broker.client import ClusterClient
 from kernel.broker.configuration import BrokerConfig
 from kernel.trace.writer import ListTracer
+from kernel.values import TopicPartition
+from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 
@@ -164,3 +166,11 @@ async def create_topics(broker: Broker, topics: Mapping[str, int], *, replicatio
         ]
         answer = await connection.call(Api.CreateTopics, {"topics": wanted, "timeout": 10_000})
         assert all(topic.error_code is ErrorCode.none for topic in answer.topics), answer
+    ours = [
+        TopicPartition(name, index)
+        for name in topics
+        for index, partition in enumerate(broker.cluster.snapshot.topics[name].partitions)
+        if partition.leader == broker.address.node_id
+    ]
+    # That ZooKeeper names a leader is not yet that this one has taken over.
+    await until(lambda: all(broker.cluster.leads(tp) for tp in ours), 10, lambda: f"{ours} to be led")
