@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kernel.waiting import until
 from tests.bench.lean import NONE, REBALANCE_IN_PROGRESS, LeanMember, connect
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ class Forming:
 
 async def _follow(member: LeanMember, generation: int) -> None:
     """Heartbeat until the rebalance shows, then rejoin."""
-    while (error := await member.heartbeat()) == NONE:
-        await asyncio.sleep(0.05)
+    error = await until(member.heartbeat, 30, "the heartbeat tells of the rebalance", every_s=0.05)
     if error != REBALANCE_IN_PROGRESS:
         raise RuntimeError(f"heartbeat of {member.member_id}: error {error}")
     await member.join()

@@ -26,6 +26,7 @@ class Server:
     name: str
     port: int
     pid: int
+    zookeeper: str = ""  #: its connect string, where there is one
 
     def cpu_s(self) -> float:
         """User and system seconds of the process so far."""
@@ -65,7 +66,7 @@ def our_broker(run_dir: Path, settings: Mapping[str, str]) -> Iterator[Server]:
             if told.get("event") != "ready":
                 raise RuntimeError(f"the broker did not start: {told}")
             try:
-                yield Server("ours", told["port"], child.pid)
+                yield Server("ours", told["port"], child.pid, zookeeper.connect_string)
             finally:
                 child.stdin.close()
                 child.wait(timeout=20)
