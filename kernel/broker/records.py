@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cramjam
 from aiokafka.errors import KafkaError
-from aiokafka.record._crecords import DefaultRecordBatchBuilder, MemoryRecords
+from aiokafka.record._crecords import DefaultRecordBatch, DefaultRecordBatchBuilder
+from aiokafka.record.legacy_records import _LegacyRecordBatchPy
 from aiokafka.record.util import calc_crc32c
 
 from kernel.broker.storage.batches import AppendBatch, ProducerStamp
@@ -35,6 +36,19 @@ _LENGTH_AT, _MAGIC_AT, _CHECKED_FROM = 8, 16, 21
 _LOG_OVERHEAD = 12  #: base offset and length: what `length` does not count
 _ATTRIBUTES_AT = 21
 _CODEC_MASK, _TRANSACTIONAL, _CONTROL = 0x07, 0x10, 0x20
+
+#: What the readers raise about bytes that they cannot make sense of.
+_UNREADABLE = (
+    KafkaError,
+    ValueError,
+    EOFError,
+    OSError,
+    OverflowError,
+    IndexError,
+    MemoryError,
+    struct.error,
+    cramjam.DecompressionError,
+)
 
 #: What one compressed batch may unpack to; Kafka itself has no limit.
 UNPACKED_BYTES_MAX = 256 * 1024 * 1024
@@ -188,12 +202,18 @@ def decode(tp: TopicPartition, data: bytes, from_offset: int) -> tuple[tuple[Rec
         for batch in _batches(data):
             if not batch.validate_crc():
                 raise CorruptRecords(f"{tp}: a record batch's checksum is wrong after offset {next_offset}")
-            if not getattr(batch, "is_control_batch", False):
+            if not batch.is_control_batch:
                 records += _records(tp, batch, from_offset)
-            next_offset = max(next_offset, batch.next_offset)
-    except (KafkaError, ValueError, EOFError, OSError, OverflowError, MemoryError, cramjam.DecompressionError) as error:
+            # Only magic 2 says in its header where it ends.
+            batch_end = batch.next_offset if isinstance(batch, DefaultRecordBatch) else _end_of(records, from_offset)
+            next_offset = max(next_offset, batch_end)
+    except _UNREADABLE as error:
         raise CorruptRecords(f"{tp}: a record batch after offset {next_offset} does not decode: {error}") from error
     return tuple(records), next_offset
+
+
+def _end_of(records: Sequence[Record], otherwise: int) -> int:
+    return records[-1].offset + 1 if records else otherwise
 
 
 def _records(tp: TopicPartition, batch: Any, from_offset: int) -> Iterable[Record]:
@@ -221,10 +241,8 @@ def _batches(data: bytes) -> Iterator[Any]:
         if end > len(data):
             return
         one = data[at:end]
-        memory = MemoryRecords(_unpacked(one) if one[_MAGIC_AT] >= 2 else one)
-        if not memory.has_next():
-            raise CorruptRecords("a record batch has no room for its header")
-        yield memory.next_batch()
+        # The old formats are read by the reader in Python: the one in Cython checks less. They are rare.
+        yield DefaultRecordBatch(_unpacked(one)) if one[_MAGIC_AT] >= 2 else _LegacyRecordBatchPy(one, one[_MAGIC_AT])
         at = end
 
 
@@ -256,7 +274,10 @@ def _unpacked(batch: bytes) -> bytes:
 
 
 def _gunzip(data: bytes) -> bytes:
-    return zlib.decompressobj(31).decompress(data, UNPACKED_BYTES_MAX + 1)
+    try:
+        return zlib.decompressobj(31).decompress(data, UNPACKED_BYTES_MAX + 1)
+    except zlib.error as error:
+        raise CorruptRecords(f"a record batch is not gzip: {error}") from error
 
 
 #: The framing that snappy-java wraps its blocks in: a head of 16 bytes, then size and block, again and again.
@@ -265,7 +286,7 @@ _XERIAL_HEAD = b"\x82SNAPPY\0"
 
 def _unsnappy(data: bytes) -> bytes:
     if not data.startswith(_XERIAL_HEAD):
-        return bytes(cramjam.snappy.decompress_raw(data))
+        return _unsnapped(data)
     out = bytearray()
     at = 16
     while at < len(data) and len(out) <= UNPACKED_BYTES_MAX:
@@ -274,14 +295,36 @@ def _unsnappy(data: bytes) -> bytes:
         (size,) = struct.unpack_from(">i", data, at)
         if size < 0 or at + 4 + size > len(data):
             raise CorruptRecords(f"a snappy block says {size} bytes")
-        out += cramjam.snappy.decompress_raw(data[at + 4 : at + 4 + size])
+        out += _unsnapped(data[at + 4 : at + 4 + size])
         at += 4 + size
     return bytes(out)
+
+
+def _unsnapped(block: bytes) -> bytes:
+    """One block; it begins with its unpacked size, for which room is made at once."""
+    if (size := cramjam.snappy.decompress_raw_len(block)) > UNPACKED_BYTES_MAX:
+        raise CorruptRecords(f"a snappy block says {size} bytes unpacked")
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+def _unzstd(data: bytes) -> bytes:
+    """Zstd packs zeros ten thousand to one: unpacked into room that grows, and not beyond the limit."""
+    size = max(16 * len(data), 64 * 1024)
+    while True:
+        room = bytearray(min(size, UNPACKED_BYTES_MAX))
+        try:
+            written = cramjam.zstd.decompress_into(data, room)
+        except cramjam.DecompressionError as error:
+            if "whole buffer" not in str(error) or len(room) == UNPACKED_BYTES_MAX:
+                raise
+            size *= 8
+            continue
+        return bytes(memoryview(room)[:written])
 
 
 _UNPACK: dict[int, Callable[[bytes], bytes]] = {
     1: _gunzip,
     2: _unsnappy,
     3: lambda data: bytes(cramjam.lz4.decompress(data)),
-    4: lambda data: bytes(cramjam.zstd.decompress(data)),
+    4: _unzstd,
 }
