@@ -217,8 +217,7 @@ def _probe() -> None:
 
 def _libraries() -> tuple[ModuleType, ModuleType]:
     """Docker and testcontainers.core.container, imported late: few need them, and they take their time."""
-    # Its helper container would need an image of its own, and would be the one thing left behind by us. Read
-    # when the package is imported, so set before.
+    # Ryuk, its reaper, would need an image of its own and outlive us. Read at the import, so set before.
     os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
     try:
         return importlib.import_module("docker"), importlib.import_module("testcontainers.core.container")

@@ -27,6 +27,8 @@ LOOPBACK = "127.0.0.1"
 #: The server, and what it does not start without (found by leaving out one at a time). A whole `jars/*` would
 #: more than double the time to start.
 SERVER_JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
+#: With its log the server serves 0.49 to 0.55 s after the start (n = 3, two idle cores, Java 25; 1.2 to 2.5 s on
+#: two cores that have seven things to do), so it always has one.
 LOGGING_JARS = ("log4j-slf4j2-impl", "log4j-api", "log4j-core")
 
 _JVM_OPTIONS = (

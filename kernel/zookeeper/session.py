@@ -19,6 +19,9 @@ What it promises:
   SessionExpired and OperationTimeout, without limit, so that an operation may begin in one session and end in
   the next. A retried create can meet its own first try: NodeExists. Without it an operation waits for a
   connection for `connection_timeout_ms` at most and then raises `ConnectionLost`.
+
+Two limits of kazoo's: it takes a silent server for lost after two thirds of the session's timeout, and its pings
+come up to 0.4 s late on purpose, so a session of less than a second may expire without any fault.
 """
 
 from __future__ import annotations

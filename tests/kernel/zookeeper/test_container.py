@@ -55,7 +55,7 @@ def test_a_container_serves_counts_as_the_embedded_one_does_and_is_removed(engin
     tracer = ListTracer()
 
     async def conversation(connect_string):
-        async with opened(connect_string, tracer, timeout_ms=300) as session:
+        async with opened(connect_string, tracer, timeout_ms=700) as session:
             await session.create("/n", b"x")
             await asyncio.gather(*(session.get("/n") for _ in range(10)))
             return session.negotiated_timeout_ms
@@ -63,7 +63,7 @@ def test_a_container_serves_counts_as_the_embedded_one_does_and_is_removed(engin
     monkeypatch.setenv(container.IMAGE_VARIABLE, image)
     with open_zookeeper("docker", tmp_path) as handle:
         assert handle.kind is TargetKind.DOCKER
-        assert asyncio.run(conversation(handle.connect_string)) == 300
+        assert asyncio.run(conversation(handle.connect_string)) == 700
         assert read_counters(*handle.addresses[0]).of("n") == successes(tracer) == (10, 1)
         assert len(ours(engine)) == 1
     assert ours(engine) == []
