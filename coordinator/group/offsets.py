@@ -58,7 +58,7 @@ def commit(group: Group | None, request: Commit, turn: Turn) -> OffsetsStored | 
     )
     answer = CommitAnswer(errors)
     if not changes:
-        turn.reply(request.token, answer)
+        _tell(request, answer, turn)
         return None
     done = OffsetsStored(request, changes, answer)
     turn.write(*changes, then=done)
@@ -88,10 +88,22 @@ def commit_refusal(group: Group | None, request: Commit) -> Error | None:
 
 def refuse_commit(request: Commit, error: Error, turn: Turn) -> None:
     """Every partition is told the same error."""
-    turn.reply(request.token, CommitAnswer(tuple(PartitionError(o.topic, o.partition, error) for o in request.offsets)))
-    for o in request.offsets:
+    answer = CommitAnswer(tuple(PartitionError(o.topic, o.partition, error) for o in request.offsets))
+    _tell(request, answer, turn)
+
+
+def stored(done: OffsetsStored, turn: Turn) -> None:
+    """The commit is durable (the shard has applied it): say so."""
+    _tell(done.request, done.answer, turn)
+
+
+def _tell(request: Commit, answer: CommitAnswer, turn: Turn) -> None:
+    """Answer a commit, and trace what was written and what was refused."""
+    turn.reply(request.token, answer)
+    for o, (_, _, error) in zip(request.offsets, answer.partitions, strict=True):
+        refused = {} if error is Error.NONE else {"error": error.name}
         turn.trace(
-            "offset_refused",
+            "offset_refused" if refused else "offset_written",
             cause=f"generation:{request.generation}",
             group=request.group_id,
             topic=o.topic,
@@ -99,25 +111,8 @@ def refuse_commit(request: Commit, error: Error, turn: Turn) -> None:
             offset=o.offset,
             by=_sender(request),
             epoch=request.generation,
-            error=error.name,
+            **refused,
         )
-
-
-def stored(done: OffsetsStored, turn: Turn) -> None:
-    """The commit is durable (the shard has applied it): say so."""
-    turn.reply(done.request.token, done.answer)
-    for o, outcome in zip(done.request.offsets, done.answer.partitions, strict=True):
-        if outcome.error is Error.NONE:
-            turn.trace(
-                "offset_written",
-                cause=f"generation:{done.request.generation}",
-                group=done.request.group_id,
-                topic=o.topic,
-                partition=o.partition,
-                offset=o.offset,
-                by=_sender(done.request),
-                epoch=done.request.generation,
-            )
 
 
 def _sender(request: Commit) -> str:

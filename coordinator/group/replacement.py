@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from coordinator.group import rebalance
+from coordinator.group import authority, rebalance
 from coordinator.group.answers import JoinAnswer, SyncAnswer
 from coordinator.group.errors import Error
 from coordinator.group.outcome import ReplacementStored
@@ -59,6 +59,7 @@ def stored(group: Group, done: ReplacementStored, turn: Turn) -> None:
     member = group.members.get(done.member_id)
     if member is None or member.parked_join != done.request.token or group.state is not State.STABLE:
         return
+    authority.rename(group, done.former.id, member.id, turn)
     leads = group.leader == member.id
     if done.request.may_skip_assignment:
         answer = rebalance.current_generation(group, member, with_members=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
+import warnings
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from coordinator.protocol import (
     NEWEST_VERSION,
@@ -20,6 +20,10 @@ from coordinator.protocol import (
 )
 from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # kafka-python reads its schemas by a deprecated function while it is imported
+    from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 VERSIONS = range(NEWEST_VERSION + 1)
 OWNED = (TopicPartition("a", 0), TopicPartition("a", 3), TopicPartition("bé", 1))

@@ -86,9 +86,8 @@ class Machine:
 
     # -- requests -------------------------------------------------------------------------------------------------
 
-    def join(self, who: str, *, new: bool = False, **fields: Any) -> Asked:
-        """JoinGroup of member `who`; `new` forgets its id."""
-        instance_id = fields.get("instance_id")
+    def join(self, who: str, *, new: bool = False, returns: bool = True, **fields: Any) -> Asked:
+        """JoinGroup of member `who`; `new` forgets its id, not `returns` is version 3."""
         number = next(self._numbers)
         request = {
             "member_id": "" if new else self.ids.get(who, ""),
@@ -99,7 +98,7 @@ class Machine:
             "protocol_type": "consumer",
             "protocols": RANGE,
             "fresh_id": str(number),
-            "must_return_with_id": instance_id is None and fields.pop("returns", True),
+            "must_return_with_id": returns and fields.get("instance_id") is None,
             **fields,
         }
         return self._ask(who, "join", Join(token=number, group_id=self.group_id, **request))

@@ -1,0 +1,26 @@
+"""The group machine tested by conversations: `conversations/*.txt` (their form: `tests.support.group_script`)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.group_script import Script
+
+FILES = sorted((Path(__file__).parent / "conversations").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_conversation_goes_as_recorded(path: Path):
+    text = path.read_text(encoding="utf-8")
+    played = Script().play(text)
+    if os.environ.get("REWRITE"):
+        path.write_text(played, encoding="utf-8")
+    else:
+        assert played == text, f"{path.name} goes differently now; REWRITE=1 records it"
+
+
+def test_conversations_exist():
+    assert len(FILES) >= 10
