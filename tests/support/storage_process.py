@@ -1,7 +1,7 @@
 """A process with a Storage of its own, driven by JSON lines on stdin; see `stored.StorageProcess`.
 
 Commands: lead (epoch), flood (append and report every acknowledgement until refused), write (texts), read, pairs
-(epoch), upsert (pairs), items. Answers: {"ok": ...} or {"refused": <error name>, "message": ...}.
+(epoch), upsert (pairs), items, bye. Answers: {"ok": ...} or {"refused": <error name>, "message": ...}.
 `--linger N` waits N ms inside every transaction, between the rows and the commit, so that a stop finds it there.
 `--file-limit N` sets RLIMIT_FSIZE once the storage has been opened.
 """
@@ -44,8 +44,9 @@ class Commands:
         return self.log.end_offset
 
     async def flood(self, prefix: str) -> None:
-        """Never answers by itself: one line for each acknowledgement, until an error."""
-        assert self.log is not None
+        """Never answers by itself: one line for each acknowledgement, until an error. Nothing if it never led."""
+        if self.log is None:
+            return
         number = 0
         while True:
             result = await self.log.append([batch(f"{prefix}{number}")])
@@ -92,12 +93,15 @@ async def serve(options: argparse.Namespace) -> None:
     commands = Commands(storage)
     while line := await asyncio.to_thread(sys.stdin.readline):
         command = json.loads(line)
+        if command["do"] == "bye":
+            break
         if (limit := command.pop("file_limit", None)) is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
         try:
             say(ok=await getattr(commands, command.pop("do"))(**command))
         except StorageError as error:
             say(refused=type(error).__name__, message=str(error))
+    await storage.close()
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -55,8 +56,9 @@ class StorageProcess:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(10)
-        self.process.stdin.close()
         self.process.stdout.close()
+        with contextlib.suppress(BrokenPipeError):  # what was written and not read any more
+            self.process.stdin.close()
 
     def tell(self, **command: Any) -> None:
         assert self.process.stdin is not None

@@ -6,8 +6,12 @@ successor's take-over, and what both believe never forks.
 
 from __future__ import annotations
 
+import json
+import random
 import sqlite3
-from typing import TYPE_CHECKING
+import threading
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,8 +20,10 @@ from tests.support.stored import TOPIC_ID, StorageProcess
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: How often a stop is tried. A transaction lingers 4 ms between its rows and its commit, so most stops find it open.
-ROUNDS = 12
+#: Stops in all; two of three are repeated until they hit an open transaction, the others stand as they fall.
+ROUNDS = 6
+#: Of the wandering leadership.
+SEED = 20120716
 
 
 def write_lock_is_held(data_dir: Path, file: str) -> bool:
@@ -45,16 +51,18 @@ def acknowledged_until_refused(broker: StorageProcess) -> tuple[list[tuple[int, 
 
 
 def test_stopped_and_replaced_broker_cannot_acknowledge_and_its_successor_is_intact(tmp_path: Path) -> None:
-    locked = 0
     for round_number in range(ROUNDS):
         data_dir = tmp_path / str(round_number)
         with StorageProcess(data_dir, "--linger", "4") as old:
             assert old.ask(do="lead", epoch=0) == {"ok": 0}
             (old_file,) = files(data_dir)
             old.tell(do="flood", prefix="a")
-            seen = [old.answer()["acknowledged"] for _ in range(3 + round_number % 4)]
+            seen = [old.answer()["acknowledged"] for _ in range(3)]
             old.stop()
-            locked += write_lock_is_held(data_dir, old_file)
+            while round_number % 3 and not write_lock_is_held(data_dir, old_file):
+                old.go_on()
+                seen.append(old.answer()["acknowledged"])
+                old.stop()
             with StorageProcess(data_dir) as new:
                 taken_over_at = new.ask(do="lead", epoch=1)["ok"]
                 assert new.ask(do="write", texts=["b0", "b1"])["ok"] == [taken_over_at, taken_over_at + 1]
@@ -73,7 +81,6 @@ def test_stopped_and_replaced_broker_cannot_acknowledge_and_its_successor_is_int
                 # And the next successor sees what this one saw.
                 assert old.ask(do="lead", epoch=2) == {"ok": len(expected)}
                 assert old.ask(do="read")["ok"] == expected
-    assert locked >= ROUNDS // 3, f"only {locked} of {ROUNDS} stops found a transaction open"
 
 
 def test_killed_broker_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
@@ -88,6 +95,52 @@ def test_killed_broker_loses_nothing_that_it_acknowledged(tmp_path: Path) -> Non
                 end = new.ask(do="lead", epoch=1)["ok"]
                 assert end >= len(seen)
                 assert new.ask(do="read")["ok"] == [[n, 0, f"a{n}"] for n in range(end)]
+
+
+class Collector(threading.Thread):
+    """Reads a process's answers as they come, so that it never waits for us."""
+
+    def __init__(self, process: StorageProcess) -> None:
+        super().__init__(daemon=True)
+        self.answers: list[dict[str, Any]] = []
+        self.process = process
+        self.start()
+
+    def run(self) -> None:
+        assert self.process.process.stdout is not None
+        self.answers.extend(json.loads(line) for line in self.process.process.stdout)
+
+    @property
+    def acknowledged(self) -> list[tuple[int, str]]:
+        return [(a["acknowledged"][0], a["acknowledged"][1]) for a in list(self.answers) if "acknowledged" in a]
+
+
+def test_leadership_that_wanders_under_load_loses_nothing_and_gives_no_offset_twice(tmp_path: Path) -> None:
+    """Three processes write until they are fenced, and are made leader again and again, most often too late."""
+    choose = random.Random(SEED)
+    with StorageProcess(tmp_path) as one, StorageProcess(tmp_path) as two, StorageProcess(tmp_path) as three:
+        collectors = [Collector(process) for process in (one, two, three)]
+        led = -1
+        for epoch in range(30):
+            led = choose.choice([number for number in range(3) if number != led])
+            collectors[led].process.tell(do="lead", epoch=epoch)
+            collectors[led].process.tell(do="flood", prefix=f"{epoch}:")
+            time.sleep(choose.uniform(0.005, 0.03))
+        with StorageProcess(tmp_path) as last:
+            end = last.ask(do="lead", epoch=1000)["ok"]
+            stored = last.ask(do="read")["ok"]
+        for collector in collectors:
+            collector.process.tell(do="bye")
+            collector.join(20)
+            assert not collector.is_alive()
+    acknowledged = [pair for collector in collectors for pair in collector.acknowledged]
+    assert len(acknowledged) > 100, SEED
+    assert [offset for offset, _, _ in stored] == list(range(end)), SEED
+    at = {offset: text for offset, _, text in stored}
+    assert all(at.get(offset) == text for offset, text in acknowledged), SEED
+    assert len({offset for offset, _ in acknowledged}) == len(acknowledged), SEED
+    epochs = [epoch for _, epoch, _ in stored]
+    assert epochs == sorted(epochs), SEED
 
 
 def test_pairs_survive_kill_9_and_a_stopped_holder_cannot_change_them(tmp_path: Path) -> None:
