@@ -98,7 +98,7 @@ def test_our_member_and_a_stock_one_share_a_group(bootstrap: str, kind: str, lea
                 theirs.stop()
                 await shared([ours], [4])
         decided = [event for event in ours.tracer.of("phase_entered") if event["phase"] == "decide"]
-        assert bool(decided) is True if leader == "ours" else len(decided) <= 1  # theirs left, then ours led
+        assert len(decided) >= 1 if leader == "ours" else len(decided) <= 1  # at most when theirs had left
         await ours.close()
 
     asyncio.run(test())
