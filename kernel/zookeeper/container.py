@@ -25,7 +25,7 @@ from kernel.zookeeper.counters import server_mode
 if TYPE_CHECKING:
     from types import ModuleType
 
-OFFICIAL_IMAGE = "zookeeper:3.9"
+OFFICIAL_IMAGE = "zookeeper:3.9.5"
 IMAGE_VARIABLE = "ZOOKEEPER_IMAGE"
 
 #: On every container of ours; its value tells whose: boot id, process id and start time of the process.
