@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kernel.broker.broker import Broker
-from kernel.broker.client import ClusterClient
+from kernel.broker.client import LATEST, ClusterClient, list_offset
 from kernel.broker.configuration import BrokerConfig
 from kernel.broker.producer import Producer
 from kernel.serials import numbered_value, serial_of
@@ -55,8 +55,14 @@ async def running_broker(
 
 
 async def _led(client: ClusterClient, topic: str, partitions: int) -> bool:
+    """Whether every partition has a leader that answers for it, which it does a moment after it is named."""
     await client.refresh([topic])
-    return all(client.leader_of(TopicPartition(topic, partition)) is not None for partition in range(partitions))
+    wanted = {TopicPartition(topic, partition): LATEST for partition in range(partitions)}
+    nodes = {client.leader_of(tp) for tp in wanted}
+    if None in nodes or not nodes:
+        return False
+    connection = await client.connection(next(node for node in nodes if node is not None))
+    return not any(error for error, _ in (await list_offset(connection, wanted)).values())
 
 
 @asynccontextmanager
