@@ -142,6 +142,16 @@ def test_name_of_another_version_is_left_out() -> None:
     assert answer.protocol_name == "", "before version 7 the name is not nullable: None is sent as ''"
 
 
+def test_remembered_heartbeat_answer_is_the_same_bytes_with_another_correlation_id() -> None:
+    for version in range(5):
+        for error in (0, 27, 25):
+            first, second = (codec.encode_response(Api.Heartbeat, version, n, {"error_code": error}) for n in (1, 2))
+            assert first[:4] + first[8:] == second[:4] + second[8:]
+            assert codec.decode_response(Api.Heartbeat, version, second[4:])[1].error_code == error
+    with pytest.raises(KeyError):
+        codec.encode_response(Api.Heartbeat, 4, 1, {"eror_code": 0})
+
+
 def test_plain_values_are_converted() -> None:
     body = {"throttle_time": 250, "responses": [{"name": "t", "partition_responses": [{"log_append_time": -1}]}]}
     _, answer = codec.decode_response(Api.Produce, 8, codec.encode_response(Api.Produce, 8, 1, body)[4:])
