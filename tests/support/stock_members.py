@@ -1,0 +1,197 @@
+"""Stock consumers as group members for tests, each a child process: they leave threads and sockets behind.
+
+    with stock_member("confluent", bootstrap, "g", "t") as member: member.owned, member.read, member.failure
+
+They differ in everything but this: joining with the range strategy, 200 ms heartbeats, no auto-commit, committing
+what they have read after each poll. A child is run as `python -m tests.support.stock_members KIND BOOTSTRAP GROUP
+TOPIC`; it writes a JSON line {"owned": [partition...], "read": [[partition, offset]...]} when something has changed,
+and leaves the group when its standard input ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+CLIENTS = ("kafka-python", "aiokafka", "confluent")
+
+SESSION_MS, HEARTBEAT_MS = 6000, 200
+
+
+class StockMember:
+    """The parent's side of a child."""
+
+    def __init__(self, kind: str, bootstrap: str, group: str, topic: str) -> None:
+        self.kind = kind
+        self.topic = topic
+        self.owned: frozenset[TopicPartition] = frozenset()
+        self.read: list[tuple[int, int]] = []  #: (partition, offset)
+        self._stopping = False
+        self._child = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "tests.support.stock_members", kind, bootstrap, group, topic],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._listen, name=kind)
+        self._reader.start()
+
+    @property
+    def failure(self) -> BaseException | None:
+        code = self._child.poll()
+        return None if code is None or self._stopping else AssertionError(f"{self.kind} ended by itself with {code}")
+
+    def stop(self) -> None:
+        """Leave the group. Idempotent; fails when the client did."""
+        self._stopping = True
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.close()
+        try:
+            code = self._child.wait(20)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            code = self._child.wait()
+        self._reader.join()
+        self._child.stdout.close()
+        self.owned = frozenset()
+        assert code == 0, f"{self.kind} ended with {code}"
+
+    def _listen(self) -> None:
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            said = json.loads(line)
+            self.owned = frozenset(TopicPartition(self.topic, n) for n in said["owned"])
+            self.read += [(partition, offset) for partition, offset in said["read"]]
+
+
+@contextmanager
+def stock_member(kind: str, bootstrap: str, group: str, topic: str) -> Iterator[StockMember]:
+    """A member that polls until the end of the `with`, or until it is stopped."""
+    member = StockMember(kind, bootstrap, group, topic)
+    try:
+        yield member
+    finally:
+        member.stop()
+
+
+# -- the child ------------------------------------------------------------------------------------------------------
+
+
+class Teller:
+    """Tells the parent of changes, and knows when the parent has had enough."""
+
+    def __init__(self) -> None:
+        self._owned: list[int] = []
+        self._ended = threading.Event()
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def _wait(self) -> None:
+        sys.stdin.read()
+        self._ended.set()
+
+    @property
+    def going_on(self) -> bool:
+        return not self._ended.is_set()
+
+    def tell(self, records: list[tuple[int, int]], assignment: Iterable[Any]) -> None:
+        owned = sorted(tp.partition for tp in assignment)
+        if records or owned != self._owned:
+            self._owned = owned
+            sys.stdout.write(json.dumps({"owned": owned, "read": records}) + "\n")
+            sys.stdout.flush()
+
+
+def run_kafka_python(teller: Teller, bootstrap: str, group: str, topic: str) -> None:
+    import kafka
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+    from kafka.errors import CommitFailedError
+
+    consumer = kafka.KafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        partition_assignment_strategy=[RangePartitionAssignor],
+    )
+    while teller.going_on:
+        polled = consumer.poll(timeout_ms=100)
+        records = [(r.partition, r.offset) for found in polled.values() for r in found]
+        if records:
+            with contextlib.suppress(CommitFailedError):  # the group has moved on: whoever is next reads them again
+                consumer.commit()
+        teller.tell(records, consumer.assignment())
+    consumer.close()
+
+
+def run_confluent(teller: Teller, bootstrap: str, group: str, topic: str) -> None:
+    import confluent_kafka
+
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "partition.assignment.strategy": "range",
+        }
+    )
+    consumer.subscribe([topic])
+    while teller.going_on:
+        messages = [message for message in consumer.consume(100, timeout=0.1) if message.error() is None]
+        if messages:
+            with contextlib.suppress(confluent_kafka.KafkaException):
+                consumer.commit(asynchronous=False)
+        teller.tell([(message.partition(), message.offset()) for message in messages], consumer.assignment())
+    consumer.close()
+
+
+def run_aiokafka(teller: Teller, bootstrap: str, group: str, topic: str) -> None:
+    from aiokafka import AIOKafkaConsumer
+    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+    from aiokafka.errors import CommitFailedError
+
+    async def run() -> None:
+        consumer = AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            partition_assignment_strategy=[RangePartitionAssignor],
+        )
+        await consumer.start()
+        while teller.going_on:
+            polled = await consumer.getmany(timeout_ms=100)
+            records = [(r.partition, r.offset) for found in polled.values() for r in found]
+            if records:
+                with contextlib.suppress(CommitFailedError):
+                    await consumer.commit()
+            teller.tell(records, consumer.assignment())
+        await consumer.stop()
+
+    asyncio.run(run())
+
+
+RUNS = {"kafka-python": run_kafka_python, "aiokafka": run_aiokafka, "confluent": run_confluent}
+
+if __name__ == "__main__":
+    RUNS[sys.argv[1]](Teller(), *sys.argv[2:])
