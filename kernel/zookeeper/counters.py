@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _PER_NAMESPACE = re.compile(r"zk_cnt_(.+)_(read|write)_per_namespace")
 
+#: What a watch can see, by the names of the trace's `zk_notified`.
+WATCH_EVENTS = ("created", "changed", "children", "deleted")
+
 
 @dataclass(frozen=True, slots=True)
 class Counters:
@@ -29,11 +32,16 @@ class Counters:
     exists and getChildren that this server answered. Writes are changes that this server *applied*: every
     member of an ensemble applies every change, a part of a transaction counts for itself, and so does every
     ephemeral znode that a closing or expiring session takes along. `sync` counts nowhere.
+
+    `watches_fired` maps created, changed, children and deleted to how many watches this server has fired.
+    Each is one notification, but for deleted: a session that watches a znode's data and its children has two
+    watches fired by its deletion and gets one notification.
     """
 
     mode: str  #: standalone, leader, follower; "" while the server does not serve
     per_namespace: Mapping[str, tuple[int, int]]
     watch_count: int
+    watches_fired: Mapping[str, int]
     sessions: int
     znodes: int
     ephemerals: int
@@ -100,6 +108,7 @@ def read_counters(host: str, port: int, *, timeout_s: float = 3.0) -> Counters:
         mode=raw["zk_server_state"],
         per_namespace=_per_namespace(raw),
         watch_count=_whole(raw, "zk_watch_count"),
+        watches_fired={event: _whole(raw, f"zk_sum_node_{event}_watch_count") for event in WATCH_EVENTS},
         sessions=_whole(raw, "zk_num_alive_connections"),
         znodes=_whole(raw, "zk_znode_count"),
         ephemerals=_whole(raw, "zk_ephemerals_count"),

@@ -30,8 +30,8 @@ zookeeper = EmbeddedZooKeeper(Path(sys.argv[1]))
 thread = threading.Thread(target=zookeeper.start)
 thread.start()
 thread.join()
-print(zookeeper.servers[0].pid, flush=True)
 try:
+    print(zookeeper.servers[0].pid, flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     print("running" if zookeeper.servers[0].running else "gone", flush=True)
