@@ -22,6 +22,7 @@ from comparison.scenarios.configuration import check
 from comparison.scenarios.presets import PRESETS
 from comparison.scenarios.run_folder import run_dirs_in
 from kernel.settings import split_pairs
+from kernel.zookeeper.target import TargetKind, open_zookeeper, parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -160,6 +161,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     command = ["rebalance-lab", *sys.argv[1:]]
     if "--seed" not in command:
         command += ["--seed", str(options["seed"])]
+    require_zookeeper(zookeeper)
     with RunProgress(len(planned), quiet=quiet) as progress:
         experiments = Experiments(root=root, name=name, command=command, zookeeper=zookeeper, progress=progress)
         finished = experiments.perform(planned)
@@ -168,6 +170,14 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     code = shown(result, form)
     click.echo(f"kept in {finished.bundle}; again: {shlex.join(command)}", err=True)
     return Exit.INTERRUPTED if finished.interrupted else code
+
+
+def require_zookeeper(spec: str) -> None:
+    """Raises `UserError` for a target that makes no sense, `Unavailable` when a running one does not serve."""
+    target = parse_target(spec)
+    if target.kind is TargetKind.RUNNING:
+        with open_zookeeper(target, Path()):
+            pass
 
 
 @click.command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coordinator.calls import GroupCalls
 from kernel.broker.client import LATEST, ClusterClient, list_offset
 from kernel.broker.producer import Producer
 from kernel.errors import Unavailable
@@ -13,12 +14,13 @@ from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from coordinator.membership.effects import Identity
     from kernel.broker.connection import BrokerConnection
 
 _READY_S = 15.0
-_CREATE_TIMEOUT_MS = 10_000
+_TIMEOUT_MS = 10_000
 #: So many group names are tried until one hashes to the broker that is wanted (a coin toss each).
 _GROUP_NAMES = 40
 
@@ -84,7 +86,7 @@ class ClusterAccess:
                     ],
                 }
             ],
-            "timeout": _CREATE_TIMEOUT_MS,
+            "timeout": _TIMEOUT_MS,
         }
         answer = await connection.call(Api.CreateTopics, body)
         error = error_name(answer.topics[0].error_code)
@@ -109,6 +111,12 @@ class ClusterAccess:
             return 0 if error_name(answer.error_code) else int(answer.node_id)
 
         return await until(found, _READY_S, f"group {group!r} has a coordinator", every_s=0.1)
+
+    async def commit_as(self, group: str, identity: Identity, offsets: Mapping[TopicPartition, int]) -> dict[str, str]:
+        """A commit as that member would have sent it: {partition: Kafka's name of the error, '' when accepted}."""
+        calls = GroupCalls(group, session_timeout_ms=0, rebalance_timeout_ms=0, request_timeout_ms=_TIMEOUT_MS)
+        connection = await self._client.connection(await self.coordinator(group))
+        return {str(tp): error for tp, error in (await calls.commit(connection, identity, offsets)).items()}
 
     async def committed(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Offsets committed with the coordinator; NO_OFFSET where there is none."""

@@ -82,10 +82,14 @@ class GroupMembers:
     def child(self, name: str) -> ChildProcess:
         return self._children[name]
 
-    def commit(self, name: str = "") -> None:
-        """Ask one process, or all, to commit."""
-        for each in [name] if name else sorted(self._configured - self._gone):
+    def commit(self) -> None:
+        """Ask everybody to commit what was handed out."""
+        for each in sorted(self._configured - self._gone):
             self._children[each].send({"command": "commit"})
+
+    def commit_remembered(self, name: str) -> None:
+        """Ask one process to commit what its application remembers, whoever owns it by now."""
+        self._children[name].send({"command": "commit", "remembered": True})
 
     async def kill(self, name: str) -> None:
         self._forget(name)

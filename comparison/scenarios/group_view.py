@@ -37,6 +37,8 @@ class GroupView:
         self.delivered: dict[TopicPartition, int] = {}  #: next offset that nobody has been handed yet
         self.committed: dict[TopicPartition, int] = {}  #: as members were told
         self.failures: list[str] = []
+        #: Member id and generation of each process's last assignment, in designs that have them.
+        self.identities: dict[str, tuple[str, int]] = {}
         self._beliefs: dict[Unit, frozenset[TopicPartition]] = {}
         self._absent: set[str] = set()
         #: By process: a member may begin its first one without an id and end it with one.
@@ -50,6 +52,8 @@ class GroupView:
         unit = Unit(process, str(event.get("member") or ""), _number(event.get("stream")))
         if kind in ("partitions_assigned", "partitions_revoked", "partitions_lost"):
             self._beliefs[unit] = partitions_of(event, "all")
+            if kind == "partitions_assigned" and isinstance(event.get("generation"), int):
+                self.identities[process] = (unit.member, _number(event["generation"]))
         elif kind == "records_delivered":
             self._advance(self.delivered, event, _number(event["last"]) + 1)
             return
@@ -91,6 +95,10 @@ class GroupView:
                 for tp in owned:
                     owners.setdefault(tp, []).append(unit)
         return owners
+
+    def held_by(self, process: str) -> frozenset[TopicPartition]:
+        """What a process believes to own, present or not."""
+        return frozenset(tp for unit, owned in self._beliefs.items() if unit.process == process for tp in owned)
 
     def owning_processes(self) -> list[str]:
         """Processes that own at least one partition."""

@@ -5,6 +5,8 @@ Standard input: one line of configuration (`MemberConfig`), then one command a l
 - `{"command": "join"}`: one more member in this process, with the configuration's topics;
 - `{"command": "pause_consumption"}`, `{"command": "resume"}`: poll no more; go on;
 - `{"command": "commit"}`: commit what was handed out, on every member of the process;
+- `{"command": "commit", "remembered": true}`: the same from the application's own memory, as code does that
+  processes records at its own pace: also partitions that the consumer may know to have lost meanwhile;
 - `{"command": "leave"}`: leave in the design's own order, and end the process;
 - `{"command": "stop"}`: the same. The end of the input means it too.
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from kernel.consumer import GroupConsumer
+    from kernel.values import TopicPartition
 
 #: What goes to standard output as well as to the trace.
 TOLD = frozenset(
@@ -82,6 +85,7 @@ class Members:
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._commits: set[asyncio.Task[None]] = set()
+        self._remembered: dict[GroupConsumer, dict[TopicPartition, int]] = {}
 
     def join(self) -> None:
         """One more member. Its failure is told as `member_failed`, the process goes on."""
@@ -104,10 +108,11 @@ class Members:
     def resume(self) -> None:
         self._flowing.set()
 
-    def commit(self) -> None:
+    def commit(self, *, remembered: bool = False) -> None:
         """Ask every member to commit, without waiting: a frozen or cut one may take long."""
         for consumer in self._polls.values():
-            task = asyncio.create_task(self._commit(consumer))
+            chosen = remembered and consumer.capabilities.commit_single_partitions
+            task = asyncio.create_task(self._commit(consumer, self._remembered.get(consumer) if chosen else None))
             self._commits.add(task)
             task.add_done_callback(self._commits.discard)
 
@@ -131,14 +136,17 @@ class Members:
         while True:
             await self._flowing.wait()
             try:
-                await consumer.getmany(timeout_ms=POLL_MS)
+                batches = await consumer.getmany(timeout_ms=POLL_MS)
             except RebalanceLabError as error:
                 self._failed(error)
                 await asyncio.sleep(POLL_MS / 1000)
+            else:
+                mine = self._remembered.setdefault(consumer, {})
+                mine |= {batch.topic_partition: batch.records[-1].offset + 1 for batch in batches}
 
-    async def _commit(self, consumer: GroupConsumer) -> None:
+    async def _commit(self, consumer: GroupConsumer, offsets: Mapping[TopicPartition, int] | None) -> None:
         try:
-            await consumer.commit()
+            await consumer.commit(offsets)
         except RebalanceLabError as error:
             self._failed(error)
 
@@ -163,7 +171,7 @@ async def obey(lines: AsyncIterator[Mapping[str, object]], members: Members) -> 
             case "resume":
                 members.resume()
             case "commit":
-                members.commit()
+                members.commit(remembered=line.get("remembered") is True)
             case "leave" | "stop":
                 return
             case other:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.catalogue import Form, JoinOne
 from comparison.scenarios.final_reads import read_final_offsets
 from comparison.scenarios.group_members import GroupMembers, processes_needed
-from comparison.scenarios.run_folder import write_json
+from comparison.scenarios.run_folder import unwritable, write_json
 from comparison.scenarios.steps import Nemesis
 from comparison.scenarios.testbed import RunRequest, Testbed
 from kernel.errors import RebalanceLabError, UserError
@@ -91,8 +91,10 @@ class Run:
                 story.result()
         except UserError:
             raise
-        except (RebalanceLabError, OSError) as caught:
+        except RebalanceLabError as caught:
             outcome, error = "failed", str(caught)
+        except OSError as caught:
+            raise unwritable(self._request.run_dir, caught) from caught
         finally:
             for task in (story, stopped):
                 task.cancel()
@@ -130,20 +132,28 @@ class Run:
             await until(lambda: not behind(view.committed), _COMMITTED_S, "everything is committed")
 
     async def _stop(self, outcome: str, error: str) -> None:
-        """Stop everything that was started, whatever state it is in, in an order in which the last words are heard."""
-        self._nemesis.heal()
-        self._testbed.zookeeper.heal()
-        self._enter("stop")
-        await self._members.stop()
-        await self._testbed.stop_brokers()
-        if outcome == "complete":
-            with contextlib.suppress(RebalanceLabError):
-                await self._testbed.zookeeper.count("end")
-        await self._testbed.zookeeper.stop()
-        self._tracer.emit("run_ended", outcome=outcome, error=error)
-        self._tracer.close()
-        self._proxy_tracer.close()
-        await asyncio.to_thread(self._testbed.zookeeper.write_observations)
+        """Stop everything that was started, whatever state it is in, in an order in which the last words are heard.
+
+        Each part is stopped also when another one's stop, or the trace of it, fails.
+        """
+        zookeeper = self._testbed.zookeeper
+        async with contextlib.AsyncExitStack() as last_to_first:
+            last_to_first.push_async_callback(asyncio.to_thread, zookeeper.write_observations)
+            last_to_first.callback(self._proxy_tracer.close)
+            last_to_first.callback(self._tracer.close)
+            last_to_first.callback(self._tracer.emit, "run_ended", outcome=outcome, error=error)
+            last_to_first.push_async_callback(zookeeper.stop)
+            if outcome == "complete":
+                last_to_first.push_async_callback(self._last_count)
+            last_to_first.push_async_callback(self._testbed.stop_brokers)
+            last_to_first.push_async_callback(self._members.stop)
+            last_to_first.callback(self._enter, "stop")
+            last_to_first.callback(zookeeper.heal)
+            last_to_first.callback(self._nemesis.heal)
+
+    async def _last_count(self) -> None:
+        with contextlib.suppress(RebalanceLabError):
+            await self._testbed.zookeeper.count("end")
 
     def _enter(self, stage: str) -> None:
         self._tracer.emit("stage_entered", stage=stage)

@@ -19,6 +19,7 @@ from comparison.scenarios.catalogue import (
 )
 from comparison.scenarios.link_ownership import ports_of_process
 from comparison.scenarios.processes import ended_within
+from coordinator.membership.effects import Identity
 from kernel.waiting import until
 
 if TYPE_CHECKING:
@@ -155,24 +156,41 @@ class Nemesis:
         self._enter_stage("fault")
         name = self._members.choose_owner()
         child = self._members.child(name)
+        held = self._members.view.held_by(name)
         for_ms = self._configuration.session_ms + step.over_ms
         begun = time.monotonic()
-        self._members.commit(name)
+        self._members.commit_remembered(name)
         self._tracer.emit("fault_started", fault="freeze", target=name, detail={"for_ms": for_ms})
         child.freeze()
         self._members.view.leave_out(name)
 
         def thaw() -> None:
             # Written into its input while it is frozen: the first thing it does is to commit.
-            self._members.commit(name)
+            self._members.commit_remembered(name)
             child.thaw()
             self._members.view.take_back(name)
             self._tracer.emit("fault_ended", fault="freeze", target=name)
 
         self._healing.append(thaw)
         await self._members.until_settled(self._takeover_s, without=name)
+        await self._late_commit(name, held, generations_ago=0)
         await _reach(begun + for_ms / 1000)
         await self._heal_and_settle()
+
+    async def _late_commit(self, name: str, held: frozenset[TopicPartition], *, generations_ago: int) -> None:
+        """A commit that the member had sent before it was replaced, and that was long on its way, arrives.
+
+        A client that notices its own expiry drops what it has not sent; what it has sent is for the broker to fence.
+        """
+        identity = self._members.view.identities.get(name)
+        if identity is None or self._testbed.request.design == "zookeeper":
+            return
+        member_id, generation = identity
+        late = Identity(member_id, generation - generations_ago)
+        group, offsets = self._testbed.group, dict.fromkeys(held, 0)
+        self._tracer.emit("fault_started", fault="late-commit", target=name)
+        await self._testbed.access.commit_as(group, late, offsets)
+        self._tracer.emit("fault_ended", fault="late-commit", target=name)
 
     async def _cut_authority(self, step: CutAuthority) -> None:
         if self._testbed.request.design == "zookeeper":
@@ -214,10 +232,14 @@ class Nemesis:
         if victim:
             self._members.view.leave_out(victim)
             await self._members.until_settled(for_ms / 1000, without=victim)
-            self._members.commit(victim)
+            self._members.commit_remembered(victim)
         await _reach(begun + for_ms / 1000)
         if victim:
-            self._members.commit(victim)
+            self._members.commit_remembered(victim)
+        else:
+            # Nobody was replaced, so a commit of the generation before is what the moved group has to fence.
+            name = self._members.choose_owner()
+            await self._late_commit(name, self._members.view.held_by(name), generations_ago=1)
         await self._heal_and_settle()
 
     async def _heal_and_settle(self) -> None:
