@@ -17,8 +17,10 @@ from kernel.broker.cluster_view import (
     InvalidTopic,
     TopicExists,
     UnknownTopic,
+    topic_name_problem,
 )
 from kernel.broker.topic_creation import all_led
+from kernel.broker.znodes import MalformedNode
 from kernel.errors import RebalanceLabError, Retriable
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
@@ -90,7 +92,7 @@ class _Refused(RebalanceLabError):
         self.code = code
 
 
-_REFUSALS: tuple[type[RebalanceLabError], ...] = (_Refused, ZooKeeperError, *_CODES)
+_REFUSALS: tuple[type[RebalanceLabError], ...] = (_Refused, ZooKeeperError, MalformedNode, *_CODES)
 
 
 class TopicHandlers:
@@ -189,6 +191,7 @@ class TopicHandlers:
         return {"results": list(answers.values())}
 
     async def _grow(self, topic: Any, timeout_ms: int, *, validate_only: bool) -> None:
+        _refuse_foreign_path(topic.name)
         known = self._cluster.snapshot.topics.get(topic.name)
         if known is not None and topic.count <= len(known.partitions):
             raise InvalidPartitions(f"{topic.name} has {len(known.partitions)} partitions, {topic.count} are not more")
@@ -228,6 +231,7 @@ class TopicHandlers:
                 return _failure(None, ErrorCode.unknown_topic_id, "no topic has this id", topic_id=topic_id)
         topic: TopicView | None = snapshot.topics.get(name)
         try:
+            _refuse_foreign_path(name)
             await self._cluster.delete_topic(name)
         except _REFUSALS as error:
             return _failure(name, _code(error), str(error), topic_id=topic_id)
@@ -237,6 +241,12 @@ class TopicHandlers:
         if not gone:
             return _failure(name, ErrorCode.request_timed_out, "it is marked for deletion, but still there")
         return {"name": name, "topic_id": None if topic is None else topic.topic_id, "error_code": ErrorCode.none}
+
+
+def _refuse_foreign_path(name: str) -> None:
+    """A name with a slash in it would lead to another znode; no topic has such a name."""
+    if topic_name_problem(name) is not None:
+        raise UnknownTopic(f"there is no topic {name!r}")
 
 
 def _code(error: RebalanceLabError) -> ErrorCode:
