@@ -144,11 +144,8 @@ class Group:
         )
         if former.parked_join is not None:
             self.joined -= 1
-        # The successor takes the place in the order too, so that the list of members stays as it was.
-        self.members = {
-            (member_id if known == former.id else known): (successor if known == former.id else member)
-            for known, member in self.members.items()
-        }
+        del self.members[former.id]
+        self.members[member_id] = successor
         self.instances[former.instance_id] = member_id
         if self.leader == former.id:
             self.leader = member_id

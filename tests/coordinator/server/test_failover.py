@@ -1,0 +1,159 @@
+"""The coordinating broker is killed, or stopped and continued, under a group that commits: on a real ZooKeeper."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from coordinator.placement import partition_of
+from coordinator.service import mount
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+from tests.support.brokers import create_topics, running_broker
+from tests.support.coordinator_child import coordinator_child, settings_of
+from tests.support.wire_clients import WireConnection, wait_for_coordinator
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from kernel.broker.broker import Broker
+
+SESSION_MS = 1_000
+PARTITIONS = 4
+DOOMED, SUCCESSOR = 1, 2
+
+
+class Member:
+    """One member of a group, which asks whichever broker it is told to."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group = {"group_id": group_id}
+        self.id = ""
+
+    async def join_and_sync(self, connection: WireConnection) -> None:
+        request = self.group | {
+            "session_timeout": 30_000,
+            "rebalance_timeout": 10_000,
+            "protocol_type": "consumer",
+            "protocols": [{"name": "range", "metadata": b""}],
+        }
+        self.id = (await connection.send(Api.JoinGroup, 5, request)).member_id
+        await connection.send(Api.JoinGroup, 5, request | {"member_id": self.id})
+        given = {"assignments": [{"member_id": self.id, "assignment": b"all"}]}
+        assert (await connection.send(Api.SyncGroup, 3, self._me() | given)).assignment == b"all"
+
+    async def heartbeat(self, connection: WireConnection) -> str:
+        return (await connection.send(Api.Heartbeat, 3, self._me())).error_code.name
+
+    async def commit(self, connection: WireConnection, offset: int) -> str:
+        partition = {"partition_index": 0, "committed_offset": offset}
+        answer = await connection.send(
+            Api.OffsetCommit,
+            8,
+            {
+                "group_id": self.group["group_id"],
+                "member_id": self.id,
+                "generation_id_or_member_epoch": 1,
+                "topics": [{"name": "t", "partitions": [partition]}],
+            },
+        )
+        return str(answer.topics[0].partitions[0].error_code.name)
+
+    async def committed(self, connection: WireConnection) -> int:
+        asked = self.group | {"topics": [{"name": "t", "partition_indexes": [0]}]}
+        answer = await connection.send(Api.OffsetFetch, 7, asked)
+        return int(answer.topics[0].partitions[0].committed_offset) if answer.topics else -1
+
+    def _me(self) -> dict[str, Any]:
+        return self.group | {"member_id": self.id, "generation_id": 1}
+
+
+@asynccontextmanager
+async def doomed_coordinator(
+    chroot: str, data_dir: Path
+) -> AsyncIterator[tuple[Process, Member, WireConnection, WireConnection]]:
+    """A Stable group whose coordinator is a child process, and connections to it and to its successor."""
+    async with (
+        running_broker(
+            chroot, data_dir, node_id=SUCCESSOR, settings=settings_of(SESSION_MS), mount=(mount,)
+        ) as successor,
+        coordinator_child(chroot, data_dir, DOOMED, SESSION_MS) as (process, port),
+    ):
+        assert await successor.cluster.until(lambda snapshot: set(snapshot.brokers) == {DOOMED, SUCCESSOR}, 10_000)
+        await create_topics(successor, {"t": 1})
+        old = await WireConnection.open("127.0.0.1", port, "member")
+        new = await WireConnection.open("127.0.0.1", successor.address.port, "member")
+        await new.send(Api.FindCoordinator, 4, {"key_type": 0, "coordinator_keys": ["g"]})
+        group_id = await until(lambda: _group_of(successor, DOOMED), 10, "a partition that the child leads")
+        await wait_for_coordinator(old, group_id)
+        member = Member(group_id)
+        await member.join_and_sync(old)
+        try:
+            yield process, member, old, new
+        finally:
+            old.close()
+            new.close()
+
+
+def _group_of(broker: Broker, node_id: int) -> str | None:
+    """A group id that `node_id` coordinates."""
+    for group_id in map(str, range(20)):
+        tp = TopicPartition("__consumer_offsets", partition_of(group_id, PARTITIONS))
+        leader = broker.cluster.snapshot.leader_of(tp)
+        if leader is not None and leader.node_id == node_id:
+            return group_id
+    return None
+
+
+async def _coordinates(member: Member, connection: WireConnection) -> bool:
+    """Heartbeats would not tell: they are good while the group is loaded."""
+    answer = await connection.send(Api.DescribeGroups, 1, {"groups": [member.group["group_id"]]})
+    return bool(answer.groups[0].error_code is ErrorCode.none)
+
+
+def test_killed_coordinator_loses_no_acknowledged_commit_and_nobody_has_to_rejoin(chroot: str, tmp_path: Path) -> None:
+    async def body() -> None:
+        async with doomed_coordinator(chroot, tmp_path) as (process, member, old, new):
+            acknowledged = 0
+
+            async def commit_on() -> None:
+                nonlocal acknowledged
+                while await member.commit(old, acknowledged + 1) == "none":
+                    acknowledged += 1
+
+            committing = asyncio.create_task(commit_on())
+            await until(lambda: acknowledged >= 20, 10, "commits to be acknowledged")
+            process.kill()
+            await asyncio.wait([committing])
+            await until(lambda: _coordinates(member, new), 10, "the successor to coordinate")
+            assert await member.heartbeat(new) == "none", "the group is as it was: nobody has to rejoin"
+            # The one that was on its way may have become durable; none that was acknowledged is missing.
+            assert await member.committed(new) in (acknowledged, acknowledged + 1)
+            assert committing.exception() is not None, "its connection ended"
+
+    asyncio.run(body())
+
+
+def test_coordinator_that_was_stopped_and_replaced_acknowledges_no_commit_any_more(chroot: str, tmp_path: Path) -> None:
+    async def body() -> None:
+        async with doomed_coordinator(chroot, tmp_path) as (process, member, old, new):
+            assert await member.commit(old, 10) == "none"
+            os.kill(process.pid, signal.SIGSTOP)
+            # The zombie's commit waits in its socket.
+            late = asyncio.create_task(member.commit(old, 5))
+            await until(lambda: _coordinates(member, new), 10, "the successor to coordinate")
+            assert await member.commit(new, 20) == "none"
+            os.kill(process.pid, signal.SIGCONT)
+            assert await late == "not_coordinator"
+            assert await member.commit(old, 6) == "not_coordinator"
+            assert await member.heartbeat(old) == "not_coordinator"
+            assert await member.committed(new) == 20
+
+    asyncio.run(body())

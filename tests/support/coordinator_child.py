@@ -1,0 +1,57 @@
+"""A broker with its coordinator as a child process, to be stopped and killed.
+
+`python -m tests.support.coordinator_child ZOOKEEPER DATA_DIR BROKER_ID SESSION_TIMEOUT_MS` prints its port once it
+serves, and ends with its standard input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coordinator.service import mount
+from tests.support.brokers import running_broker
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import AsyncIterator
+
+
+def settings_of(session_timeout_ms: int) -> dict[str, str]:
+    return {"zookeeper.session.timeout.ms": str(session_timeout_ms), "offsets.topic.replication.factor": "2"}
+
+
+async def serve(zookeeper: str, data_dir: Path, node_id: int, session_timeout_ms: int) -> None:
+    settings = settings_of(session_timeout_ms)
+    async with running_broker(zookeeper, data_dir, node_id=node_id, settings=settings, mount=(mount,)) as broker:
+        sys.stdout.write(f"{broker.address.port}\n")
+        sys.stdout.flush()
+        await asyncio.to_thread(sys.stdin.read)
+
+
+@asynccontextmanager
+async def coordinator_child(
+    zookeeper: str, data_dir: Path, node_id: int, session_timeout_ms: int
+) -> AsyncIterator[tuple[Process, int]]:
+    """The process and its port."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.support.coordinator_child"),
+        *(zookeeper, str(data_dir), str(node_id), str(session_timeout_ms)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    try:
+        assert process.stdout is not None
+        yield process, int(await process.stdout.readline())
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])))
