@@ -117,7 +117,12 @@ class GroupCalls:
         return next((error_name(code) for code in errors if code != ErrorCode.none), "")
 
     async def commit(
-        self, connection: BrokerConnection, identity: Identity, offsets: Mapping[TopicPartition, int]
+        self,
+        connection: BrokerConnection,
+        identity: Identity,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        timeout_ms: int,
     ) -> dict[TopicPartition, str]:
         """{partition: error}. Version 9 would answer in KIP-848's terms, so 8 is the highest that is used."""
         body = {
@@ -142,7 +147,11 @@ class GroupCalls:
         }
         version = min(8, connection.version_of(Api.OffsetCommit))
         answer = await connection.call(
-            Api.OffsetCommit, body, version=version, timeout_ms=self.request_timeout_ms, group=self.group
+            Api.OffsetCommit,
+            body,
+            version=version,
+            timeout_ms=min(timeout_ms, self.request_timeout_ms),
+            group=self.group,
         )
         errors = {
             TopicPartition(topic.name, partition.partition_index): error_name(partition.error_code)
@@ -166,7 +175,11 @@ class GroupCalls:
         }
         version = min(7, connection.version_of(Api.OffsetFetch))
         answer = await connection.call(
-            Api.OffsetFetch, body, version=version, timeout_ms=self.request_timeout_ms, group=self.group
+            Api.OffsetFetch,
+            body,
+            version=version,
+            timeout_ms=min(self.request_timeout_ms, self.session_timeout_ms),
+            group=self.group,
         )
         error = error_name(getattr(answer, "error_code", ErrorCode.none))
         found = dict.fromkeys(wanted, NO_OFFSET)

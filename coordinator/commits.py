@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coordinator.membership.reactions import UNANSWERED
+from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable
 from kernel.values import CommitOutcome, TopicPartition
 from kernel.wire.errors import ProtocolError
@@ -42,10 +43,14 @@ class CommitRequest:
 
 
 async def commit(stream: GroupStream, request: CommitRequest, around: Surroundings) -> CommitOutcome:
-    """What became of it; never raises for what the group or the network did."""
+    """What became of it; never raises for what the group or the network did.
+
+    One at a time, in the order of the calls: a repeated commit must not overtake a later one and move it back.
+    """
     errors = dict.fromkeys(request.offsets, DROPPED)
     if request.offsets and request.identity is not None:
-        errors = await _tried(stream, request, request.identity, around)
+        async with stream.committing:
+            errors = await _tried(stream, request, request.identity, around)
     outcome = CommitOutcome(
         accepted={tp: offset for tp, offset in request.offsets.items() if not errors[tp]},
         refused={tp: error for tp, error in errors.items() if error},
@@ -87,8 +92,9 @@ async def _tried(
             await stream.wait_moved(backoff_s)
             continue
         stamp = stream.member.stamp
+        left_ms = max(1, (request.give_up_ns - now) // NS_PER_MS)
         try:
-            outcome = await around.calls.commit(connection, identity, request.offsets)
+            outcome = await around.calls.commit(connection, identity, request.offsets, timeout_ms=left_ms)
         except (Unavailable, ProtocolError):
             outcome = dict.fromkeys(request.offsets, UNANSWERED)
         error = next((error for error in outcome.values() if error), "")

@@ -25,6 +25,7 @@ from coordinator.protocol import MalformedMetadata, decode_assignment, encode_su
 from coordinator.strategy import decide
 from kernel.assignors.subscription import MemberSubscription
 from kernel.broker.connection import UnsupportedByBroker
+from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable
 from kernel.values import NO_OFFSET, CommitOutcome, TopicPartition
 from kernel.wire.errors import ProtocolError
@@ -42,8 +43,10 @@ if TYPE_CHECKING:
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
 
-#: An orderly leave waits so long for its answer; the group notices a silent death anyway.
-LEAVE_TIMEOUT_MS = 2_000
+#: An orderly end waits so long for the last commit, and again for LeaveGroup; the group notices a death anyway.
+PARTING_TIMEOUT_MS = 2_000
+#: ... and so long for the application's callbacks (KafkaConsumer.close has 30 s).
+CLOSE_TIMEOUT_S = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,7 @@ class GroupStream:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None
+        self.committing = asyncio.Lock()  #: held by the commit that is under way
         self._moved = asyncio.Event()  #: replaced whenever the member has changed: what a held commit waits for
 
     # -- what the consumer calls --------------------------------------------------------------------------------------
@@ -88,28 +92,32 @@ class GroupStream:
         due = deadline(self.member)
         if due is not None and due <= now:  # after a stop of the whole process the timer may not have run yet
             self.feed(events.Ticked())
-        if self._working is None and not self._chores:
+        if (self._working is None and not self._chores) or self.member.state in (State.STOPPING, State.RESUMING):
             self.feed(events.Polled())
 
     async def commit(self, offsets: Mapping[TopicPartition, int], *, explicit: bool) -> CommitOutcome:
         """Commit under the identity of now; see `coordinator.commits`."""
-        config = self._around.config
+        patience_ms = self._around.config.default_api_timeout_ms
+        if not explicit and self.member.state is State.CLOSING:
+            patience_ms = PARTING_TIMEOUT_MS
         request = CommitRequest(
             identity=self.member.identity,
             offsets=dict(offsets),
             explicit=explicit,
-            give_up_ns=self._now() + config.default_api_timeout_ms * 1_000_000,
+            give_up_ns=self._now() + patience_ms * NS_PER_MS,
         )
         return await commit(self, request, self._around)
 
     async def close(self) -> None:
         """Commit, revoke and leave, as far as the coordinator answers."""
         self.feed(events.Closed())
-        while self._working is not None:
-            await asyncio.wait({self._working})
+        while (working := self._working) is not None:
+            await asyncio.wait({working}, timeout=CLOSE_TIMEOUT_S)
+            working.cancel()  # does nothing to one that is done
+            await asyncio.wait({working})
         leaving = {task for task in self._tasks if task.get_name().startswith("leave")}
         if leaving:
-            await asyncio.wait(leaving, timeout=LEAVE_TIMEOUT_MS / 1000)
+            await asyncio.wait(leaving, timeout=PARTING_TIMEOUT_MS / 1000)
         if self._timer is not None:
             self._timer.cancel()
         for task in self._tasks:
@@ -373,6 +381,8 @@ class GroupStream:
 
     async def _commit_quietly(self, effect: effects.CommitPositions) -> None:
         """Auto-commit: whatever becomes of it is in the trace, and the next one makes up for it."""
+        if self.committing.locked() and not effect.wait:
+            return  # the one under way is slow; the next poll that is due says more
         offsets = self._around.fetcher.positions(self.number)
         if offsets and effect.identity == self.member.identity:
             await self.commit(offsets, explicit=False)

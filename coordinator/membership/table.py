@@ -141,6 +141,7 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
             CoordinatorMoved: _to(actions.coordinator_moved, STOPPING),
             CoordinatorLoading: _to(actions.coordinator_loading, STOPPING),
             Ticked: _to(actions.ticked, STOPPING),
+            Polled: _to(actions.poll_elsewhere, STOPPING),
             Closed: _to(actions.close_stopping, CLOSING),
         },
         SEEKING: {

@@ -277,9 +277,10 @@ def test_fetcher_stops_reading_ahead_when_nobody_takes_the_records(chroot: str, 
             for _ in range(8):
                 await producer.send("t", PREFETCH_RECORDS // 4)  # twice what is read ahead
             member = eager(bootstrap_of(broker), settings=few)
-            await member.begin({"t": 1})
-            await until(lambda: member.records, 10, "the first records")
-            await member.pause()
+            await member.consumer.start()
+            await member.consumer.subscribe({"t": 1})
+            (first,) = await member.consumer.getmany(timeout_ms=10_000, max_records=1)
+            member.records += first.records
             asked = -1
 
             def quiet() -> bool:
