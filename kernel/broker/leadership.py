@@ -23,12 +23,12 @@ from kernel.broker.topics import Topics
 from kernel.broker.znodes import MalformedNode
 from kernel.clock import Clock, SystemClock
 from kernel.errors import Retriable
-from kernel.zookeeper.errors import SessionClosed
+from kernel.zookeeper.errors import SessionClosed, ZooKeeperError
 from kernel.zookeeper.operations import SessionState
 from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
     from types import TracebackType
     from uuid import UUID
 
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: A controller that was overtaken looks again after this long, should no watch have told it before.
-_AGAIN_S = 0.1
+_OVERTAKEN_S = 0.1
+#: ... and after this long when ZooKeeper refused something, or holds what makes no sense.
+_TROUBLE_S = 1.0
 #: A registration of a former incarnation goes within its session timeout and a tick or two.
 _REGISTRATION_GRACE_MS = 5_000
 
@@ -79,6 +81,7 @@ class Cluster:
         self._next_producer_id = 0
         self._block_lock = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closing: asyncio.Future[None] | None = None
         self._session: ZooKeeperSession | None = None
         self._observer: Observer | None = None
         self._controller: Controller | None = None
@@ -224,11 +227,18 @@ class Cluster:
 
     # -- following ---------------------------------------------------------------------------------------------
 
-    def _spawn(self, work: Awaitable[None], what: str) -> None:
-        task = asyncio.ensure_future(work)
-        task.set_name(f"broker-{self.node_id}-{what}")
+    def _spawn(self, work: Coroutine[None, None, None], what: str) -> None:
+        task = asyncio.create_task(work, name=f"broker-{self.node_id}-{what}")
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # A mistake of ours. Who cannot follow must not lead: the session's end hands everything to the others.
+            log.critical("broker %d: %s failed", self.node_id, task.get_name(), exc_info=error)
+            if self._session is not None:
+                self._closing = asyncio.ensure_future(self._session.close())
 
     async def _follow_session(self, session: ZooKeeperSession) -> None:
         while True:
@@ -247,12 +257,15 @@ class Cluster:
             try:
                 await session.wait_connected()
                 await register(session, self._address, self._clock, patience_ms=None)
-            except Retriable as error:
-                log.info("broker %d could not register again yet: %s", self.node_id, error)
-                continue
             except SessionClosed:
                 return
-            break
+            except Retriable as error:
+                log.info("broker %d could not register again yet: %s", self.node_id, error)
+            except ZooKeeperError as error:
+                log.error("broker %d cannot register again: %s", self.node_id, error)  # noqa: TRY400 - no fault here
+                await asyncio.sleep(_TROUBLE_S)
+            else:
+                break
         if session.session_id == change.session_id:
             self._registered_in = change.session_id
             self._leading.distrust()
@@ -263,24 +276,28 @@ class Cluster:
         assert self._observer is not None
         assert self._controller is not None
         while True:
+            look_again_s: float | None = None
             try:
                 await session.wait_connected()
                 observed = await self._observer.refresh()
                 self._publish(observed)
-                done = self._registered_in != session.session_id or await self._controller.step(observed)
+                if self._registered_in == session.session_id and not await self._controller.step(observed):
+                    look_again_s = _OVERTAKEN_S
+            except SessionClosed:
+                return
             except Retriable as error:
                 log.info("broker %d could not follow ZooKeeper: %s", self.node_id, error)
                 continue
-            except SessionClosed:
-                return
-            except MalformedNode as error:
-                log.error("the controller can do nothing: %s", error)  # noqa: TRY400 - no fault of the code here
-                done = False
+            except (ZooKeeperError, MalformedNode) as error:
+                log.error("broker %d cannot follow ZooKeeper: %s", self.node_id, error)  # noqa: TRY400 - no fault here
+                look_again_s = _TROUBLE_S
             try:
-                async with asyncio.timeout(None if done else _AGAIN_S):
+                async with asyncio.timeout(look_again_s):
                     await self._observer.dirty.wait()
             except TimeoutError:
                 continue
+            if look_again_s == _TROUBLE_S:
+                await asyncio.sleep(_TROUBLE_S)  # what could not be read is still dirty
 
     def _publish(self, observed: Observation) -> None:
         before, self._snapshot = self._snapshot, observed.snapshot

@@ -24,6 +24,7 @@ from kernel.trace.writer import ListTracer
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.errors import OperationRefused
 from tests.support.zookeeper import expire, opened
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kernel.broker.cluster_view import ClusterSnapshot, PartitionView
+    from kernel.broker.observing import Observation
 
 WAIT_MS = 10_000
 
@@ -285,6 +287,50 @@ def test_controller_that_was_elected_without_hearing_of_it_governs(chroot: str) 
             await one.create_topic("t", partitions=1, replication_factor=1)
             await reach(one, "t", [(1, 0, (1,))])
             assert (await session.get("/controller_epoch"))[0] == b"1"
+
+    asyncio.run(body())
+
+
+def test_broker_that_cannot_follow_by_a_mistake_of_ours_leaves_instead_of_leading_on(
+    chroot: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def mistaken() -> Observation:
+        raise IndexError("a mistake")
+
+    async def body() -> None:
+        async with Brokers(chroot) as brokers:
+            one, two = await brokers.start(1), await brokers.start(2)
+            await one.create_topic("t", partitions=-1, replication_factor=-1, assignment=[[1, 2]])
+            await reach(two, "t", [(1, 0, (1, 2))])
+            assert one._observer is not None
+            monkeypatch.setattr(one._observer, "refresh", mistaken)
+            await two.create_topic("u", partitions=1, replication_factor=1)
+            await reach(two, "t", [(2, 1, (2,))])
+            await until(lambda: not brokers.told[1].led, 5, "broker 1 to resign")
+            assert "a mistake" in caplog.text
+
+    asyncio.run(body())
+
+
+def test_znode_that_may_not_be_read_is_tried_again_and_does_not_end_the_broker(
+    chroot: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernel.broker.leadership._TROUBLE_S", 0.01)
+
+    async def body() -> None:
+        async with Brokers(chroot) as brokers, opened(chroot) as session:
+            one = await brokers.start(1)
+            real, refusals = one.session.get, [OperationRefused("no authorisation")] * 3
+
+            async def refused(path: str, **how: Any) -> Any:
+                if path == "/brokers/topics/t" and refusals:
+                    raise refusals.pop()
+                return await real(path, **how)
+
+            monkeypatch.setattr(one.session, "get", refused)
+            await session.create("/brokers/topics/t", b'{"version":1,"partitions":{"0":[1]}}')
+            await reach(one, "t", [(1, 0, (1,))])
+            assert not refusals
 
     asyncio.run(body())
 
