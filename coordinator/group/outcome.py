@@ -5,7 +5,7 @@ The order in which a caller performs an outcome's parts is given in the package'
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -132,8 +132,7 @@ class Write:
     then: Continuation | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(NamedTuple):
     """Everything that follows from one event."""
 
     timers: tuple[SetTimer | CancelTimer, ...] = ()
@@ -156,42 +155,52 @@ class Limits:
     traced: bool = True  #: whether anybody reads the events (assignments are decoded for them)
 
 
-@dataclass(slots=True)
 class Turn:
-    """One event being handled: the moment, the limits, and the effects so far."""
+    """One event being handled: the moment, the limits, and the effects so far.
 
-    now: Moment
-    limits: Limits
-    _timers: list[SetTimer | CancelTimer] = field(default_factory=list)
-    _events: list[TraceEvent] = field(default_factory=list)
-    _replies: list[Reply] = field(default_factory=list)
-    _abandoned: list[int] = field(default_factory=list)
-    _writes: list[Write] = field(default_factory=list)
+    Lists are made when they are needed: most events are heartbeats, which have one reply and nothing else.
+    """
+
+    __slots__ = ("_abandoned", "_events", "_replies", "_timers", "_writes", "limits", "now")
+
+    def __init__(self, now: Moment, limits: Limits) -> None:
+        self.now = now
+        self.limits = limits
+        self._timers: list[SetTimer | CancelTimer] | None = None
+        self._events: list[TraceEvent] | None = None
+        self._replies: list[Reply] = []
+        self._abandoned: list[int] | None = None
+        self._writes: list[Write] | None = None
 
     def reply(self, token: int, answer: Answer) -> None:
         self._replies.append(Reply(token, answer))
 
     def abandon(self, token: int) -> None:
+        self._abandoned = self._abandoned or []
         self._abandoned.append(token)
 
     def set_timer(self, key: TimerKey, at_ms: int) -> None:
+        self._timers = self._timers or []
         self._timers.append(SetTimer(key, at_ms))
 
     def cancel_timer(self, key: TimerKey) -> None:
+        self._timers = self._timers or []
         self._timers.append(CancelTimer(key))
 
     def write(self, *changes: Change, then: Continuation | None = None) -> None:
+        self._writes = self._writes or []
         self._writes.append(Write(changes, then))
 
     def trace(self, kind: str, *, cause: str = "", **fields: object) -> None:
         if self.limits.traced:
+            self._events = self._events or []
             self._events.append(TraceEvent(kind, fields, cause))
 
     def outcome(self) -> Outcome:
         return Outcome(
-            timers=tuple(self._timers),
-            events=tuple(self._events),
-            replies=tuple(self._replies),
-            abandoned=tuple(self._abandoned),
-            writes=tuple(self._writes),
+            tuple(self._timers or ()),
+            tuple(self._events or ()),
+            tuple(self._replies),
+            tuple(self._abandoned or ()),
+            tuple(self._writes or ()),
         )
