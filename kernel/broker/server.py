@@ -230,8 +230,12 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.active_at = self._loop.time()
+        idle = self._future is None and self._turn is None and self._writable
+        if idle and (frame := self._buffer.whole(data)) is not None:
+            self._serve_whole(frame)
+            return
         self._buffer.feed(data)
-        if self._future is None and self._turn is None and self._writable:
+        if idle:
             self._serve_buffered()
         elif self._reading and len(self._buffer) > READ_AHEAD_BYTES and self._open:
             self._reading = False
@@ -283,6 +287,14 @@ class _Connection(asyncio.Protocol):
         if not self._reading and self._open:
             self._reading = True
             self._transport.resume_reading()
+
+    def _serve_whole(self, frame: bytes) -> None:
+        """The short way of the common case: one request in one piece, and nothing before it."""
+        try:
+            if self._open:
+                self._serve(frame)
+        except ProtocolError as error:
+            self.close(str(error))
 
     def _serve_turn(self) -> None:
         """As `_serve_buffered`, from the loop: there, a mistake of ours would not close the connection by itself."""

@@ -34,6 +34,16 @@ class FrameBuffer:
     def __len__(self) -> int:
         return len(self._data)
 
+    def whole(self, data: bytes) -> bytes | None:
+        """The one frame that `data` consists of, when nothing was kept before: the common case, without copying twice.
+
+        None: `feed` it. Wrong sizes are left for `next_frame` to refuse.
+        """
+        size = len(data) - 4
+        if self._data or not 0 <= size <= self._max_bytes or _SIZE.unpack_from(data)[0] != size:
+            return None
+        return data[4:]
+
     def feed(self, data: bytes) -> None:
         self._data += data
 

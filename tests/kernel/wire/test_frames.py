@@ -30,6 +30,18 @@ def test_frames_come_out_whole_whatever_the_pieces(payloads: list[bytes], pieces
     assert len(buffer) == 0
 
 
+def test_piece_that_is_one_frame_is_recognised_only_when_nothing_was_kept_before() -> None:
+    buffer = FrameBuffer(10)
+    assert buffer.whole(write_frame(b"0123456789")) == b"0123456789"
+    assert buffer.whole(write_frame(b"")) == b""
+    for data in (b"", b"\0\0", write_frame(b"a")[:-1], write_frame(b"a") + b"b", write_frame(b"01234567890")):
+        assert buffer.whole(data) is None
+    buffer.feed(b"\0\0\0\x08")
+    assert buffer.whole(write_frame(b"half")) is None
+    buffer.feed(write_frame(b"half"))
+    assert buffer.next_frame() == write_frame(b"half")
+
+
 @pytest.mark.parametrize("size", [-1, 1001, 2**31 - 1, -(2**31)])
 def test_size_out_of_bounds_is_refused_from_its_four_bytes_alone(size: int) -> None:
     buffer = FrameBuffer(1000)
