@@ -240,6 +240,7 @@ def test_auto_commit_saves_what_was_handed_out_before_a_rebalance_and_at_the_end
             assert {(event["partition"], event["offset"], event["outcome"]) for event in saved} == {
                 (n, 10, "accepted") for n in range(4)
             }
+            await until(lambda: len(second.tracer.of("position_started")) == 2, 10, "the second's positions")
             assert not second.records
             await second.close()
             assert {event["outcome"] for event in second.tracer.of("commit_answered")} == {"accepted"}
