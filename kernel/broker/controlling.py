@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kernel.broker import znodes
 from kernel.broker.controller import decide, restarted
+from kernel.broker.registration import new_id
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, NotEmpty
 from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData
@@ -114,7 +115,7 @@ class Controller:
         now = observed.snapshot.broker_epochs
         live = now.keys() - restarted(self._broker_epochs, now)
         for name, node, version in observed.without_id:
-            named = znodes.TopicNode(node.replicas, znodes.new_topic_id())
+            named = znodes.TopicNode(node.replicas, new_id())
             await self._fenced(SetData(paths.topic(name), znodes.topic_node(named), version))
         await self._write(decide(observed.snapshot, live, self._epoch, doomed=observed.deletions))
         for name in observed.deletions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from typing import TYPE_CHECKING
 
 from kernel.broker import znodes
@@ -26,6 +27,13 @@ class BrokerIdTaken(UserError):
     """Another live session has this broker id registered."""
 
 
+def new_id() -> uuid.UUID:
+    """For a topic or a cluster. Its text does not begin with '-', which would look like an option (Uuid.randomUuid)."""
+    while znodes.id_text(identifier := uuid.uuid4()).startswith("-"):
+        continue
+    return identifier
+
+
 async def ensure_cluster(session: ZooKeeperSession) -> str:
     """Make the folders that Kafka makes, but /consumers, which is the groups'; returns the cluster's id."""
     roots = [path for path in paths.BROKER_ROOTS if path != paths.CONSUMERS]
@@ -33,7 +41,7 @@ async def ensure_cluster(session: ZooKeeperSession) -> str:
     for path, stat in zip(roots, found, strict=True):
         if stat is None:
             await session.ensure_path(path, step=_STEP)
-    proposed = znodes.id_text(znodes.new_topic_id())
+    proposed = znodes.id_text(new_id())
     try:
         await session.create(paths.CLUSTER_ID, znodes.cluster_id_node(proposed), makepath=True, step=_STEP)
     except NodeExists:

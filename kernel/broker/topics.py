@@ -20,6 +20,7 @@ from kernel.broker.cluster_view import (
     topic_name_problem,
 )
 from kernel.broker.controller import checked_assignment, spread
+from kernel.broker.registration import new_id
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode
 
@@ -57,7 +58,7 @@ class Topics:
             replicas = spread(cluster.brokers, partitions, replication_factor, start=start, shift=shift)
         else:
             replicas = checked_assignment(assignment, cluster.brokers)
-        node = znodes.TopicNode(replicas, znodes.new_topic_id())
+        node = znodes.TopicNode(replicas, new_id())
         if validate_only:
             return _view(name, node, 0)
         await self._write_config(name, config or {})
@@ -85,7 +86,7 @@ class Topics:
             old = znodes.parse_topic(data)
             grown = znodes.TopicNode(old.replicas + _more(cluster, name, old, partitions, assignment), old.topic_id)
             if grown.topic_id is None:
-                grown = znodes.TopicNode(grown.replicas, znodes.new_topic_id())
+                grown = znodes.TopicNode(grown.replicas, new_id())
             if validate_only:
                 return _view(name, grown, stat.version)
             try:

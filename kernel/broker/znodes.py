@@ -56,14 +56,6 @@ class ProducerIdBlock:
     last: int
 
 
-def new_topic_id() -> uuid.UUID:
-    """Random; its text does not begin with '-', which would look like an option (Kafka's Uuid.randomUuid)."""
-    while True:
-        topic_id = uuid.uuid4()
-        if not id_text(topic_id).startswith("-"):
-            return topic_id
-
-
 def id_text(identifier: uuid.UUID) -> str:
     """URL-safe base64 without padding: 22 characters (Kafka's Uuid.toString)."""
     return base64.urlsafe_b64encode(identifier.bytes).rstrip(b"=").decode()

@@ -3,6 +3,9 @@
 A file's tables: `term` has one row for each leadership this incarnation has begun; everything else belongs to a
 term. `batch` are record batches, `producer` the state of idempotent producers, `pair` the compacted pairs of a
 KeyValueLog. WAL mode: readers never wait for the writer, not even for one that was stopped inside a transaction.
+
+A commit is in the operating system's hands, not synced: it survives kill -9 of every broker, but a power cut may take
+the last moments, as it may from a Kafka broker on its own. What a later term builds on is synced first.
 """
 
 from __future__ import annotations

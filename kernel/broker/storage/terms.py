@@ -9,6 +9,9 @@ The order is what makes it safe (each step behind the one before):
    pairs all of them;
 4. look again: somebody may have published above us, and read past us because our term was not there yet.
 
+A reader needs no lock that a stopped writer could hold, but for the instants in which that writer changes the header
+of its WAL index; should a stop ever hit one, reading fails after some seconds and is tried again (`leading.py`).
+
 A publication without a term belongs to a broker that died or was overtaken between 1 and 3: it has acknowledged
 nothing, and is passed over.
 """
@@ -16,6 +19,7 @@ nothing, and is passed over.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -141,6 +145,8 @@ def read_predecessor(data_dir: Path, file: str, topic_id: UUID, partition: int, 
         ).fetchone()
         if row is None:
             return None
+        # A power cut must not take from under our feet what we build on: the writer itself syncs only now and then.
+        _sync(path, path.with_name(f"{path.name}-wal"))
         term, start, chain = row
         last = reader.execute(
             "SELECT last_offset FROM batch WHERE term = ? ORDER BY base_offset DESC LIMIT 1", (term,)
@@ -154,6 +160,18 @@ def read_predecessor(data_dir: Path, file: str, topic_id: UUID, partition: int, 
         )
     finally:
         reader.close()
+
+
+def _sync(*files: Path) -> None:
+    for file in files:
+        try:
+            descriptor = os.open(file, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # folded back: its writer has closed it in order
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _producers(reader: sqlite3.Connection, term: int) -> dict[int, ProducerState]:
