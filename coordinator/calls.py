@@ -122,7 +122,7 @@ class GroupCalls:
         identity: Identity,
         offsets: Mapping[TopicPartition, int],
         *,
-        timeout_ms: int,
+        timeout_ms: int | None = None,
     ) -> dict[TopicPartition, str]:
         """{partition: error}. Version 9 would answer in KIP-848's terms, so 8 is the highest that is used."""
         body = {
@@ -150,7 +150,7 @@ class GroupCalls:
             Api.OffsetCommit,
             body,
             version=version,
-            timeout_ms=min(timeout_ms, self.request_timeout_ms),
+            timeout_ms=self._bounded(timeout_ms),
             group=self.group,
         )
         errors = {
@@ -161,7 +161,7 @@ class GroupCalls:
         return {tp: errors.get(tp, "UNKNOWN_SERVER_ERROR") for tp in offsets}
 
     async def committed(
-        self, connection: BrokerConnection, partitions: Iterable[TopicPartition]
+        self, connection: BrokerConnection, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> tuple[str, dict[TopicPartition, int]]:
         """(error, {partition: offset or NO_OFFSET}). Version 7 is the last that asks for one group (KIP-709)."""
         wanted = tuple(partitions)
@@ -178,7 +178,7 @@ class GroupCalls:
             Api.OffsetFetch,
             body,
             version=version,
-            timeout_ms=min(self.request_timeout_ms, self.session_timeout_ms),
+            timeout_ms=self._bounded(timeout_ms),
             group=self.group,
         )
         error = error_name(getattr(answer, "error_code", ErrorCode.none))
@@ -188,6 +188,9 @@ class GroupCalls:
                 error = error or error_name(partition.error_code)
                 found[TopicPartition(topic.name, partition.partition_index)] = partition.committed_offset
         return error, found
+
+    def _bounded(self, timeout_ms: int | None) -> int:
+        return self.request_timeout_ms if timeout_ms is None else min(timeout_ms, self.request_timeout_ms)
 
     @property
     def _parked_ms(self) -> int:

@@ -368,7 +368,9 @@ class GroupStream:
                 await self.wait_moved(backoff_s)
                 continue
             try:
-                error, offsets = await self._around.calls.committed(connection, effect.partitions)
+                error, offsets = await self._around.calls.committed(
+                    connection, effect.partitions, timeout_ms=self._around.config.session_timeout_ms
+                )
             except (Unavailable, ProtocolError) as failure:
                 self._unanswered("OffsetFetch", failure, effect.stamp, sent_ns, connection)
                 continue
