@@ -64,7 +64,8 @@ class BrokerServer:
     ) -> None:
         if host != "localhost" and not _is_loopback(host):
             raise ConfigurationError(f"the broker listens on loopback only, {host!r} is not: use 127.0.0.1")
-        self.host = host
+        # Not the name: it may stand for two addresses, and port 0 would then be two different ports.
+        self.host = "127.0.0.1" if host == "localhost" else host
         self.port = port
         self.limits = limits or ServerLimits()
         self.handlers: HandlerTable = {Api.ApiVersions: self._api_versions}
