@@ -33,7 +33,7 @@ from zkconsumer.leaders import FetcherManager
 from zkconsumer.offsets import Offsets
 from zkconsumer.payloads import thread_ids
 from zkconsumer.registration import new_consumer_id, register
-from zkconsumer.state import Rebalance, Rules
+from zkconsumer.state import Rebalance, Rules, State
 from zkconsumer.streams import Registry, Stream
 from zkconsumer.watching import Listening, Watching
 
@@ -325,6 +325,10 @@ class ZooKeeperConsumer:
             await self._end(name)
         if self._fetchers is not None:
             await self._fetchers.close()
+        if self._executor is not None and self._executor.machine.state is not State.CLOSED:
+            for stream in self._streams.values():
+                stream.clear()
+            self._executor.abandon()
         if self._session is not None:
             await self._session.close()
         self._filled.set()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kernel.errors import RebalanceLabError
 from kernel.trace.writer import partitions_field
+from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NodeExists, NoNode
 from zkconsumer import effects
@@ -103,6 +104,13 @@ class Executor:
         self._tickets[ticket] = asyncio.get_running_loop().create_future()
         self.tell(effects.RebalanceDemanded(trigger, ticket))
         return await self._tickets[ticket]
+
+    def abandon(self) -> None:
+        """Say what has ended when fetchers and streams were stopped without the machine's shutdown."""
+        for stream, had in sorted(self.machine.delivering.items()):
+            fields = {"partitions": had, "all": frozenset[TopicPartition]()}
+            self._emit(effects.Emit("partitions_revoked", fields, stream))
+        self._emit(effects.Emit("member_closed", {"group": self.machine.rules.group}))
 
     async def run(self) -> None:
         """Until the machine is closed."""

@@ -65,7 +65,7 @@ class Watching:
         self._renewed = renewed  #: told of a new session before any listener is
         self._listeners: dict[str, Listener] = {}
         self._waiting: asyncio.Queue[WatchFired | SessionChange] = asyncio.Queue()
-        self._broken: dict[str, None] = {}  #: paths whose watches went with the connection
+        self._broken: set[str] = set()  #: paths whose watches went with the connection
         self._states = session.subscribe()
 
     async def listen(self, path: str, what: Listening, told: Callable[[str], None]) -> None:
@@ -115,7 +115,7 @@ class Watching:
 
     def _enqueue(self, fired: WatchFired) -> None:
         if fired.event is WatchEvent.NONE:
-            self._broken[fired.path] = None
+            self._broken.add(fired.path)
         else:
             self._waiting.put_nowait(fired)
 
@@ -135,9 +135,8 @@ class Watching:
             listener.told("")
 
     async def _connected_again(self) -> None:
-        broken, self._broken = self._broken, {}
-        for path in broken:
-            listener = self._listeners[path]
+        broken, self._broken = self._broken, set()
+        for listener in [listener for path, listener in self._listeners.items() if path in broken]:
             seen = listener.seen
             await self._arm_again(listener)
             if listener.seen != seen:

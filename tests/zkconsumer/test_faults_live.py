@@ -1,0 +1,131 @@
+"""The ZooKeeper consumer behind a link that is cut: what it misses, what it delivers twice, what it overwrites.
+
+The cut holds bytes, as a network does; data and the other member go past it. What is expected here is what the
+original does, its faults among it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.proxy import TcpProxy
+from kernel.trace.writer import SilentTracer
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from kernel.zookeeper.operations import SessionState
+from tests.support.zk_consumers import Member, member, produce, running_broker, settled, shared
+from tests.support.zookeeper import opened
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+@asynccontextmanager
+async def proxied(chroot: str) -> AsyncIterator[tuple[TcpProxy, str]]:
+    """A proxy in front of ZooKeeper, and the connect string that goes through it."""
+    address, _, folder = chroot.partition("/")
+    proxy = TcpProxy("zookeeper", SilentTracer())
+    port = await proxy.start(int(address.rsplit(":", 1)[1]))
+    try:
+        yield proxy, f"127.0.0.1:{port}/{folder}"
+    finally:
+        proxy.heal()
+        await proxy.stop()
+
+
+async def poll_for_ever(who: Member) -> None:
+    while True:
+        await who.read()
+
+
+def test_an_id_that_came_and_went_behind_a_short_cut_is_noticed_after_it(chroot, tmp_path):
+    """The list of members is equal before and after, and kazoo has dropped the watch: only the version tells."""
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}),
+            opened(chroot) as other,
+            proxied(chroot) as (proxy, through),
+            member(through, "c1", {"t": 1}, zookeeper_session_timeout_ms="4000") as c1,
+        ):
+            session = c1.session.session_id
+            proxy.cut()
+            await until(lambda: c1.session.state is SessionState.SUSPENDED, 8, "the break to be noticed")
+            visitor = paths.member_id("g", "g_visitor")
+            await other.create(visitor, b'{"pattern":"static","subscription":{"t":1}}', ephemeral=True)
+            await other.delete(visitor)
+            proxy.heal()
+            await until(lambda: c1.rebalances() == 2, 10, lambda: f"a rebalance of c1: {c1.tracer.events[-5:]}")
+            assert c1.session.session_id == session
+            # And the watches are armed again.
+            async with member(chroot, "c2", {"t": 1}):
+                await settled(other, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+
+    asyncio.run(story())
+
+
+def test_a_short_cut_without_a_change_makes_no_rebalance(chroot, tmp_path):
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}),
+            proxied(chroot) as (proxy, through),
+            member(through, "c1", {"t": 1}, zookeeper_session_timeout_ms="3000") as c1,
+        ):
+            await until(lambda: len(c1.tracer.of("position_started")) == 2, 8, "the fetchers to be at work")
+            before = len(c1.operations())
+            proxy.cut()
+            await until(lambda: c1.session.state is SessionState.SUSPENDED, 8, "the break to be noticed")
+            proxy.heal()
+            # Where Java's client sends one setWatches, two reads a listener arm again: ids, and the topic.
+            await until(lambda: len(c1.operations()) - before >= 4, 8, "the watches to be armed again")
+            assert c1.operations()[before:] == [
+                ("delivery", "exists", "/consumers/g/ids"),
+                ("delivery", "getChildren", "/consumers/g/ids"),
+                ("delivery", "exists", "/brokers/topics/t"),
+                ("delivery", "getData", "/brokers/topics/t"),
+            ]
+            assert c1.rebalances() == 1
+
+    asyncio.run(story())
+
+
+def test_a_member_that_is_cut_off_delivers_on_and_moves_offsets_back_when_it_returns(chroot, tmp_path):
+    """Nothing stops the fetchers before the rebalance in the new session, and nothing fences the commit before it."""
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}) as broker,
+            opened(chroot) as session,
+            proxied(chroot) as (proxy, through),
+            member(chroot, "c2", {"t": 1}) as c2,
+            member(through, "c1", {"t": 1}, zookeeper_session_timeout_ms="1500") as c1,
+        ):
+            await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+            polls = [asyncio.create_task(poll_for_ever(who)) for who in (c1, c2)]
+            try:
+                await produce(broker, "t", 1, range(10))
+                cut_off = TopicPartition("t", 0)
+                await until(lambda: len(c1.records.get(cut_off, ())) == 10, 8, "c1 to have ten")
+                proxy.cut()
+                committing = asyncio.create_task(c1.consumer.commit())
+                await settled(session, shared("t", ("g_c2-0", range(2))))
+                await produce(broker, "t", 1, range(10, 30))
+                await until(lambda: len(c2.records.get(cut_off, ())) == 30, 8, "c2 to have all thirty")
+                await until(lambda: len(c1.records[cut_off]) == 30, 8, "c1, which owns nothing, to have them too")
+                assert (await c2.consumer.commit()).accepted[cut_off] == 30
+                assert not committing.done()
+                proxy.heal()
+                assert (await asyncio.wait_for(committing, 10)).accepted == {cut_off: 10}
+                await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+                # Both delivered 10 to 29; the offset went from 30 to 10, so whoever owns it delivers them once more.
+                await until(lambda: len(c1.records[cut_off]) == 50, 8, lambda: f"the repetition: {c1.records}")
+                assert c1.records[cut_off][30:] == list(range(10, 30))
+            finally:
+                for poll in polls:
+                    poll.cancel()
+                await asyncio.gather(*polls, return_exceptions=True)
+
+    asyncio.run(story())
