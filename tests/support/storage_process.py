@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.storage import writer
 from kernel.broker.storage.errors import StorageError
+from kernel.broker.storage.files import Transaction
 from kernel.broker.storage.storage import Storage
 from tests.support.stored import TOPIC_ID, TP, batch, cells
 
@@ -76,13 +76,13 @@ class Commands:
 
 
 def linger(ms: int) -> None:
-    commit = writer._Transaction.__exit__
+    commit = Transaction.__exit__
 
     def slow(self: Any, *arguments: Any) -> None:
         time.sleep(ms / 1000)
         commit(self, *arguments)
 
-    writer._Transaction.__exit__ = slow  # type: ignore[method-assign]
+    Transaction.__exit__ = slow  # type: ignore[method-assign]
 
 
 async def serve(options: argparse.Namespace) -> None:

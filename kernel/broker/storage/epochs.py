@@ -2,8 +2,9 @@
 
 One folder a partition, one file a term, named for what orders terms: `<leader epoch>.<attempt>`. The attempt
 counts the terms of one leader epoch: a broker that restarts before the controller has noticed finds itself named
-at the epoch its former incarnation has used, and must fence that one too. A publication is made by hard-linking
-a synced file to its final name, which fails when the name is taken and never shows a half-written file.
+at the epoch its former incarnation has used, and must fence that one too. A publication is a hard link to the
+incarnation's *claim*, a synced file that names its database: making the link fails when the name is taken, and what
+it shows is never half-written.
 
 The folder outlives its contents' usefulness only by one: the newest publication is never removed while the topic
 exists, so "is there a higher one?" is one listing.
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,7 @@ class Epoch:
 
     @classmethod
     def parsed(cls, name: str) -> Epoch | None:
-        """None for what is not a publication (a file on its way to become one)."""
+        """None for what is not a publication."""
         leader_epoch, _, attempt = name.partition(".")
         if not (leader_epoch.isdigit() and attempt.isdigit()):
             return None
@@ -68,14 +68,14 @@ class PartitionEpochs:
         published = self.published()
         return bool(published) and published[-1] == epoch
 
-    def publish(self, leader_epoch: int, file: str) -> Epoch:
-        """Claim the next attempt of `leader_epoch` for `file`; durable when this returns.
+    def publish(self, leader_epoch: int, claim: Path) -> Epoch:
+        """Claim the next attempt of `leader_epoch` for the incarnation of `claim`; durable when this returns.
 
         Raises Fenced when a higher leader epoch is published, also when it came while this ran.
         """
         self._make_folder()
-        epoch = self._claim(leader_epoch, json.dumps({"file": file}).encode())
-        _sync(self._folder)
+        epoch = self._link(leader_epoch, claim)
+        synced(self._folder)
         if not self.is_newest(epoch):
             raise Fenced(f"epoch {epoch} was overtaken by {self.published()[-1:]} in {self._folder}")
         return epoch
@@ -96,36 +96,41 @@ class PartitionEpochs:
         if self._folder.is_dir():
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        _sync(self._parent)
-        _sync(self._parent.parent)
+        synced(self._parent, self._parent.parent)
 
-    def _claim(self, leader_epoch: int, content: bytes) -> Epoch:
-        temporary = self._folder / f"tmp-{secrets.token_hex(8)}"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        try:
+    def _link(self, leader_epoch: int, claim: Path) -> Epoch:
+        while True:
+            newest = max(self.published(), default=Epoch(-1, 0))
+            if newest.leader_epoch > leader_epoch:
+                raise Fenced(f"leader epoch {leader_epoch} is behind {newest} in {self._folder}")
+            attempt = newest.attempt + 1 if newest.leader_epoch == leader_epoch else 0
+            epoch = Epoch(leader_epoch, attempt)
             try:
-                os.write(descriptor, content)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            while True:
-                newest = max(self.published(), default=Epoch(-1, 0))
-                if newest.leader_epoch > leader_epoch:
-                    raise Fenced(f"leader epoch {leader_epoch} is behind {newest} in {self._folder}")
-                attempt = newest.attempt + 1 if newest.leader_epoch == leader_epoch else 0
-                epoch = Epoch(leader_epoch, attempt)
-                try:
-                    os.link(temporary, self._folder / str(epoch))
-                except FileExistsError:
-                    continue
-                return epoch
+                os.link(claim, self._folder / str(epoch))
+            except FileExistsError:
+                continue
+            return epoch
+
+
+def make_claim(database: Path) -> None:
+    """The file that publications of an incarnation are links to. Raises FileExistsError."""
+    claim = claim_of(database)
+    with claim.open("x", encoding="utf-8") as file:
+        json.dump({"file": database.name}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    synced(claim.parent)
+
+
+def claim_of(database: Path) -> Path:
+    return database.with_suffix(".claim")
+
+
+def synced(*files: Path) -> None:
+    """What was written to these files and folders, by whomever, is on the disk when this returns."""
+    for file in files:
+        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
         finally:
-            temporary.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            os.close(descriptor)

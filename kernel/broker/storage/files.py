@@ -15,6 +15,7 @@ from collections import OrderedDict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kernel.broker.storage.epochs import make_claim
 from kernel.broker.storage.errors import StorageFailed
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def faults_named(doing: str) -> Iterator[None]:
 
 
 def create_file(path: Path) -> sqlite3.Connection:
-    """A new file and the one connection that may write it. It is used by one thread at a time.
+    """A new file with its claim (see epochs.py) and the one connection that may write it, on one thread at a time.
 
     Raises FileExistsError when there is such a file: an incarnation is not begun twice.
     """
@@ -74,6 +75,7 @@ def create_file(path: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_MAX}")
         connection.executescript(_SCHEMA)
+        make_claim(path)
     except BaseException:
         connection.close()
         raise
@@ -91,6 +93,30 @@ def open_reader(path: Path) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA query_only = 1")
     return connection
+
+
+class Transaction:
+    """BEGIN and COMMIT around a block; ROLLBACK when either the block or the COMMIT fails."""
+
+    def __init__(self, connection: sqlite3.Connection, *, sync: bool = False) -> None:
+        self._connection = connection
+        self._sync = sync
+
+    def __enter__(self) -> None:
+        if self._sync:
+            self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        try:
+            if kind is None:
+                self._connection.execute("COMMIT")
+        finally:
+            # SQLite rolls some failed transactions back by itself.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            if self._sync:
+                self._connection.execute("PRAGMA synchronous = NORMAL")
 
 
 class ReaderPool:

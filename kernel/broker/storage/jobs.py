@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kernel.broker.storage.batches import AppendBatch
-    from kernel.broker.storage.terms import Term
-    from kernel.values import TopicPartition
+    from kernel.broker.storage.terms import Term, TermWish
 
 
 @dataclass(slots=True, eq=False)
@@ -47,9 +46,7 @@ class Upsert:
 class TakeOver:
     """Begin a term; answered with a `Term`."""
 
-    topic_partition: TopicPartition
-    topic_id: UUID
-    leader_epoch: int
+    wish: TermWish
     future: asyncio.Future[object]
 
 

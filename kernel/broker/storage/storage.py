@@ -2,7 +2,7 @@
 
 Layout of the data directory, which all brokers of a machine share:
 
-    incarnations/broker-<node>-<incarnation>.sqlite   one file (with -wal and -shm), one writer
+    incarnations/broker-<node>-<incarnation>.sqlite   one file (with -wal and -shm), one writer; .claim beside it
     epochs/<topic id>/<partition>/<leader epoch>.<attempt>   who may write, published (see epochs.py)
 """
 
@@ -19,7 +19,7 @@ from kernel.broker.storage.files import SUFFIX, faults_named
 from kernel.broker.storage.jobs import Append, Forget, Stop, TakeOver, Upsert
 from kernel.broker.storage.logs import KeyValueLog, Log, PartitionLog
 from kernel.broker.storage.reading import Reader
-from kernel.broker.storage.terms import Term
+from kernel.broker.storage.terms import Term, TermWish
 from kernel.broker.storage.writer import Writer
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ class Storage:
 
     async def _begin(self, tp: TopicPartition, topic_id: UUID, leader_epoch: int) -> Term:
         self.resign(tp)
-        term = await self._perform(TakeOver(tp, topic_id, leader_epoch, asyncio.get_running_loop().create_future()))
+        term = await self._perform(
+            TakeOver(TermWish(tp, topic_id, leader_epoch), asyncio.get_running_loop().create_future())
+        )
         assert isinstance(term, Term)
         return term
 

@@ -19,22 +19,26 @@ nothing, and is passed over.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import astuple, dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from kernel.broker.storage.appending import ProducerState, RememberedBatch
 from kernel.broker.storage.chain import Chain, Segment, extended, from_json, to_json
-from kernel.broker.storage.epochs import Epoch, PartitionEpochs
-from kernel.broker.storage.errors import Fenced, StorageFailed
-from kernel.broker.storage.files import FOLDER, open_reader
+from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, synced
+from kernel.broker.storage.errors import Fenced, StorageError, StorageFailed
+from kernel.broker.storage.files import FOLDER, Transaction, faults_named, open_reader
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from uuid import UUID
 
     from kernel.values import TopicPartition
+
+
+Done = TypeVar("Done")
 
 
 @dataclass(slots=True, eq=False)
@@ -82,34 +86,78 @@ class Inherited:
 NOTHING = Inherited((), 0, {}, [])
 
 
+@dataclass(frozen=True, slots=True)
+class TermWish:
+    """What is to be taken over."""
+
+    topic_partition: TopicPartition
+    topic_id: UUID
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """A wish behind its steps 1 and 2."""
+
+    wish: TermWish
+    epochs: PartitionEpochs
+    epoch: Epoch
+    inherited: Inherited
+
+
 def take_over(
-    writer: sqlite3.Connection,
-    data_dir: Path,
-    file: str,
-    topic_partition: TopicPartition,
-    topic_id: UUID,
-    leader_epoch: int,
-) -> Term:
-    """Begin a term in `file`, whose writer is `writer`. Raises Fenced, OSError, sqlite3.Error, StorageFailed."""
-    epochs = PartitionEpochs(data_dir, topic_id, topic_partition.partition)
-    epoch = epochs.publish(leader_epoch, file)
-    inherited = _inherit(data_dir, epochs, epoch, topic_id, topic_partition.partition)
-    term = _begin(writer, topic_id, topic_partition.partition, epoch, inherited)
-    begun = Term(
-        topic_partition=topic_partition,
-        topic_id=topic_id,
-        epoch=epoch,
-        epochs=epochs,
+    writer: sqlite3.Connection, data_dir: Path, file: str, wishes: Sequence[TermWish]
+) -> list[Term | StorageError]:
+    """Begin terms in `file`, whose writer is `writer`, all of them in one transaction; in the order of `wishes`.
+
+    An error (Fenced, StorageFailed) stands in the place of what could not be taken over.
+    """
+    published = [_attempt(wish, partial(_publish, data_dir, file, wish)) for wish in wishes]
+    ready = [one for one in published if isinstance(one, _Published)]
+    try:
+        with faults_named("begin terms"), Transaction(writer, sync=True):
+            numbers = [_insert(writer, one) for one in ready]
+    except StorageFailed as failure:
+        return [failure if isinstance(one, _Published) else one for one in published]
+    numbered = iter(numbers)
+    return [
+        _attempt(one.wish, partial(_begin, one, file, next(numbered))) if isinstance(one, _Published) else one
+        for one in published
+    ]
+
+
+def _attempt(wish: TermWish, step: Callable[[], Done]) -> Done | StorageError:
+    try:
+        with faults_named(f"take over {wish.topic_partition} at leader epoch {wish.leader_epoch}"):
+            return step()
+    except StorageError as error:
+        return error
+
+
+def _publish(data_dir: Path, file: str, wish: TermWish) -> _Published:
+    epochs = PartitionEpochs(data_dir, wish.topic_id, wish.topic_partition.partition)
+    epoch = epochs.publish(wish.leader_epoch, claim_of(data_dir / FOLDER / file))
+    inherited = _inherit(data_dir, epochs, epoch, wish.topic_id, wish.topic_partition.partition)
+    return _Published(wish, epochs, epoch, inherited)
+
+
+def _begin(published: _Published, file: str, number: int) -> Term:
+    inherited = published.inherited
+    term = Term(
+        topic_partition=published.wish.topic_partition,
+        topic_id=published.wish.topic_id,
+        epoch=published.epoch,
+        epochs=published.epochs,
         file=file,
-        term=term,
+        term=number,
         start_offset=inherited.end_offset,
         chain=inherited.chain,
         end_offset=inherited.end_offset,
         producers=dict(inherited.producers),  # a copy: `NOTHING` is shared by all first terms
     )
-    begun.check_fence()
-    epochs.prune_below(epoch)
-    return begun
+    term.check_fence()
+    published.epochs.prune_below(published.epoch)
+    return term
 
 
 def _inherit(data_dir: Path, epochs: PartitionEpochs, epoch: Epoch, topic_id: UUID, partition: int) -> Inherited:
@@ -146,7 +194,7 @@ def read_predecessor(data_dir: Path, file: str, topic_id: UUID, partition: int, 
         if row is None:
             return None
         # A power cut must not take from under our feet what we build on: the writer itself syncs only now and then.
-        _sync(path, path.with_name(f"{path.name}-wal"))
+        synced(path, *(wal for wal in [path.with_name(f"{path.name}-wal")] if wal.exists()))
         term, start, chain = row
         last = reader.execute(
             "SELECT last_offset FROM batch WHERE term = ? ORDER BY base_offset DESC LIMIT 1", (term,)
@@ -160,18 +208,6 @@ def read_predecessor(data_dir: Path, file: str, topic_id: UUID, partition: int, 
         )
     finally:
         reader.close()
-
-
-def _sync(*files: Path) -> None:
-    for file in files:
-        try:
-            descriptor = os.open(file, os.O_RDONLY)
-        except FileNotFoundError:
-            continue  # folded back: its writer has closed it in order
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _producers(reader: sqlite3.Connection, term: int) -> dict[int, ProducerState]:
@@ -189,41 +225,23 @@ def producer_row(term: int, producer_id: int, state: ProducerState) -> tuple[int
     return term, producer_id, state.producer_epoch, batches
 
 
-def _begin(writer: sqlite3.Connection, topic_id: UUID, partition: int, epoch: Epoch, inherited: Inherited) -> int:
-    """Commit the term's row with what it inherits, synced: the chain must outlive the older publications."""
-    writer.execute("PRAGMA synchronous = FULL")
-    writer.execute("BEGIN IMMEDIATE")
-    try:
-        earlier = [
-            (row[0],)
-            for row in writer.execute(
-                "SELECT term FROM term WHERE topic_id = ? AND partition = ?", (topic_id.hex, partition)
-            )
-        ]
-        # Our own earlier terms: their pairs and producers have just been read and are carried over.
-        writer.executemany("DELETE FROM pair WHERE term = ?", earlier)
-        writer.executemany("DELETE FROM producer WHERE term = ?", earlier)
-        cursor = writer.execute(
-            "INSERT INTO term (topic_id, partition, leader_epoch, attempt, start, chain) VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                topic_id.hex,
-                partition,
-                epoch.leader_epoch,
-                epoch.attempt,
-                inherited.end_offset,
-                to_json(inherited.chain),
-            ),
-        )
-        term = cursor.lastrowid
-        assert term is not None
-        writer.executemany(
-            "INSERT INTO producer VALUES (?, ?, ?, ?)",
-            [producer_row(term, producer_id, state) for producer_id, state in inherited.producers.items()],
-        )
-        writer.executemany("INSERT INTO pair VALUES (?, ?, ?)", [(term, key, value) for key, value in inherited.pairs])
-        writer.execute("COMMIT")
-    finally:
-        if writer.in_transaction:
-            writer.execute("ROLLBACK")
-        writer.execute("PRAGMA synchronous = NORMAL")
+def _insert(writer: sqlite3.Connection, published: _Published) -> int:
+    """The term's row with what it inherits. It is committed synced: the chain must outlive older publications."""
+    topic_id, partition = published.wish.topic_id.hex, published.wish.topic_partition.partition
+    epoch, inherited = published.epoch, published.inherited
+    own = writer.execute("SELECT term FROM term WHERE topic_id = ? AND partition = ?", (topic_id, partition)).fetchall()
+    # Our own earlier terms: their pairs and producers have just been read and are carried over.
+    writer.executemany("DELETE FROM pair WHERE term = ?", own)
+    writer.executemany("DELETE FROM producer WHERE term = ?", own)
+    cursor = writer.execute(
+        "INSERT INTO term (topic_id, partition, leader_epoch, attempt, start, chain) VALUES (?, ?, ?, ?, ?, ?)",
+        (topic_id, partition, epoch.leader_epoch, epoch.attempt, inherited.end_offset, to_json(inherited.chain)),
+    )
+    term = cursor.lastrowid
+    assert term is not None
+    writer.executemany(
+        "INSERT INTO producer VALUES (?, ?, ?, ?)",
+        [producer_row(term, producer_id, state) for producer_id, state in inherited.producers.items()],
+    )
+    writer.executemany("INSERT INTO pair VALUES (?, ?, ?)", [(term, key, value) for key, value in inherited.pairs])
     return term

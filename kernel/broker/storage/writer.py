@@ -14,23 +14,20 @@ import threading
 from collections import ChainMap, deque
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernel.broker.storage.appending import AppendPlan, ProducerState, plan_append
 from kernel.broker.storage.batches import placed
 from kernel.broker.storage.errors import Fenced, StorageError, StorageFailed
-from kernel.broker.storage.files import FOLDER, create_file, faults_named
+from kernel.broker.storage.files import FOLDER, Transaction, create_file, faults_named
 from kernel.broker.storage.jobs import Answer, Append, Forget, Job, Stop, TakeOver, Upsert
 from kernel.broker.storage.terms import Term, producer_row, take_over
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Sequence
     from pathlib import Path
-    from uuid import UUID
 
-
-#: Writes that one transaction takes at most; the rest waits for the next one.
+#: Jobs that one transaction takes at most; the rest waits for the next one.
 _GROUP_MAX = 256
 #: Producers whose state is kept a partition; the one that has been silent longest is forgotten first, as if its
 #: state had expired (Kafka's producer.id.expiration.ms bounds it by time instead).
@@ -44,25 +41,6 @@ class _Staged:
     end_offset: int
     producers: dict[int, ProducerState] = field(default_factory=dict)
     forgotten: set[int] = field(default_factory=set)
-
-
-class _Transaction:
-    """BEGIN and COMMIT around a block; ROLLBACK when either the block or the COMMIT fails."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        try:
-            if kind is None:
-                self._connection.execute("COMMIT")
-        finally:
-            # SQLite rolls some failed transactions back by itself.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
 
 
 class Writer:
@@ -100,9 +78,11 @@ class Writer:
                     self._stop(waiting)
                     return
                 if isinstance(waiting[0], Append | Upsert):
-                    self._answered(self._group(_writes_at_front(waiting)))
+                    self._answered(self._group(_at_front(waiting, Append | Upsert)))
+                elif isinstance(waiting[0], TakeOver):
+                    self._answered(self._take_over(_at_front(waiting, TakeOver)))
                 else:
-                    self._answered([self._alone(waiting.popleft())])
+                    self._answered([self._forget(waiting.popleft())])
 
     def _stop(self, waiting: deque[Job]) -> None:
         stop = waiting.popleft()
@@ -116,35 +96,31 @@ class Writer:
         closed = Fenced("the storage was closed")
         self._answered([*((job, None, closed) for job in waiting), *answers])
 
-    def _alone(self, job: Job) -> Answer:
+    def _take_over(self, jobs: Sequence[TakeOver]) -> list[Answer]:
+        done = take_over(self._connection, self._data_dir, self._file, [job.wish for job in jobs])
+        return [
+            (job, None, result) if isinstance(result, StorageError) else (job, result, None)
+            for job, result in zip(jobs, done, strict=True)
+        ]
+
+    def _forget(self, job: Job) -> Answer:
+        assert isinstance(job, Forget)
         try:
-            if isinstance(job, TakeOver):
-                with faults_named(f"take over {job.topic_partition} at leader epoch {job.leader_epoch}"):
-                    return job, self._take_over(job), None
-            assert isinstance(job, Forget)
-            with faults_named(f"delete the records of topic {job.topic_id}"):
-                self._forget(job.topic_id)
-        except StorageError as error:
-            return job, None, error
+            with faults_named(f"delete the records of topic {job.topic_id}"), Transaction(self._connection):
+                rows = self._connection.execute("SELECT term FROM term WHERE topic_id = ?", (job.topic_id.hex,))
+                terms = rows.fetchall()
+                for table in ("batch", "producer", "pair", "term"):
+                    self._connection.executemany(f"DELETE FROM {table} WHERE term = ?", terms)
+        except StorageFailed as failure:
+            return job, None, failure
         return job, None, None
-
-    def _take_over(self, job: TakeOver) -> Term:
-        return take_over(
-            self._connection, self._data_dir, self._file, job.topic_partition, job.topic_id, job.leader_epoch
-        )
-
-    def _forget(self, topic_id: UUID) -> None:
-        with _Transaction(self._connection):
-            terms = self._connection.execute("SELECT term FROM term WHERE topic_id = ?", (topic_id.hex,)).fetchall()
-            for table in ("batch", "producer", "pair", "term"):
-                self._connection.executemany(f"DELETE FROM {table} WHERE term = ?", terms)
 
     def _group(self, jobs: Sequence[Append | Upsert]) -> list[Answer]:
         """One transaction for all `jobs`; an answer for each, in their order."""
         staged: dict[Term, _Staged] = {}
         answers: list[Answer] = []
         try:
-            with faults_named("store records"), _Transaction(self._connection):
+            with faults_named("store records"), Transaction(self._connection):
                 answers.extend(self._store(job, staged) for job in jobs)
         except StorageFailed as failure:
             return [(job, None, failure) for job in jobs]
@@ -222,13 +198,12 @@ class Writer:
                 self._connection.execute("INSERT OR REPLACE INTO pair VALUES (?, ?, ?)", (term.term, key, value))
 
 
-def _writes_at_front(waiting: deque[Job]) -> list[Append | Upsert]:
-    """Take the writes off the front, up to the first other job: a take-over comes behind what was queued before it."""
-    writes: list[Append | Upsert] = []
-    while waiting and len(writes) < _GROUP_MAX and isinstance(job := waiting[0], Append | Upsert):
-        waiting.popleft()
-        writes.append(job)
-    return writes
+def _at_front(waiting: deque[Job], kinds: Any) -> list[Any]:
+    """Take jobs of one kind off the front, up to the first other one: everything happens in the order it was asked."""
+    jobs: list[Any] = []
+    while waiting and len(jobs) < _GROUP_MAX and isinstance(waiting[0], kinds):
+        jobs.append(waiting.popleft())
+    return jobs
 
 
 def _settle(term: Term, becomes: _Staged) -> None:

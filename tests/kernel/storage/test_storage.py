@@ -155,6 +155,25 @@ def test_lower_epoch_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     asyncio.run(body())
 
 
+def test_partitions_taken_over_together_succeed_or_fail_each_on_its_own(tmp_path: Path) -> None:
+    async def body() -> None:
+        partitions = [TopicPartition("t", number) for number in range(6)]
+        async with opened(tmp_path, 1) as one, opened(tmp_path, 2) as two:
+            for number, log in enumerate(
+                await asyncio.gather(*(one.take_over(tp, TOPIC_ID, 5 if tp.partition == 3 else 0) for tp in partitions))
+            ):
+                await log.append([batch("x", records=number + 1)])
+            taken = await asyncio.gather(*(two.take_over(tp, TOPIC_ID, 1) for tp in partitions), return_exceptions=True)
+            for number, log in enumerate(taken):
+                if number == 3:
+                    assert isinstance(log, Fenced)
+                else:
+                    assert not isinstance(log, BaseException)
+                    assert log.end_offset == number + 1
+
+    asyncio.run(body())
+
+
 def test_second_incarnation_at_the_same_epoch_fences_the_first(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path) as first, opened(tmp_path) as second:
