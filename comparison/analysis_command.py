@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,6 @@ import msgspec
 from rich.console import Console
 
 from comparison.exits import Exit
-from comparison.report.terminal import render
 from comparison.scenarios.run_folder import write_json
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def analysed(
     from comparison.pipeline.analysis import analyze
     from comparison.pipeline.session import spark_session
 
+    # What py4j logs of an interrupt is a traceback of what we told it to do.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     with spark_session(master) as spark:
         result = analyze(spark, run_dirs, output=folder, progress=progress)
     write_json(folder / RESULT, result)
@@ -45,5 +47,8 @@ def shown(result: Mapping[str, Any], form: str) -> int:
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2))
     else:
+        # Only here, as above: JSON needs no tables.
+        from comparison.report.terminal import render
+
         render(result, Console())
     return _EXITS[result["verdict"]]

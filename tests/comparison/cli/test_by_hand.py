@@ -1,0 +1,159 @@
+"""The flow by hand, as in a few terminals: ZooKeeper, a broker, consumers of both designs, a producer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from comparison.exits import Exit
+from comparison.state import STATE_VARIABLE, process_start
+from kernel.waiting import wait_until
+from kernel.zookeeper.server import free_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PARTITIONS = 4
+
+
+class Terminals:
+    """Commands of one user, whose state files are in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._environment = {**os.environ, STATE_VARIABLE: str(folder / "state")}
+        self._open: list[subprocess.Popen[str]] = []
+
+    def run(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "comparison.cli", *arguments],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd=self._folder,
+            env=self._environment,
+        )
+
+    def open(self, *arguments: str) -> tuple[subprocess.Popen[str], Path]:
+        """Start a command that runs until it is told; its output goes to a file."""
+        output = self._folder / f"out-{len(self._open)}.jsonl"
+        with output.open("w") as file:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "comparison.cli", *arguments],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                text=True,
+                cwd=self._folder,
+                env=self._environment,
+            )
+        self._open.append(child)
+        return child, output
+
+    def close(self) -> None:
+        for child in self._open:
+            child.kill()
+            child.wait()
+        self.run("broker", "stop")
+        self.run("zookeeper", "stop")
+
+
+def events(output: Path, kind: str) -> list[dict[str, Any]]:
+    lines = [line for line in output.read_text().splitlines() if line.startswith("{")]
+    return [event for line in lines if (event := json.loads(line))["event"] == kind]
+
+
+def owned(output: Path) -> set[int]:
+    """What the consumer shows as its own, by its last words."""
+    now: set[int] = set()
+    for line in output.read_text().splitlines():
+        event = json.loads(line) if line.startswith("{") else {"event": ""}
+        partitions = {row["partition"] for row in event.get("partitions", [])}
+        now = now | partitions if event["event"] == "assigned" else now - partitions
+    return now
+
+
+@pytest.fixture(scope="module")
+def terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
+    terminals = Terminals(tmp_path_factory.mktemp("by-hand"))
+    zookeeper_port, broker_port = free_ports(2)
+    started = terminals.run("zookeeper", "start", "--detach", "--port", str(zookeeper_port))
+    assert started.stdout.strip() == f"127.0.0.1:{zookeeper_port}", started.stderr
+    settings = ("num.partitions=4", "group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=1000")
+    arguments = [part for setting in (*settings, "offsets.topic.replication.factor=1") for part in ("--set", setting)]
+    broker = terminals.run("broker", "--detach", "--port", str(broker_port), *arguments)
+    assert broker.stdout.strip() == f"127.0.0.1:{broker_port}", broker.stderr
+    yield terminals
+    terminals.close()
+
+
+@pytest.mark.parametrize(
+    ("design", "settings"),
+    [
+        ("zookeeper", ("auto.offset.reset=smallest", "rebalance.backoff.ms=300")),
+        ("eager", ("auto.offset.reset=earliest", "heartbeat.interval.ms=300")),
+    ],
+)
+def test_two_consumers_share_a_topic_and_show_what_they_read(
+    terminals: Terminals, design: str, settings: tuple[str, ...]
+) -> None:
+    topic = f"by-{design}"
+    produced = terminals.run("produce", "--topic", topic, "--count", "8", "--rate", "1000", "--format", "json")
+    assert produced.returncode == 0, produced.stderr
+    stored = [json.loads(line) for line in produced.stdout.splitlines()]
+    assert sorted((row["partition"], row["offset"]) for row in stored) == [(p, o) for p in range(4) for o in range(2)]
+
+    arguments = ["consume", "--design", design, "--group", f"g-{design}", "--topic", topic, "--format", "json"]
+    arguments += [part for setting in settings for part in ("--set", setting)]
+    first, first_output = terminals.open(*arguments)
+    wait_until(lambda: len(events(first_output, "record")) == 8, 20, first_output.read_text)
+    second, second_output = terminals.open(*arguments)
+    wait_until(
+        lambda: len(owned(first_output)) == len(owned(second_output)) == 2,
+        20,
+        lambda: first_output.read_text() + second_output.read_text(),
+    )
+    assert owned(first_output) | owned(second_output) == set(range(PARTITIONS))
+
+    for child in (first, second):
+        child.send_signal(signal.SIGINT)
+    assert [child.wait(20) for child in (first, second)] == [0, 0]
+    assert events(first_output, "left")[0]["records"] == 8
+    assert events(first_output, "revoked")
+    assert [event["serial"] for event in events(first_output, "record") if event["partition"] == 0] == [0, 1]
+
+
+def test_lines_of_standard_input_are_produced_and_read_as_text(terminals: Terminals) -> None:
+    produced = terminals.run("produce", "--topic", "words", "--stdin", given="salt\npepper\n")
+    assert produced.returncode == 0, produced.stderr
+    read = terminals.run(
+        *("consume", "--design", "eager", "--group", "w", "--topic", "words:2", "--max-records", "2"),
+        *("--set", "auto.offset.reset=earliest"),
+    )
+    assert read.returncode == 0, read.stderr
+    assert "words-0 @0 salt" in read.stdout
+    assert "assigned: words-0, words-1 (stream 0)" in read.stdout
+
+
+def test_status_and_stop_know_the_servers_that_run(tmp_path: Path) -> None:
+    terminals = Terminals(tmp_path)
+    (port,) = free_ports(1)
+    assert terminals.run("zookeeper", "start", "--detach", "--port", str(port)).returncode == 0
+    status = terminals.run("zookeeper", "status")
+    assert status.returncode == 0
+    assert "standalone" in status.stdout
+    again = terminals.run("zookeeper", "start", "--detach", "--port", "0")
+    assert again.returncode == Exit.USAGE
+    assert "runs already" in again.stderr
+    pid = int(status.stdout.split("pid=")[1].split()[0])
+    assert terminals.run("zookeeper", "stop").returncode == 0
+    assert process_start(pid) is None
+    assert terminals.run("zookeeper", "status").returncode == Exit.NOT_AS_EXPECTED

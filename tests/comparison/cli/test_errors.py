@@ -1,0 +1,234 @@
+"""What a user gets wrong ends in one clear line, the right exit code, and no traceback."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.cli import main
+from comparison.exits import Exit
+from comparison.state import STATE_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COMMANDS = (
+    [],
+    ["scenarios"],
+    ["run"],
+    ["compare"],
+    ["analyze"],
+    ["zookeeper"],
+    ["zookeeper", "start"],
+    ["zookeeper", "status"],
+    ["zookeeper", "stop"],
+    ["broker"],
+    ["consume"],
+    ["produce"],
+    ["doctor"],
+)
+
+
+@pytest.fixture(autouse=True)
+def own_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def code_of(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of(*command, "--help") == Exit.AS_EXPECTED
+    assert "Example" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["fly"], "No such command 'fly'"),
+        (["run"], "Missing argument 'SCENARIO...'"),
+        (["run", "crush"], "unknown scenario 'crush': there are herd, "),
+        (["run", "crash", "--design", "raft"], "unknown design 'raft'"),
+        (["run", "crash", "--members", "0"], "members is 0: must be between 1 and 200"),
+        (["run", "crash", "--members", "many"], "'many' is not a valid integer"),
+        (["run", "crash", "--time-limit", "0"], "time_limit is 0: must be between 1 and 3600"),
+        (["run", "crash", "--preset", "fast"], "'fast' is not one of"),
+        (["run", "crash", "-c", "sesion.timeout.ms=1"], "did you mean 'session.timeout.ms'"),
+        (["run", "crash", "-c", "session.timeout.ms"], "is not a setting: write key=value"),
+        (["run", "crash", "-c", "session.timeout.ms=soon"], "session.timeout.ms='soon'"),
+        (["run", "crash", "--seed", "-1"], "-1 is not in the range"),
+        (["run", "crash", "--zookeeper", "somewhere"], "somewhere"),
+        (["compare", "--zookeeper", "127.0.0.1:99999"], "99999 is not a port"),
+        (["scenarios", "--show", "crush"], "unknown scenario 'crush'"),
+        (["analyze", "nowhere"], "is not a folder: give one that `run` or `compare` has made"),
+        (["analyze", "."], "holds no run"),
+        (["broker"], "no ZooKeeper: start one with `rebalance-lab zookeeper start`"),
+        (["broker", "--zookeeper", "127.0.0.1:1", "--set", "brker.id=1"], "did you mean 'broker.id'"),
+        (["broker", "--zookeeper", "127.0.0.1:1", "--port", "70000"], "70000 is not in the range"),
+        (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t"], "no ZooKeeper: start one"),
+        (["consume", "--design", "eager", "--group", "g", "--topic", "t"], "no broker: start one with"),
+        (["consume", "--design", "raft", "--group", "g", "--topic", "t"], "'raft' is not one of"),
+        (["consume", "--design", "eager", "--topic", "t"], "Missing option '--group'"),
+        (
+            ["consume", "--design", "eager", "--group", "g", "--topic", "t:0", "--bootstrap-server", "127.0.0.1:1"],
+            "write TOPIC or TOPIC:STREAMS",
+        ),
+        (
+            ["consume", "--design", "eager", "--group", "g", "--topic", "t", "--bootstrap-server", "here"],
+            "--bootstrap-server 'here': 'here' is not HOST:PORT",
+        ),
+        (["produce", "--topic", "t", "--rate", "0"], "0.0 is not in the range"),
+    ],
+)
+def test_wrong_arguments_end_with_what_to_change(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of(*arguments) == Exit.USAGE
+    told = capsys.readouterr()
+    assert complaint in told.err
+    assert "Traceback" not in told.err
+    assert told.out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "crash", "--zookeeper", "127.0.0.1:{port}"],
+        ["broker", "--zookeeper", "127.0.0.1:{port}", "--port", "0", "--set", "zookeeper.connection.timeout.ms=500"],
+        ["produce", "--topic", "t", "--bootstrap-server", "127.0.0.1:{port}"],
+        [
+            *("consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--zookeeper", "127.0.0.1:{port}"),
+            *("--set", "zookeeper.connection.timeout.ms=500"),
+        ],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_server_that_is_down_ends_with_its_address(
+    arguments: list[str], unused_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of(*(argument.format(port=unused_port) for argument in arguments)) == Exit.INTERNAL
+    told = capsys.readouterr().err
+    assert f"127.0.0.1:{unused_port}" in told
+    assert "Traceback" not in told
+
+
+def test_zookeeper_refuses_a_port_in_use(taken_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("zookeeper", "start", "--port", str(taken_port)) == Exit.USAGE
+    assert str(taken_port) in capsys.readouterr().err
+
+
+def test_zookeeper_detached_tells_why_it_did_not_start(taken_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("zookeeper", "start", "--detach", "--port", str(taken_port)) == Exit.USAGE
+    told = capsys.readouterr().err
+    assert str(taken_port) in told
+    assert "Traceback" not in told
+
+
+def test_broker_refuses_a_port_in_use(chroot: str, taken_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("broker", "--zookeeper", chroot, "--port", str(taken_port)) == Exit.USAGE
+    assert f"cannot listen on 127.0.0.1:{taken_port}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", [["zookeeper", "status"], ["zookeeper", "stop"], ["broker", "status"], ["broker", "stop"]]
+)
+def test_nothing_started_is_told_by_the_exit_code(command: list[str]) -> None:
+    assert code_of(*command) == Exit.NOT_AS_EXPECTED
+
+
+def test_a_run_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert code_of("run", "crash", "--design", "eager", "-o", str(tmp_path / "file")) == Exit.USAGE
+    assert f"cannot write the run folder {tmp_path / 'file'}" in capsys.readouterr().err
+
+
+def test_a_disk_that_is_full_is_told_before_anything_is_started(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "comparison.cli",
+            "run",
+            "crash",
+            "--design",
+            "eager",
+            "-q",
+            "-o",
+            str(tmp_path / "runs"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+    )
+    assert result.returncode == Exit.USAGE, result.stderr
+    assert "cannot write the run folder" in result.stderr
+    assert "File too large" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert len([line for line in result.stderr.splitlines() if line.startswith("rebalance-lab: ")]) == 1
+
+
+def test_a_dry_run_prints_the_plan_and_the_seed_and_starts_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of("compare", "--dry-run", "--seed", "5") == Exit.AS_EXPECTED
+    told = capsys.readouterr()
+    assert told.out.splitlines()[0].startswith("herd · zookeeper: about 20 s")
+    assert len(told.out.splitlines()) == 15
+    assert "seed 5" in told.err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_catalogue_is_shown_and_given_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("scenarios") == Exit.AS_EXPECTED
+    assert "split-brain" in capsys.readouterr().out
+    assert code_of("scenarios", "--show", "pause") == Exit.AS_EXPECTED
+    assert "What to look for:" in capsys.readouterr().out
+    assert code_of("scenarios", "--json") == Exit.AS_EXPECTED
+    assert '"same_run_as"' in capsys.readouterr().out
+
+
+def test_a_setting_that_only_kafka_has_warns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("run", "crash", "--dry-run", "-c", "compression.gzip.level=3") == Exit.AS_EXPECTED
+    assert (
+        "warning: compression.gzip.level is a Kafka setting that rebalance-lab does not implement"
+        in capsys.readouterr().err
+    )
+
+
+def test_a_mistake_of_ours_is_one_line_and_keeps_its_traceback_in_a_file(tmp_path: Path) -> None:
+    program = (
+        "import tempfile, sys; tempfile.tempdir = sys.argv[1]\n"
+        "import comparison.cli as cli\n"
+        "cli.cli = None\n"
+        "cli.main(['scenarios'])\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert result.returncode == Exit.INTERNAL
+    assert result.stderr.startswith("rebalance-lab: internal error: AttributeError")
+    (kept,) = tmp_path.glob("rebalance-lab-*.txt")
+    assert "Traceback" in kept.read_text()
