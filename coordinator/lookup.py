@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from coordinator.group.errors import Error
 from coordinator.placement import partition_of
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
-from kernel.broker.storage.errors import StorageError
 from kernel.errors import RebalanceLabError
 from kernel.values import TopicPartition
 
@@ -53,8 +52,6 @@ class Lookup:
     async def _find_after_creating(self, version: int, keys: tuple[str, ...]) -> Plain:
         try:
             await self._services.create_internal_topic(GROUP_METADATA_TOPIC)
-        except StorageError:
-            raise
         except RebalanceLabError as error:
             # Too few brokers for its replication factor, say: as in Kafka, the client is told to come again.
             log.warning("%s could not be created: %s", GROUP_METADATA_TOPIC, error)

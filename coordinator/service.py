@@ -96,7 +96,10 @@ class Coordinator:
                 await partition.load()
             except MalformedRecord as error:
                 raise StorageFailed(f"{leadership.topic_partition} cannot be loaded: {error}") from error
-            self._led[number] = partition
+            if self._stopping:
+                await partition.close()
+            else:
+                self._led[number] = partition
         finally:
             self._loading.discard(number)
 

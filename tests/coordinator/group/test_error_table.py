@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coordinator.group.errors import Error
+from coordinator.group.records import OffsetRecord
 from coordinator.group.requests import Protocol
 from tests.support.group_machine import (
     Asked,
@@ -170,6 +171,37 @@ def test_error_table_cell(request_name: str, state: str, expected: str):
             _forget_deadlines(before), _forget_deadlines(after)
             assert machine.log == log
         assert after == before
+
+
+#: What is seen of a group with a committed offset: its state, protocol, subscriptions, assignments, and the offset.
+SEEN = {
+    "absent": ("Dead", "", False, False, None),
+    "Empty": ("Empty", "", False, False, 7),
+    "Preparing": ("PreparingRebalance", "", False, True, 7),
+    "Completing": ("CompletingRebalance", "", False, False, 7),
+    "Stable": ("Stable", "range", True, True, 7),
+    "Dead": ("Dead", "", False, False, None),
+}
+
+
+@pytest.mark.parametrize("state", SEEN)
+def test_error_table_what_describe_list_and_offset_fetch_show(state: str):
+    machine = STATES[state]()
+    if state != "absent":
+        machine.shard.offsets[machine.group_id] = {("t", 0): OffsetRecord(7, -1, "", 0)}
+    name, protocol, subscriptions, assignments, offset = SEEN[state]
+    seen = machine.shard.describe(machine.group_id)
+    assert (seen.state.value, seen.protocol_name) == (name, protocol)
+    assert any(member.metadata for member in seen.members) is subscriptions
+    assert any(member.assignment for member in seen.members) is assignments
+    ((topic, partition, fetched),) = machine.shard.fetch_offsets(machine.group_id, (("t", 0),))
+    assert (topic, partition, fetched.offset if fetched else None) == ("t", 0, offset)
+    everything = machine.shard.fetch_offsets(machine.group_id, None)
+    assert len(everything) == (0 if offset is None else 1)
+    listed = [group.state.value for group in machine.shard.list()]
+    assert listed == ([] if state == "absent" else [name])
+    assert not machine.shard.list(states=["no such state"])
+    assert machine.shard.list(states=[name.upper()], types=["CLASSIC"]) == machine.shard.list()
 
 
 def _forget_deadlines(groups: dict[str, Any]) -> None:
