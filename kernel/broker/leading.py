@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: After a disk error, leading is tried again this often while the partition is still ours.
-_RETRY_S = 0.5
+#: After a disk error, leading is tried again while the partition is still ours: so soon first, then less often.
+_RETRY_S, _RETRY_S_MAX = 0.5, 4.0
 
 
 def wanted(snapshot: ClusterSnapshot, node_id: int) -> dict[TopicPartition, Leadership]:
@@ -97,16 +97,19 @@ class Leading:
         return wanted is not None and self._refused.get(tp) != wanted
 
     async def _close_gap(self, tp: TopicPartition) -> None:
+        retry_s = _RETRY_S
         try:
             while self._gap(tp):
                 if tp in self._led:
                     await self._resign(tp)
-                elif (leadership := self._wanted.get(tp)) is not None:
-                    await self._lead(leadership)
+                elif (leadership := self._wanted.get(tp)) is not None and not await self._lead(leadership):
+                    await asyncio.sleep(retry_s)
+                    retry_s = min(2 * retry_s, _RETRY_S_MAX)
         finally:
             del self._tasks[tp]
 
-    async def _lead(self, leadership: Leadership) -> None:
+    async def _lead(self, leadership: Leadership) -> bool:
+        """False when the disk failed, and it is worth trying again."""
         tp = leadership.topic_partition
         try:
             for listener in self._listeners_of(tp):
@@ -115,15 +118,15 @@ class Leading:
             log.warning("%s is not led at epoch %d: %s", tp, leadership.leader_epoch, fenced)
             self._refused[tp] = leadership
             await self._tell_resignation(tp)
-            return
+            return True
         except StorageError as failure:
             log.error("%s cannot be led: %s", tp, failure)  # noqa: TRY400 - the message says it all
             await self._tell_resignation(tp)
-            await asyncio.sleep(_RETRY_S)
-            return
+            return False
         self._refused.pop(tp, None)
         self._led[tp] = leadership
         self._trace(tp, self._node_id, leadership.leader_epoch)
+        return True
 
     async def _resign(self, tp: TopicPartition) -> None:
         leadership = self._led.pop(tp)
