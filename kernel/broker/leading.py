@@ -8,6 +8,7 @@ slow take-over of one partition holds up no other, and no partition is told two 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,7 @@ class Leading:
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._lost: set[TopicPartition] = set()  # led, but the storage has closed the log
         self._snapshot = ClusterSnapshot()
+        self._news = asyncio.Event()
 
     def subscribe(self, listener: LeadershipListener, topics: Callable[[str], bool]) -> None:
         self._listeners.append((listener, topics))
@@ -64,6 +66,8 @@ class Leading:
         """This is what is to be led from now on."""
         self._snapshot = snapshot
         self._wanted = dict(wanted)
+        news, self._news = self._news, asyncio.Event()
+        news.set()
         for tp in self._wanted.keys() | self._led.keys():
             if self._gap(tp) and tp not in self._tasks:
                 self._tasks[tp] = asyncio.create_task(self._close_gap(tp), name=f"leading-{tp}")
@@ -103,7 +107,10 @@ class Leading:
                 if tp in self._led:
                     await self._resign(tp)
                 elif (leadership := self._wanted.get(tp)) is not None and not await self._lead(leadership):
-                    await asyncio.sleep(retry_s)
+                    # A new wish (the broker stops, say) ends the wait.
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(retry_s):
+                            await self._news.wait()
                     retry_s = min(2 * retry_s, _RETRY_S_MAX)
         finally:
             del self._tasks[tp]

@@ -122,6 +122,20 @@ def test_failed_take_over_is_repeated_while_it_is_wanted(monkeypatch: pytest.Mon
     asyncio.run(body())
 
 
+def test_wait_before_the_next_try_ends_when_the_wish_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leading, "_RETRY_S", 60)
+
+    async def body() -> None:
+        told, listener, _ = made()
+        listener.errors = [StorageFailed("full")]
+        told.want(lead(1), NOTHING)
+        await until(lambda: listener.calls == ["lead 1", "resign"], 5, "the first try to fail")
+        told.want({}, NOTHING)
+        await asyncio.wait_for(told.settled(), 5)
+
+    asyncio.run(body())
+
+
 @pytest.mark.parametrize(
     ("error", "afterwards"), [(Fenced("higher"), ["resign"]), (StorageFailed("unknown"), ["resign", "lead 1"])]
 )
