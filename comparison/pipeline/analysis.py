@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from comparison.pipeline import result as shape
 from comparison.pipeline.assemble import assemble
 from comparison.pipeline.collect import measure
-from comparison.pipeline.ingest import find_runs, ingest, read_events, write_events
+from comparison.pipeline.ingest import find_runs, ingest
 from comparison.pipeline.verdicts import judge
 from kernel.errors import UserError
 
@@ -49,8 +49,8 @@ def analyze(
         raise NothingToAnalyse(f"no trace/*.jsonl in {looked}; give the folder of a run, or one with runs in it")
     folder = (output or Path(os.path.commonpath([run.folder for run in runs]))).resolve() / "events.parquet"
     progress("reading the traces")
-    write_events(ingest(spark, runs), folder)
-    measured = measure(spark, read_events(spark, folder), progress)
+    events = ingest(spark, runs, folder)
+    measured = measure(spark, events, progress)
     progress("verdicts")
     judged = [judge(assemble(run, measured[run.number])) for run in runs]
     return shape.as_mapping(compose(sorted(judged, key=_place)))

@@ -66,21 +66,21 @@ class Trace:
 
 def read_trace(path: Path) -> Trace:
     """Read one trace file. Raises OSError when it cannot be read at all; its content never raises."""
-    lines = list(_lines(path))
+    lines = list(lines_of(path))
     header, header_reason = header_of(lines[0]) if lines else (None, Reason.NO_HEADER)
     events: list[dict[str, Any]] = []
     quarantined: list[Quarantined] = []
     for number, line in enumerate(lines, start=1):
         if number == 1 and header is not None:
             continue
-        event, reason, detail = _event_of(line)
+        event, reason, wrong = event_of(line)
         if header is None:
             reason = header_reason
         if reason is None and event is not None:
             events.append(event)
         elif reason is not None:
             shown = line[:_SHOWN_CHARACTERS].decode("utf-8", errors="replace")
-            quarantined.append(Quarantined(number, reason, shown, detail))
+            quarantined.append(Quarantined(number, reason, shown, "; ".join(wrong)))
     return Trace(path, header, tuple(events), tuple(quarantined))
 
 
@@ -117,20 +117,22 @@ def header_of(line: bytes) -> tuple[Mapping[str, Any] | None, Reason]:
     return header, Reason.NO_HEADER
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The lines of a file that are not empty, without their ends."""
     with path.open("rb") as file:
         while line := file.readline(LINE_BYTES_MAX):
             if line.strip():
                 yield line.rstrip(b"\n")
 
 
-def _event_of(line: bytes) -> tuple[dict[str, Any] | None, Reason | None, str]:
+def event_of(line: bytes) -> tuple[dict[str, Any] | None, Reason | None, list[str]]:
+    """(event, reason, complaints): what a line holds, and why it cannot be used, None when it can."""
     try:
         event = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         cut_off = line.startswith(b"{") and not line.rstrip().endswith(b"}")
-        return None, Reason.TORN if cut_off else Reason.NOT_JSON, ""
+        return None, Reason.TORN if cut_off else Reason.NOT_JSON, []
     if not isinstance(event, dict):
-        return None, Reason.NOT_JSON, ""
+        return None, Reason.NOT_JSON, []
     wrong = problems(event)
-    return event, Reason.FLAWED if wrong else None, "; ".join(wrong)
+    return event, Reason.FLAWED if wrong else None, wrong

@@ -38,6 +38,9 @@ def written(folder: Path, *lines: bytes, header: bool = True) -> Path:
         (GOOD.replace(b',"error":"x"', b""), Reason.FLAWED),
         (GOOD.replace(b'"seq":0', b'"seq":null'), Reason.FLAWED),
         (GOOD.replace(b'"seq":0', b'"seq":true'), Reason.FLAWED),
+        (GOOD.replace(b'"seq":0', b'"seq":9223372036854775808'), Reason.FLAWED),
+        (GOOD.replace(b'"member_failed"', b'["member_failed"]'), Reason.FLAWED),
+        (GOOD.replace(b'"member_failed"', b'"partitions_assigned","all":[],"partitions":[[0]]'), Reason.FLAWED),
     ],
 )
 def test_unusable_line_is_set_aside_with_its_reason(tmp_path: Path, line: bytes, reason: Reason) -> None:
