@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from coordinator.membership.effects import Identity
-    from coordinator.stream import GroupStream, Surroundings
+    from coordinator.stream import GroupStream
+    from coordinator.surroundings import Surroundings
 
 DROPPED = "DROPPED"
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from coordinator.calls import GroupCalls
 from coordinator.fetcher import Fetcher
-from coordinator.stream import GroupStream, Surroundings
+from coordinator.stream import GroupStream
+from coordinator.surroundings import Surroundings
 from kernel.broker.client import ClusterClient
 from kernel.clock import NS_PER_MS, Clock, SystemClock
 from kernel.consumer import Capabilities, SilentListener

@@ -16,7 +16,7 @@ from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from coordinator.stream import Surroundings
+    from coordinator.surroundings import Surroundings
 
 #: Errors of FindCoordinator that asking again does not cure.
 _FINAL = frozenset({"INVALID_GROUP_ID", "GROUP_AUTHORIZATION_FAILED", "INVALID_REQUEST", "UNSUPPORTED_VERSION"})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from coordinator.membership.effects import RunAssignor
     from coordinator.membership.events import GroupMember
-    from coordinator.stream import Surroundings
+    from coordinator.surroundings import Surroundings
 
 #: A topic that was just created by a Metadata request is described by one of the next.
 LOOKUPS = 5

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coordinator.commits import CommitRequest, commit
@@ -31,37 +30,16 @@ from kernel.values import NO_OFFSET, CommitOutcome, TopicPartition
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Coroutine, Mapping
     from typing import Any
 
-    from coordinator.calls import GroupCalls
-    from coordinator.fetcher import Fetcher
-    from coordinator.settings import CoordinatorConsumerConfig
-    from kernel.broker.client import ClusterClient
+    from coordinator.surroundings import Surroundings
     from kernel.broker.connection import BrokerConnection
-    from kernel.clock import Clock
-    from kernel.consumer import RebalanceListener
-    from kernel.trace.writer import Tracer
 
 #: An orderly end waits so long for the last commit, and again for LeaveGroup; the group notices a death anyway.
 PARTING_TIMEOUT_MS = 2_000
 #: ... and so long for the application's callbacks (KafkaConsumer.close has 30 s).
 CLOSE_TIMEOUT_S = 30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What the streams of one consumer share."""
-
-    config: CoordinatorConsumerConfig
-    calls: GroupCalls
-    client: ClusterClient
-    fetcher: Fetcher
-    listener: RebalanceListener
-    listening: asyncio.Lock  #: callbacks of all streams come one at a time
-    tracer: Tracer
-    clock: Clock
-    changed: Callable[[], None]  #: wakes a poll that waits
 
 
 class GroupStream:
@@ -77,7 +55,8 @@ class GroupStream:
         self._working: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._failure: BaseException | None = None
+        self._failure: BaseException | None = None  #: the next poll raises it
+        self._refusal: GroupRefused | None = None  #: every poll raises it
         self.committing = asyncio.Lock()  #: held by the commit that is under way
         self._moved = asyncio.Event()  #: replaced whenever the member has changed: what a held commit waits for
 
@@ -88,6 +67,8 @@ class GroupStream:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
+        if self._refusal is not None and not self._chores and self._working is None:
+            raise self._refusal
         now = self._now()
         due = deadline(self.member)
         if due is not None and due <= now:  # after a stop of the whole process the timer may not have run yet
@@ -179,7 +160,7 @@ class GroupStream:
                 self._around.fetcher.drop(self.number)
                 self._do_later(effect.partitions)
             case effects.Fail():
-                self._failure = GroupRefused(effect.api, effect.error, self._around.config.group_id)
+                self._refusal = GroupRefused(effect.api, effect.error, self._around.config.group_id)
             case effects.AbandonCoordinator():
                 self._link.abandon()
             case effects.CommitPositions(wait=False):
@@ -236,7 +217,12 @@ class GroupStream:
     # -- requests -----------------------------------------------------------------------------------------------------
 
     async def _find(self) -> None:
-        self.feed(await self._link.find())
+        stamp, sent_ns = self.member.stamp, self._now()
+        try:
+            found: events.Event = await self._link.find()
+        except GroupRefused as refusal:
+            found = events.Refused(stamp=stamp, api=refusal.api, error=refusal.error, sent_ns=sent_ns)
+        self.feed(found)
 
     async def _join(self, effect: effects.SendJoin) -> None:
         connection, sent_ns = self._link.connection, self._now()
@@ -313,7 +299,10 @@ class GroupStream:
     def _do_later(self, chore: effects.Effect | frozenset[TopicPartition]) -> None:
         """Partitions stand for telling the listener that they are lost; that waits for a poll's end like the rest."""
         self._chores.append(chore)
-        if self._working is None:
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._working is None and self._chores:
             self._working = asyncio.create_task(self._work(), name="chores")
             self._working.add_done_callback(self._worked)
 
@@ -325,8 +314,7 @@ class GroupStream:
         self._working = None
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = error
-        if self._chores:
-            self._do_later(self._chores.popleft())
+        self._go_on()
         self._around.changed()
 
     async def _chore(self, chore: effects.Effect | frozenset[TopicPartition]) -> None:

@@ -149,6 +149,7 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
             CoordinatorUnknown: _to(actions.coordinator_unknown, SEEKING),
             CoordinatorMoved: _to(actions.coordinator_moved, SEEKING),
             Ticked: _to(actions.retry, SEEKING, JOINING),
+            Refused: _to(actions.refused, FAILED),
             Polled: _to(actions.poll_elsewhere, SEEKING),
             Closed: _to(actions.close, LEFT),
         },

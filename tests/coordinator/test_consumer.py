@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,25 @@ def test_commit_that_waits_for_the_coordinator_is_dropped_when_the_session_ends(
     asyncio.run(test())
 
 
+def test_one_member_that_joins_n_costs_n_plus_2_joins_and_n_plus_1_syncs(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path, {}, {}, {}) as (broker, members):
+            await shared_out(members, EVERYTHING)
+            await until(lambda: all(len(m.owned) > 0 for m in members), 10, "three owners")
+            before = requests(members)
+            joiner = await eager(bootstrap_of(broker)).begin({"t": 1})
+            await shared_out([*members, joiner], EVERYTHING)
+            after = requests([*members, joiner])
+            assert after["JoinGroup"] - before["JoinGroup"] == len(members) + 2
+            assert after["SyncGroup"] - before["SyncGroup"] == len(members) + 1
+            await joiner.close()
+
+    def requests(members: list[Running]) -> Counter[str]:
+        return Counter(str(event["api"]) for member in members for event in member.tracer.of("request_answered"))
+
+    asyncio.run(test())
+
+
 def test_member_that_does_not_poll_leaves_and_joins_again_with_its_next_poll(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with laboratory(chroot, tmp_path, {"max.poll.interval.ms": "1000"}, {}) as (_, (idle, busy)):
@@ -166,6 +186,8 @@ def test_member_with_another_strategy_than_the_groups_is_told_so(chroot: str, tm
             await until(lambda: other.failure, 10, "the refusal")
             with pytest.raises(GroupRefused, match=r"INCONSISTENT_GROUP_PROTOCOL.*partition\.assignment\.strategy"):
                 await other.pause()
+            with pytest.raises(GroupRefused):
+                await other.consumer.getmany(timeout_ms=0)
             await other.close()
             assert other.tracer.of("member_failed")
 

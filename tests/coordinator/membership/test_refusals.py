@@ -307,6 +307,14 @@ def test_error_that_does_not_pass_fails_the_member(error):
     assert talk.state is State.LEFT
 
 
+def test_lookup_that_is_refused_fails_the_member():
+    talk = Talk()
+    talk.poll()
+    event = events.Refused(stamp=talk.member.stamp, api="FindCoordinator", error="INVALID_GROUP_ID", sent_ns=0)
+    assert talk.say(event) == (effects.Fail("FindCoordinator", "INVALID_GROUP_ID"),)
+    assert talk.state is State.FAILED
+
+
 def test_fenced_member_loses_what_it_owned():
     talk = Talk().stable()
     assert talk.refused("Heartbeat", "FENCED_INSTANCE_ID") == (

@@ -1,0 +1,33 @@
+"""What all streams of one consumer share and work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from coordinator.calls import GroupCalls
+    from coordinator.fetcher import Fetcher
+    from coordinator.settings import CoordinatorConsumerConfig
+    from kernel.broker.client import ClusterClient
+    from kernel.clock import Clock
+    from kernel.consumer import RebalanceListener
+    from kernel.trace.writer import Tracer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the streams of one consumer share."""
+
+    config: CoordinatorConsumerConfig
+    calls: GroupCalls
+    client: ClusterClient
+    fetcher: Fetcher
+    listener: RebalanceListener
+    listening: asyncio.Lock  #: callbacks of all streams come one at a time
+    tracer: Tracer
+    clock: Clock
+    changed: Callable[[], None]  #: wakes a poll that waits
