@@ -16,9 +16,9 @@ import msgspec
 
 from comparison.exits import Exit
 from kernel.errors import RebalanceLabError
+from kernel.jre import find_java
 from kernel.trace.writer import boot_id
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
-from kernel.zookeeper.jre import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Callable

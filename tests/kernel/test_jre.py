@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
+from kernel import jre
 from kernel.errors import EnvironmentFault
-from kernel.zookeeper import jre
 
 
 @pytest.fixture
