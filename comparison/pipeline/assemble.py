@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline import model
+from comparison.pipeline.collect import reading_times
 from comparison.pipeline.counts import MISSING, QUARANTINED, READS
 from comparison.pipeline.delivery import OFFSETS, SERIALS
 from comparison.pipeline.ownership import AUTHORITY, BELIEVED, DELIVERING
@@ -278,9 +279,12 @@ def _troubles(tally: Tallies, setting: model.Setting) -> model.Troubles:
 def _counters(measured: Measured) -> list[Counter]:
     """What the servers counted between each pair of readings, beside what was traced; only what differs from 0."""
     server: Tally[tuple[str, str, bool]] = Tally()
+    whole = reading_times(measured.told)  # a run that was cut short may lack the second reading
     for row in measured.told:
         if row.kind == "counters_read":
             label, _, when = row["at"].rpartition(":")
+            if label not in whole:
+                continue
             sign = {"before": -1, "after": 1}.get(when, 0)
             server[label, row.namespace, True] += sign * row.reads
             server[label, row.namespace, False] += sign * row.writes

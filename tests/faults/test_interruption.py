@@ -1,0 +1,119 @@
+"""Interrupts and crashes of the runner itself: what was measured is reported, and no process stays behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from comparison.exits import Exit
+from kernel.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
+
+
+@pytest.fixture
+def comparison(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """`compare --smoke` under way; its progress goes to a file."""
+    with (tmp_path / "progress").open("w") as progress, (tmp_path / "result").open("w") as result:
+        child = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "comparison.cli",
+                "compare",
+                "--smoke",
+                "--format",
+                "json",
+                "-o",
+                str(tmp_path / "runs"),
+            ],
+            stdout=result,
+            stderr=progress,
+            text=True,
+        )
+    yield child
+    child.kill()
+    child.wait()
+
+
+def until_a_group_runs(folder: Path) -> None:
+    """The first run has come so far that there is something to report."""
+    traces = folder / "runs"
+    wait_until(
+        lambda: any('"change_settled"' in path.read_text() for path in traces.glob("*/herd/*/trace/runner.jsonl")),
+        60,
+        (folder / "progress").read_text,
+    )
+
+
+def descendants(child: subprocess.Popen[str]) -> list[psutil.Process]:
+    found = psutil.Process(child.pid).children(recursive=True)
+    assert len(found) > 5, "members, brokers and ZooKeeper run"
+    return found
+
+
+def all_gone(processes: list[psutil.Process]) -> bool:
+    return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_ctrl_c_in_the_middle_reports_what_was_measured_and_leaves_no_process(
+    comparison: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    until_a_group_runs(tmp_path)
+    children = descendants(comparison)
+    comparison.send_signal(signal.SIGINT)
+    assert comparison.wait(120) == Exit.INTERRUPTED, (tmp_path / "progress").read_text()
+    assert all_gone(children)
+    result = json.loads((tmp_path / "result").read_text())
+    assert [(run["scenario"], run["outcome"]) for run in result["runs"]] == [("herd", "interrupted")]
+    assert result["verdict"] == "unknown"
+
+
+def test_a_second_ctrl_c_aborts_at_once_and_leaves_no_process(
+    comparison: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    until_a_group_runs(tmp_path)
+    children = descendants(comparison)
+    comparison.send_signal(signal.SIGINT)
+    wait_until(lambda: "interrupted" in (tmp_path / "progress").read_text(), 10, "the first one is told")
+    comparison.send_signal(signal.SIGINT)
+    assert comparison.wait(10) == Exit.INTERRUPTED
+    wait_until(lambda: all_gone(children), 10, "the children die with their parent")
+
+
+def test_a_runner_that_is_killed_takes_its_children_along(comparison: subprocess.Popen[str], tmp_path: Path) -> None:
+    until_a_group_runs(tmp_path)
+    children = descendants(comparison)
+    comparison.kill()
+    comparison.wait()
+    wait_until(lambda: all_gone(children), 10, "the children die with their parent")
+
+
+def test_a_member_that_dies_by_itself_fails_the_run_and_is_named(
+    comparison: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    until_a_group_runs(tmp_path)
+    started = [
+        json.loads(line)
+        for path in (tmp_path / "runs").glob("*/herd/*/trace/runner.jsonl")
+        for line in path.read_text().splitlines()
+        if '"process_started"' in line and '"m1"' in line
+    ]
+    psutil.Process(started[0]["child_pid"]).kill()
+    wait_until(
+        lambda: (
+            "m1 ended while being a member (exit code -9)" in (tmp_path / "progress").read_text().replace("\n", " ")
+        ),
+        30,
+        (tmp_path / "progress").read_text,
+    )
