@@ -120,12 +120,13 @@ def coordinator_moved(member: Member, event: events.CoordinatorMoved, now: int) 
 
 
 def coordinator_loading(member: Member, event: events.CoordinatorLoading, now: int) -> Step:
-    if event.api == "Heartbeat":
-        timers = replace(
-            member.timers, heartbeat_sent=False, heartbeat_ns=now + member.settings.retry_backoff_ms * NS_PER_MS
-        )
-        return replace(member, timers=timers), ()
-    return moves.rejoin_later(member, "unavailable", event.error, now)
+    """A heartbeat is only sent again a little later; so is a Join, or the Join that began a Sync."""
+    if event.api != "Heartbeat":
+        return moves.rejoin_later(member, "unavailable", event.error, now)
+    timers = replace(
+        member.timers, heartbeat_sent=False, heartbeat_ns=now + member.settings.retry_backoff_ms * NS_PER_MS
+    )
+    return replace(member, timers=timers), ()
 
 
 # -- join and sync ------------------------------------------------------------------------------------------------

@@ -1,0 +1,220 @@
+"""Whatever happens, in any order: a refused identity is never used again, and what is owned is accounted for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.membership import effects, events
+from coordinator.membership.member import ALIVE, Member, State, deadline
+from coordinator.membership.reactions import REACTIONS, reaction
+from coordinator.membership.table import TABLE, step
+from kernel.clock import NS_PER_MS
+from kernel.values import TopicPartition
+from tests.support.membership import SETTINGS
+
+partition_sets = st.frozensets(st.builds(TopicPartition, st.just("t"), st.integers(0, 3)), max_size=3)
+ERRORS = sorted({*REACTIONS, ("JoinGroup", "GROUP_MAX_SIZE_REACHED"), ("Heartbeat", "FENCED_INSTANCE_ID")})
+Saying = tuple[str, object]
+
+SUMMONS: Saying = ("refused", ("Heartbeat", "REBALANCE_IN_PROGRESS"))
+
+ONE = frozenset({TopicPartition("t", 0)})
+
+#: What brings a member on, state by state; the last thing said is what takes effect.
+KINDNESS: dict[State, list[Saying]] = {
+    State.UNJOINED: [("event", events.Polled())],
+    State.STOPPING: [("event", events.Stopped())],
+    State.SEEKING: [("advance", 200), ("event", events.Ticked()), ("event", events.CoordinatorFound(1))],
+    State.JOINING: [("joined", False)],
+    State.DECIDING: [("decided", None)],
+    State.SYNCING: [("synced", ONE)],
+    State.ASSIGNED: [("event", events.Polled())],
+    State.RESUMING: [("resumed", None)],
+    State.STABLE: [("advance", 900), ("event", events.Ticked()), ("heartbeat", None), ("event", events.Polled())],
+    State.SUMMONED: [("event", events.Polled())],
+    State.CLOSING: [("event", events.Stopped())],
+}
+
+#: Whatever a coordinator, a clock or the application may say besides; stamps are filled in.
+anything = st.one_of(
+    st.tuples(st.just("advance"), st.integers(0, 12_000)),
+    st.tuples(st.just("refused"), st.sampled_from(ERRORS)),
+    st.tuples(st.just("refused"), st.sampled_from(ERRORS)),
+    st.tuples(st.just("late"), st.sampled_from(ERRORS)),
+    st.tuples(st.just("synced"), partition_sets),
+    st.tuples(st.just("joined"), st.booleans()),
+    st.sampled_from([("decided", None), ("resumed", None), ("id", None), ("heartbeat", None), ("kind", None)]),
+    st.sampled_from(
+        [
+            ("event", event)
+            for event in (
+                events.Polled(),
+                events.Ticked(),
+                events.Stopped(),
+                events.CoordinatorFound(1),
+                events.CoordinatorUnknown("nobody"),
+            )
+        ]
+    ),
+)
+#: Most of the time things go well, or the interesting states would never be reached.
+sayings = st.one_of(st.just(("kind", None)), st.just(("kind", None)), anything)
+closing = st.one_of(st.just([]), st.just([("event", events.Closed())]))
+
+
+class World:
+    """One member, and what has to be true of it."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.member = Member(settings=SETTINGS)
+        self.generation = 0
+        self.refused: set[effects.Identity] = set()
+        self.ids = 0
+
+    def event(self, what: str, detail: object) -> events.Event | None:
+        stamp, now = self.member.stamp, self.now
+        match what:
+            case "event":
+                assert isinstance(detail, events.Event)
+                return detail
+            case "joined":
+                self.generation += 1
+                member_id = self.member.member_id or self._new_id()
+                leader = member_id if detail else "other"
+                return events.Joined(stamp, member_id, self.generation, "range", leader)
+            case "synced":
+                assert isinstance(detail, frozenset)
+                return events.Synced(stamp, detail)
+            case "decided":
+                return events.Decided(stamp, {})
+            case "resumed":
+                return events.Resumed(stamp)
+            case "id":
+                return events.MemberIdGiven(stamp, self._new_id())
+            case "heartbeat":
+                return events.HeartbeatAnswered(stamp, now)
+            case _:
+                assert isinstance(detail, tuple)
+                api, error = detail
+                asked = {"JoinGroup": State.JOINING, "SyncGroup": State.SYNCING}.get(api, self.member.state)
+                if asked is not self.member.state:
+                    return None  # nobody asked
+                return reaction(api, error, stamp=stamp - (what == "late"), sent_ns=now)
+
+    def _new_id(self) -> str:
+        self.ids += 1
+        return f"m-{self.ids}"
+
+    def say(self, what: str, detail: object) -> None:
+        if what == "advance":
+            assert isinstance(detail, int)
+            self.now += detail * NS_PER_MS
+            return
+        event = self.event(what, detail)
+        if event is None:
+            return
+        before = self.member
+        self.member, wanted = step(before, event, self.now)
+        if isinstance(event, events.GenerationOutdated | events.MemberForgotten) and before.identity is not None:
+            heard = type(event) in TABLE[before.state] and event.stamp == before.stamp
+            self.refused |= {before.identity} if heard else set()
+        self.check(before, wanted)
+
+    def check(self, before: Member, wanted: tuple[effects.Effect, ...]) -> None:
+        after = self.member
+        assert after.identity not in self.refused
+        for effect in wanted:
+            if isinstance(effect, effects.SendHeartbeat | effects.SendSync | effects.CommitPositions):
+                assert effect.identity not in self.refused, effect
+                assert effect.stamp == after.stamp
+            if isinstance(effect, effects.Revoke | effects.Lose):
+                assert effect.partitions == before.owned
+        if after.state in ALIVE - {State.STOPPING}:
+            assert after.identity is not None
+            assert after.timers.session_ns is not None
+        if after.owned:
+            assert after.state in (State.STOPPING, State.RESUMING, State.STABLE, State.SUMMONED, State.CLOSING)
+        told = [e.kind for e in wanted if isinstance(e, effects.Emit) and e.kind.startswith("partitions_")]
+        gained, gone = after.owned - before.owned, before.owned - after.owned
+        assert not gained or told == ["partitions_assigned"]
+        assert not gone or told in (["partitions_revoked"], ["partitions_lost"])
+        starts = sum(isinstance(e, effects.Emit) and e.kind == "rebalance_started" for e in wanted)
+        ends = sum(isinstance(e, effects.Emit) and e.kind == "rebalance_ended" for e in wanted)
+        assert (before.attempt > 0) + starts - ends == (after.attempt > 0)
+        due = deadline(after)
+        if due is not None and due <= self.now:
+            moved, effects_of_tick = step(after, events.Ticked(), self.now)
+            assert moved != after or effects_of_tick, f"a timer that is due does nothing: {after}"
+
+    def live(self, course: list[Saying]) -> None:
+        for what, detail in course:
+            for said in KINDNESS.get(self.member.state, []) if what == "kind" else [(what, detail)]:
+                self.say(*said)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(sayings, max_size=50), closing, st.lists(sayings, max_size=8))
+def test_any_course_of_events_keeps_the_members_promises(
+    course: list[Saying], close: list[Saying], rest: list[Saying]
+) -> None:
+    World().live([*course, *close, *rest])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(sayings, max_size=40))
+def test_member_that_was_led_astray_becomes_stable_again_when_all_goes_well(course: list[Saying]) -> None:
+    world = World()
+    world.live(course)
+    for _ in range(14):
+        if world.member.state in (State.STABLE, State.FAILED):
+            return
+        world.live([("kind", None)])
+    raise AssertionError(f"still {world.member}")
+
+
+#: The way to each state.
+WAYS: dict[State, list[Saying]] = {
+    State.UNJOINED: [],
+    State.SEEKING: [("event", events.Polled())],
+    State.JOINING: [("kind", None)] * 2,
+    State.DECIDING: [("kind", None), ("kind", None), ("joined", True)],
+    State.SYNCING: [("kind", None)] * 3,
+    State.ASSIGNED: [("kind", None)] * 4,
+    State.RESUMING: [("kind", None)] * 5,
+    State.STABLE: [("kind", None)] * 6,
+    State.SUMMONED: [("kind", None)] * 6 + [SUMMONS],
+    State.STOPPING: [("kind", None)] * 6 + [SUMMONS, ("kind", None)],
+    State.CLOSING: [("kind", None)] * 6 + [("event", events.Closed())],
+    State.FAILED: [("kind", None), ("kind", None), ("refused", ("JoinGroup", "GROUP_MAX_SIZE_REACHED"))],
+}
+
+
+@pytest.mark.parametrize(
+    ("state", "event"), [pytest.param(s, e, id=f"{s.name}-{e.__name__}") for s, row in TABLE.items() for e in row]
+)
+def test_every_cell_of_the_table_keeps_the_members_promises(state: State, event: type[events.Event]) -> None:
+    sent = {State.JOINING: "JoinGroup", State.SYNCING: "SyncGroup"}.get(state, "Heartbeat")
+    for advance_ms in (0, 5000):
+        world = World()
+        world.live(WAYS[state])
+        assert world.member.state is state
+        world.say("advance", advance_ms)
+        stamp = world.member.stamp
+        if issubclass(event, events.Refusal):
+            happened: events.Event = event(stamp=stamp, api=sent, error="ERROR", sent_ns=world.now)
+        else:
+            happened = {
+                events.CoordinatorFound: events.CoordinatorFound(2),
+                events.CoordinatorUnknown: events.CoordinatorUnknown("nobody"),
+                events.Joined: events.Joined(stamp, "m-1", 9, "range", "other"),
+                events.MemberIdGiven: events.MemberIdGiven(stamp, "m-9"),
+                events.Decided: events.Decided(stamp, {}),
+                events.Synced: events.Synced(stamp, ONE),
+                events.Resumed: events.Resumed(stamp),
+                events.HeartbeatAnswered: events.HeartbeatAnswered(stamp, world.now),
+            }.get(event) or event()
+        world.say("event", happened)
+        world.live([("kind", None)] * 14)
