@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline import model
 from comparison.pipeline.collect import reading_times
-from comparison.pipeline.counts import MISSING, QUARANTINED, READS
+from comparison.pipeline.counts import MISSING, QUARANTINED, READS, TOTAL
 from comparison.pipeline.delivery import OFFSETS, SERIALS
 from comparison.pipeline.ownership import AUTHORITY, BELIEVED, DELIVERING
 from comparison.pipeline.result import Change, Counted, Counter, Outcome, Overlap, Phase, Run
@@ -89,7 +89,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         parameters=parameters,
         duration_s=_s((measured.span.end_ns - measured.span.start_ns) if measured.span else 0) or 0.0,
         tolerance_ms=run.tolerance_ns / _NS_PER_MS,
-        events=sum(row.n for row in whole.rows if row.kind not in (QUARANTINED, MISSING)),
+        events=whole.sum(TOTAL, role=None),
         quarantined={row.outcome: row.n for row in whole.rows if row.kind == QUARANTINED},
         missing_events=whole.sum(MISSING, role=None),
         metrics=_metrics(measured, whole, [c for c in changes if c.change != FORMING]),

@@ -115,8 +115,8 @@ def _stretches(
     events: DataFrame, spans: DataFrame, changed: DataFrame, every_window: DataFrame, found: dict[int, Measured]
 ) -> None:
     """Ownership in its three views and delivery in its two, all by one sweep."""
-    believed = ownership.believed(events).cache()
-    authority = ownership.authority(events).cache()
+    believed = ownership.believed(events)
+    authority = ownership.authority(events)
     intervals = believed.drop("gone_ns").unionByName(authority).unionByName(ownership.delivering(events))
     ends = (
         cover.held(ownership.until_the_end(intervals, spans))
@@ -130,8 +130,6 @@ def _stretches(
         found[row.run].stopped[row.window] = row.stopped
     for row in measures.owners_around(authority, changed).collect():
         found[row.run].owners[row.window] = [(pair.before, pair.after) for pair in row.owners]
-    believed.unpersist()
-    authority.unpersist()
 
 
 def _counters(spark: SparkSession, events: DataFrame, found: dict[int, Measured]) -> None:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from comparison.pipeline.windows import WHOLE_RUN, in_windows
 
 #: The pseudo kinds of what is counted but is no event.
-QUARANTINED, MISSING = "quarantined", "missing"
+QUARANTINED, MISSING, TOTAL = "quarantined", "missing", "total"
 
 #: Names taken from these fields, in this order; a kind has at most one of them.
 _NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")
@@ -73,7 +73,9 @@ def area_of(path: Column) -> Column:
 
 
 def set_aside(flagged: DataFrame) -> DataFrame:
-    """Lines that could not be used, by reason, and numbers that are missing from the files; columns as `counts`."""
+    """What belongs to no moment: lines that could not be used, by reason, numbers that are missing from the files,
+    and the number of events in all; columns as `counts`.
+    """
     quarantined = (
         flagged.where(F.col("problem").isNotNull())
         .groupBy("run", "problem")
@@ -88,19 +90,29 @@ def set_aside(flagged: DataFrame) -> DataFrame:
         .agg(F.sum("n").alias("n"))
         .select("run", F.lit(MISSING).alias("kind"), F.lit("").alias("outcome"), "n")
     )
+    total = (
+        flagged.where(F.col("problem").isNull())
+        .groupBy("run")
+        .agg(F.count(F.lit(1)).alias("n"))
+        .select("run", F.lit(TOTAL).alias("kind"), F.lit("").alias("outcome"), "n")
+    )
     none, never = F.lit(""), F.lit(None).cast("bigint")
-    return quarantined.unionByName(missing).select(
-        "run",
-        F.lit(WHOLE_RUN).alias("window"),
-        none.alias("role"),
-        "kind",
-        none.alias("name"),
-        "outcome",
-        none.alias("step"),
-        none.alias("area"),
-        "n",
-        never.alias("first_ns"),
-        never.alias("last_ns"),
+    return (
+        quarantined.unionByName(missing)
+        .unionByName(total)
+        .select(
+            "run",
+            F.lit(WHOLE_RUN).alias("window"),
+            none.alias("role"),
+            "kind",
+            none.alias("name"),
+            "outcome",
+            none.alias("step"),
+            none.alias("area"),
+            "n",
+            never.alias("first_ns"),
+            never.alias("last_ns"),
+        )
     )
 
 

@@ -1,10 +1,11 @@
 """From trace files to one table of events, with nothing dropped: what cannot be used is flagged with its reason.
 
 The files' headers are read first: they say whose run it is and how its clock relates to the others'. The lines
-are then read by Spark's tasks, each of which turns its share of the files into one Parquet file; everything is
-analysed from there. The tasks get the paths of the files and read and write them in Python (`mapInArrow`): the
-same check as the writer's decides what is an event, and it takes a third of the CPU that Spark's own JSON reader
-and Parquet writer take for rows of sixty mostly empty columns.
+are then checked, in Python, by the same table as the writer's, and written as Parquet; everything is analysed
+from there. Large traces are shared out to Spark's tasks, which get the paths of their files (`mapInArrow`); small
+ones are written right here, because starting the tasks costs more than the work. For 190,000 events in 108 files,
+in CPU seconds: Spark's own JSON reader and Parquet writer 18, tasks 10, right here 2.5: rows of sixty mostly
+empty columns are what a JVM that has just started is worst at.
 
 Clocks. `t_ns` counts from the moment at which the run's reference process (the runner) wrote its header. Two
 files of one boot share CLOCK_MONOTONIC and compare exactly; files of different boots are aligned by their wall
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 TOLERANCE_NS = 1_000_000
 #: The same between machines, or boots, that only wall clocks tie together.
 TOLERANCE_ACROSS_BOOTS_NS = 50_000_000
+#: Up to this much is read without Spark's tasks: about a million events, ten seconds.
+_HERE_BYTES_MAX = 200 * 1024 * 1024
 
 _SPARK_TYPES: Mapping[Type, T.DataType] = {
     Type.TEXT: T.StringType(),
@@ -129,15 +132,25 @@ def ingest(spark: SparkSession, runs: Sequence[TraceRun], folder: Path) -> DataF
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     rows = [
-        (file.number, run.number, file.role, file.offset_ns, file.problem, str(file.path))
+        {
+            "file": file.number,
+            "run": run.number,
+            "role": file.role,
+            "offset_ns": file.offset_ns,
+            "problem": file.problem,
+            "path": str(file.path),
+        }
         for run in runs
         for file in run.files
     ]
-    if rows:
+    if sum(file.path.stat().st_size for run in runs for file in run.files) > _HERE_BYTES_MAX:
         files = spark.createDataFrame(
-            rows, "file int, run int, role string, offset_ns bigint, problem string, path string"
+            [tuple(row.values()) for row in rows],
+            "file int, run int, role string, offset_ns bigint, problem string, path string",
         )
         files.mapInArrow(_Task(str(folder)), "events bigint").write.format("noop").mode("overwrite").save()
+    elif rows:
+        write_table(rows, str(folder))
     return read_events(spark, folder)
 
 

@@ -22,7 +22,7 @@ _FOREVER_NS = 1 << 61
 
 
 def spans(events: DataFrame) -> DataFrame:
-    """run, start_ns, end_ns: where the group is measured as running.
+    """run, start_ns, end_ns: where the group is measured as running; the end is not in it.
 
     From the first steady stage, change or fault, or the first member where the runner said none of them; to the
     final reads, or the end of what was recorded. Growth to the first size and the shutdown are not measured.
@@ -43,7 +43,7 @@ def spans(events: DataFrame) -> DataFrame:
         .select(
             "run",
             F.coalesce("begun_ns", "member_ns", "first_ns").alias("start_ns"),
-            F.coalesce("ended_ns", "last_ns").alias("end_ns"),
+            F.coalesce("ended_ns", F.col("last_ns") + 1).alias("end_ns"),
         )
     )
 
@@ -95,12 +95,12 @@ def change_windows(changes: DataFrame) -> DataFrame:
 
 
 def whole_runs(spans: DataFrame) -> DataFrame:
-    """The same for every run as a whole, from before everything to after everything."""
+    """The same for every run as a whole: from before everything until its members are stopped."""
     return spans.select(
         "run",
         F.lit(WHOLE_RUN).alias("window"),
         F.lit(-_FOREVER_NS).alias("window_from_ns"),
-        F.lit(_FOREVER_NS).alias("window_until_ns"),
+        F.col("end_ns").alias("window_until_ns"),
     )
 
 
