@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 
 from comparison.exits import Exit
+from comparison.report.terminal import render
 from comparison.scenarios.run_folder import write_json
 
 if TYPE_CHECKING:
@@ -47,8 +48,5 @@ def shown(result: Mapping[str, Any], form: str) -> int:
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2))
     else:
-        # Only here, as above: JSON needs no tables.
-        from comparison.report.terminal import render
-
         render(result, Console())
     return _EXITS[result["verdict"]]

@@ -180,7 +180,8 @@ class Nemesis:
     async def _late_commit(self, name: str, held: frozenset[TopicPartition], *, generations_ago: int) -> None:
         """A commit that the member had sent before it was replaced, and that was long on its way, arrives.
 
-        A client that notices its own expiry drops what it has not sent; what it has sent is for the broker to fence.
+        A client that notices its own expiry drops what it has not sent; what it has sent is for the broker to fence,
+        whose trace tells what became of it. It is part of the fault that is under way, not another one.
         """
         identity = self._members.view.identities.get(name)
         if identity is None or self._testbed.request.design == "zookeeper":
@@ -188,9 +189,7 @@ class Nemesis:
         member_id, generation = identity
         late = Identity(member_id, generation - generations_ago)
         group, offsets = self._testbed.group, dict.fromkeys(held, 0)
-        self._tracer.emit("fault_started", fault="late-commit", target=name)
         await self._testbed.access.commit_as(group, late, offsets)
-        self._tracer.emit("fault_ended", fault="late-commit", target=name)
 
     async def _cut_authority(self, step: CutAuthority) -> None:
         if self._testbed.request.design == "zookeeper":
