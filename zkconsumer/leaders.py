@@ -53,7 +53,7 @@ class FetcherManager:
         self._without_leader: dict[TopicPartition, PartitionInfo] = {}
         self._lost = asyncio.Event()
         self._finder: asyncio.Task[None] | None = None
-        self._fetchers: dict[tuple[int, int], tuple[Fetcher, asyncio.Task[None]]] = {}
+        self._fetchers: dict[tuple[BrokerAddress, int], tuple[Fetcher, asyncio.Task[None]]] = {}
 
     def start(self, infos: Iterable[PartitionInfo]) -> None:
         """Begin to fetch these; needs a `stop` first."""
@@ -138,7 +138,8 @@ class FetcherManager:
         return brokers
 
     def _fetcher(self, broker: BrokerAddress, tp: TopicPartition) -> Fetcher:
-        key = (broker.node_id, fetcher_id(tp, self._config.num_consumer_fetchers))
+        # By address, not by id alone: a broker that came back elsewhere needs a fetcher that knows where.
+        key = (broker, fetcher_id(tp, self._config.num_consumer_fetchers))
         if key not in self._fetchers:
             fetcher = Fetcher(broker, self._config, self._tracer, self._member, self._give_back)
             self._fetchers[key] = fetcher, self._spawn(fetcher.run())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import AsyncExitStack
 
 import pytest
 
+from kernel.consumer import SilentListener
 from kernel.errors import RebalanceFailed, StreamsExist, Unavailable, UserError
-from kernel.trace.writer import SilentTracer
+from kernel.trace.writer import ListTracer, SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
@@ -132,13 +134,65 @@ def test_a_claim_that_is_never_given_up_fails_the_start_and_the_next_change_cure
     asyncio.run(story())
 
 
-def test_an_unreadable_member_fails_everybody_and_is_named(chroot, tmp_path):
+@pytest.mark.parametrize(
+    ("path", "data", "complaint"),
+    [
+        (paths.member_id("g", "g_broken"), b"nonsense", "/consumers/g/ids/g_broken: not JSON"),
+        (paths.member_id("g", "g_broken"), b"", "/consumers/g/ids/g_broken: not JSON"),
+        (paths.offset("g", "t", 0), b"many", "/consumers/g/offsets/t/0: an offset must be a decimal number"),
+        (paths.broker(99), b'{"host":1}', "/brokers/ids/99: a broker needs"),
+    ],
+)
+def test_an_unreadable_znode_fails_the_rebalance_and_is_named(chroot, tmp_path, path, data, complaint):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 1}), opened(chroot) as session:
-            await session.create(paths.member_id("g", "g_broken"), b"nonsense", makepath=True)
-            with pytest.raises(RebalanceFailed, match="/consumers/g/ids/g_broken: not JSON"):
+            await session.create(path, data, makepath=True)
+            with pytest.raises(RebalanceFailed, match=complaint):
                 async with member(chroot, "c1", {"t": 1}, rebalance_max_retries="1", rebalance_backoff_ms="1"):
                     pass
+
+    asyncio.run(story())
+
+
+def test_a_listener_that_raises_reaches_the_application_and_the_member_can_still_be_closed(chroot, tmp_path):
+    class Raising(SilentListener):
+        async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+            raise ValueError("the application's own mistake")
+
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 1}), opened(chroot) as session:
+            config, _ = ZkConsumerConfig.from_settings({**SETTINGS, "zookeeper.connect": chroot, "group.id": "g"})
+            tracer = ListTracer()
+            consumer = ZooKeeperConsumer(config, tracer=tracer, process="p")
+            await consumer.start()
+            with pytest.raises(ValueError, match="own mistake"):
+                await consumer.subscribe({"t": 1}, Raising())
+            with pytest.raises(ValueError, match="own mistake"):
+                await consumer.getmany(timeout_ms=1)
+            await consumer.close()
+            assert [e["kind"] for e in tracer.of("partitions_assigned", "partitions_revoked", "member_closed")] == [
+                "partitions_assigned",
+                "partitions_revoked",
+                "member_closed",
+            ]
+            assert await owners(session) == {}
+
+    asyncio.run(story())
+
+
+def test_a_broker_that_comes_back_elsewhere_is_found_without_a_rebalance(chroot, tmp_path):
+    async def story():
+        async with opened(chroot) as session, AsyncExitStack() as leaving:
+            async with running_broker(chroot, tmp_path, {"t": 2}) as broker:
+                await produce(broker, "t", 2, range(5))
+                c1 = await leaving.enter_async_context(member(chroot, "c1", {"t": 1}, num_consumer_fetchers="2"))
+                await c1.read_until(10)
+            async with running_broker(chroot, tmp_path, {}) as broker:
+                await produce(broker, "t", 2, range(5, 10))
+                await c1.read_until(20)
+                assert c1.rebalances() == 1
+                assert serials(c1) == every(2, 10)
+                await settled(session, shared("t", ("g_c1-0", range(2))))
 
     asyncio.run(story())
 
