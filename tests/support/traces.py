@@ -10,10 +10,10 @@ from kernel.trace.events import Role
 from kernel.trace.writer import ListTracer, TraceIdentity, TraceWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 MS = 1_000_000
 
@@ -69,3 +69,15 @@ def write_run(
     for writer in writers.values():
         writer.close()
     return folder
+
+
+def staged(
+    spark: SparkSession, cases: Mapping[str, Sequence[dict[str, Any]]], stage: Callable[[DataFrame], DataFrame]
+) -> dict[str, list[Row]]:
+    """What a stage makes of several traces, each a run of its own, in one Spark job: rows by the case's name."""
+    names = list(cases)
+    rows: dict[str, list[Row]] = {name: [] for name in names}
+    events = [{**event, "run": run} for run, name in enumerate(names) for event in cases[name]]
+    for row in stage(frame(spark, events)).collect():
+        rows[names[row.run]].append(row)
+    return rows

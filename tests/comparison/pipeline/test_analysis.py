@@ -1,0 +1,184 @@
+"""The whole analysis: from trace files to result.json, on one machine and on a cluster."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from comparison.pipeline.analysis import NothingToAnalyse, analyze, compose
+from comparison.pipeline.result import METRICS, SCHEMA_PATH, Outcome, Result, schema
+from comparison.pipeline.synthetic import write_synthetic
+from tests.support.results import run
+from tests.support.traces import e, write_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+PARAMETERS = {"members": 2, "partitions": 2, "topics": 1, "streams": 1, "brokers": 1, "rate": 10, "preset": "p"}
+
+
+def member_told(at_ms: float, process: str, what: str, t: str) -> dict:
+    return e(at_ms, process, f"partitions_{what}", t=t, member=f"g_{process}", stream=0)
+
+
+def named(at_ms: float, partition: int, owner: str) -> dict:
+    return e(at_ms, "observer", "authority_named", group="g", p=partition, owner=f"g_{owner}-0", epoch=at_ms)
+
+
+def cleared(at_ms: float, partition: int, owner: str) -> dict:
+    return e(
+        at_ms, "observer", "authority_cleared", group="g", p=partition, owner=f"g_{owner}-0", epoch=1, reason="session"
+    )
+
+
+def written(at_ms: float, partition: int, by: str, offset: int) -> dict:
+    return e(at_ms, "observer", "offset_written", group="g", p=partition, offset=offset, by=f"g_{by}", epoch=at_ms)
+
+
+def records(at_ms: float, process: str, kind: str, partition: int, first: int, last: int) -> dict:
+    who = {} if process == "runner" else {"member": f"g_{process}", "stream": 0}
+    return e(at_ms, process, kind, p=partition, first=first, last=last, serial_first=first, serial_last=last, **who)
+
+
+#: m1 has t0 and m2 has t1; m1 is stopped, m2 gets both, m1 comes back, delivers and commits what it had.
+PAUSE = [
+    e(0, "runner", "run_started", parameters=PARAMETERS),
+    e(1, "m1", "member_started", member="g_m1", group="g"),
+    e(1, "m2", "member_started", member="g_m2", group="g"),
+    named(10, 0, "m1"),
+    named(10, 1, "m2"),
+    member_told(11, "m1", "assigned", "t0"),
+    member_told(11, "m2", "assigned", "t1"),
+    e(50, "runner", "stage_entered", stage="steady"),
+    records(60, "runner", "records_acked", 0, 0, 29),
+    records(70, "m1", "records_delivered", 0, 0, 9),
+    written(80, 0, "m1", 10),
+    e(100, "runner", "fault_started", fault="freeze", target="m1"),
+    cleared(3_100, 0, "m1"),
+    named(3_110, 0, "m2"),
+    member_told(3_112, "m2", "assigned", "t0"),
+    records(3_120, "m2", "records_delivered", 0, 10, 19),
+    records(3_900, "m2", "records_delivered", 0, 20, 29),
+    written(3_950, 0, "m2", 30),
+    e(4_000, "runner", "fault_ended", fault="freeze", target="m1"),
+    records(4_010, "m1", "records_delivered", 0, 10, 14),
+    records(4_110, "m1", "records_delivered", 0, 15, 19),
+    written(4_120, 0, "m1", 20),
+    member_told(4_200, "m1", "lost", "t0"),
+    records(4_250, "m2", "records_delivered", 1, 0, 0),
+    e(5_000, "runner", "stage_entered", stage="final"),
+    e(5_001, "runner", "run_ended", outcome="complete"),
+]
+
+
+def test_zombie_is_found_from_files_to_verdict(spark: SparkSession, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "pause" / "zookeeper", PAUSE, scenario="pause")
+    told: list[str] = []
+    result = analyze(spark, [tmp_path], progress=told.append)
+    (found,) = result["runs"]
+    assert told
+    assert found["path"] == str(folder)
+    assert (found["scenario"], found["design"], found["outcome"], found["seed"]) == (
+        "pause",
+        "zookeeper",
+        "complete",
+        1,
+    )
+    assert found["parameters"] == PARAMETERS
+    expected = {
+        "double_owned_partition_s": 1.088,  # m2 from 3112 on, m1 until 4200
+        "two_delivering_partition_s": 0.0,  # m2's last poll of t-0 was before m1's return
+        "unowned_partition_s": 0.0,
+        "unowned_authority_partition_s": 0.01,
+        "delivered": 41.0,
+        "duplicates": 10,
+        "lost": 0,
+        "stale_deliveries": 10,
+        "commits": 3,
+        "stale_writes": 1,
+        "moved_back": 1,
+        "moved_back_records": 10,
+        "converge_ms": 4_100.0,
+    }
+    assert {name: found["metrics"][name] for name in expected} == expected
+    assert found["metrics"].keys() == METRICS.keys()
+    assert found["overlaps"] == [
+        {
+            "view": "believed",
+            "topic": "t",
+            "partition": 0,
+            "from_ms": 3_112.0,
+            "until_ms": 4_200.0,
+            "owners": ["m1/g_m1/0", "m2/g_m2/0"],
+        }
+    ]
+    assert {verdict["check"]: verdict["outcome"] for verdict in found["verdicts"]} == {
+        "no record lost": "as expected",
+        "settles": "as expected",
+        "zombie commits": "as expected",
+        "two deliver": "as expected",
+    }
+    assert result["verdict"] == "as expected"
+    # The result has the published shape, also after a trip through JSON.
+    msgspec.convert(json.loads(json.dumps(result)), Result, strict=True)
+
+
+def test_synthetic_run_is_analysed_to_its_known_answers(spark: SparkSession, tmp_path: Path) -> None:
+    truth = write_synthetic(tmp_path / "run", events_min=12_000, seed=3)
+    (found,) = analyze(spark, [tmp_path])["runs"]
+    assert found["events"] == truth.events
+    metrics = found["metrics"]
+    assert (metrics["duplicates"], metrics["lost"]) == (truth.duplicates, truth.lost)
+    assert metrics["double_owned_partition_s"] == truth.double_owned_ms / 1000
+    assert metrics["stale_writes"] == truth.stale_writes > 0
+    assert (found["quarantined"], found["missing_events"]) == ({}, 0)
+
+
+@pytest.mark.timeout(300)
+def test_cluster_comes_to_the_same_as_one_machine(spark: SparkSession, tmp_path: Path) -> None:
+    """Another process, because a process has one Spark session: executors of their own, files by absolute paths."""
+    write_synthetic(tmp_path / "run", events_min=2_000)
+    script = (
+        "import sys\nfrom pathlib import Path\nimport msgspec\n"
+        "from comparison.pipeline import ingest\nfrom comparison.pipeline.analysis import analyze\n"
+        "from comparison.pipeline.session import spark_session\n"
+        "ingest._HERE_BYTES_MAX = 0\n"  # so that executors read the traces
+        "with spark_session('local-cluster[2,1,1024]') as spark:\n"
+        "    result = analyze(spark, [Path(sys.argv[1])], output=Path(sys.argv[2]))\n"
+        "sys.stdout.buffer.write(msgspec.json.encode(result))\n"
+    )
+    arguments = [sys.executable, "-c", script, str(tmp_path), str(tmp_path / "out")]
+    cluster = subprocess.run(arguments, capture_output=True, timeout=280, check=True)
+    assert json.loads(cluster.stdout) == analyze(spark, [tmp_path])
+
+
+def test_nothing_to_analyse_says_what_to_give(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(NothingToAnalyse, match="give the folder of a run"):
+        analyze(spark, [tmp_path])
+
+
+def test_published_schema_is_that_of_the_result() -> None:
+    assert json.loads(SCHEMA_PATH.read_text()) == json.loads(msgspec.json.encode(schema())), (
+        "run: python -m comparison.pipeline.result"
+    )
+
+
+def test_run_that_is_two_scenarios_is_shown_in_both() -> None:
+    runs = [
+        run("split-brain", "zookeeper", verdict=Outcome.EXPECTED),
+        run("split-brain", "eager", verdict=Outcome.EXPECTED),
+        run("split-brain-ensemble", "eager", verdict=Outcome.UNKNOWN),
+    ]
+    result = compose(runs)
+    assert [(scenario.scenario, scenario.runs, scenario.verdict) for scenario in result.scenarios] == [
+        ("split-brain", [0, 1], Outcome.EXPECTED),
+        ("split-brain-ensemble", [0, 2], Outcome.UNKNOWN),
+    ]
+    assert result.verdict is Outcome.UNKNOWN

@@ -1,0 +1,129 @@
+"""Commits at the authority: whose, from which generation, moved back, and which refusals are fences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.pipeline import commits, measures
+from tests.support.traces import e, staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+
+def named(at_ms: float, owner: str) -> dict:
+    return e(at_ms, "observer", "authority_named", group="g", p=0, owner=owner, epoch=1)
+
+
+def cleared(at_ms: float) -> dict:
+    return e(at_ms, "observer", "authority_cleared", group="g", p=0, owner="", epoch=1, reason="delete")
+
+
+def written(at_ms: float, by: str, offset: int, epoch: int = -1) -> dict:
+    return e(at_ms, "observer", "offset_written", group="g", p=0, offset=offset, by=by, epoch=epoch)
+
+
+def refused(at_ms: float, by: str, error: str) -> dict:
+    return e(at_ms, "broker-1", "offset_refused", group="g", p=0, offset=1, by=by, epoch=1, error=error)
+
+
+def group(at_ms: float, state: str, generation: int) -> dict:
+    return e(at_ms, "broker-1", "group_changed", group="g", state=state, generation=generation, members=2, reason="")
+
+
+def member(at_ms: float, what: str, name: str) -> dict:
+    fields = {"reason": "session"} if what == "left" else {}
+    return e(at_ms, "broker-1", f"group_member_{what}", group="g", id=name, **fields)
+
+
+def delivered(at_ms: float, by: str) -> dict:
+    return e(at_ms, "m1", "records_delivered", p=0, first=0, last=4, member=by)
+
+
+#: A trace, and for each commit or delivery: (by, owner, is stale, moved back by, is old, is fenced).
+CASES: dict[str, tuple[list[dict], list[tuple]]] = {
+    "a thread's consumer is the owner": (
+        [named(1, "g_host-1-ab-0"), written(2, "g_host-1-ab", 7)],
+        [("g_host-1-ab", "g_host-1-ab-0", False, None, False, False)],
+    ),
+    "a consumer whose name begins alike is not": (
+        [named(1, "g_host-1-ab-0"), written(2, "g_host-1", 7)],
+        [("g_host-1", "g_host-1-ab-0", True, None, False, False)],
+    ),
+    "the former owner's write is stale and moves back": (
+        [named(1, "a-0"), written(2, "a", 5), cleared(3), named(4, "b-0"), written(5, "b", 9), written(6, "a", 6)],
+        [
+            ("a", "a-0", False, None, False, False),
+            ("b", "b-0", False, None, False, False),
+            ("a", "b-0", True, 3, False, False),
+        ],
+    ),
+    "while nobody is named nothing is stale": (
+        [named(1, "a-0"), written(2, "a", 5), cleared(3), written(4, "a", 4)],
+        [("a", "a-0", False, None, False, False), ("a", None, False, 1, False, False)],
+    ),
+    "records of a non-owner are seen": (
+        [named(1, "a"), delivered(2, "a"), named(3, "b"), delivered(4, "a")],
+        [("a", "a", False, None, False, False), ("a", "b", True, None, False, False)],
+    ),
+    "an old generation is accepted": (
+        [group(1, "Stable", 3), written(2, "a", 5, 3), group(10, "Stable", 4), written(200, "a", 6, 3)],
+        [("a", None, False, None, False, False), ("a", None, False, None, True, False)],
+    ),
+    "what was in flight when the generation began is not old": (
+        [group(1, "Stable", 3), group(10, "CompletingRebalance", 4), written(12, "a", 6, 3)],
+        [("a", None, False, None, False, False)],
+    ),
+    "a commit without a generation is not old": (
+        [group(1, "Stable", 3), written(200, "tool", 6, -1)],
+        [("tool", None, False, None, False, False)],
+    ),
+    "an unknown member is fenced": (
+        [member(1, "joined", "a"), group(2, "Stable", 1), member(3, "left", "a"), refused(4, "a", "UNKNOWN_MEMBER_ID")],
+        [("a", None, False, None, False, True)],
+    ),
+    "an old generation is fenced": (
+        [member(1, "joined", "a"), group(2, "Stable", 2), refused(4, "a", "ILLEGAL_GENERATION")],
+        [("a", None, False, None, False, True)],
+    ),
+    "a healthy member's refusal during a change is no fence": (
+        [member(1, "joined", "a"), group(2, "CompletingRebalance", 2), refused(4, "a", "ILLEGAL_GENERATION")],
+        [("a", None, False, None, False, False)],
+    ),
+    "not now is no fence": (
+        [member(1, "joined", "a"), group(2, "CompletingRebalance", 2), refused(4, "a", "REBALANCE_IN_PROGRESS")],
+        [("a", None, False, None, False, False)],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession) -> dict[str, list[Row]]:
+    traces = {name: trace for name, (trace, _) in CASES.items()}
+    return staged(spark, traces, lambda events: commits.judged(events).orderBy("run", "t_ns"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_commit_is_judged_by_what_was_true_then(judged: dict[str, list[Row]], case: str) -> None:
+    found = [(row.by, row.owner, row.is_stale, row.moved_back_by, row.is_old, row.is_fenced) for row in judged[case]]
+    assert found == CASES[case][1]
+
+
+def test_commits_are_counted_by_run(spark: SparkSession) -> None:
+    trace, _ = CASES["the former owner's write is stale and moves back"]
+    cases = {"z": [*trace, refused(7, "x", "UNKNOWN_MEMBER_ID"), delivered(8, "a"), delivered(9, "b")]}
+    (row,) = staged(spark, cases, lambda events: measures.commit_measures(commits.judged(events)))["z"]
+    assert row.asDict() == {
+        "run": 0,
+        "written": 3,
+        "stale_writes": 1,
+        "moved_back": 1,
+        "moved_back_records": 3,
+        "old_accepted": 0,
+        "refused": 1,
+        "fenced": 1,
+        "delivered": 10,
+        "stale_delivered": 5,
+    }

@@ -1,0 +1,220 @@
+"""Counting: by name, outcome and window; the phases of rebalances; what a change moved and stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions
+
+from comparison.pipeline import counts, delivery, measures, ownership, rebalances, windows
+from tests.support.traces import MS, e, frame, staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+A = {"member": "a", "stream": 0}
+
+
+def op(at_ms: float, name: str, path: str, *, error: str = "", step: str = "", process: str = "m1") -> dict:
+    return e(at_ms, process, "zk_op", op=name, path=path, ok=not error, error=error, step=step, zxid=1)
+
+
+def change(at_ms: float, name: str = "join") -> dict:
+    return e(at_ms, "runner", "change_started", change=name, round=1, members=3)
+
+
+def test_area_of_a_path(spark: SparkSession) -> None:
+    areas = {
+        "/consumers/g/ids": "ids",
+        "/consumers/g/ids/c1": "ids",
+        "/consumers/g/owners/t/0": "owners",
+        "/chroot/consumers/g/offsets/t/0": "offsets",
+        "/consumers/g": "consumers",
+        "/brokers/ids/1": "brokers",
+        "/brokers/topics/t": "topics",
+        "/controller": "controller",
+        "": "",
+    }
+    paths = spark.createDataFrame([(path,) for path in areas], "path string")
+    assert dict(paths.select("path", counts.area_of(functions.col("path"))).collect()) == areas
+
+
+def test_operations_are_counted_in_the_window_they_fall_into(spark: SparkSession) -> None:
+    cases = {
+        "join": [
+            op(1, "getData", "/brokers/ids/1", step="R1"),
+            change(2),
+            op(2, "getData", "/brokers/ids/1", step="R1"),
+            op(3, "create", "/consumers/g/owners/t/0", error="NodeExists", step="R11"),
+            op(4, "getChildren", "/brokers/ids", process="broker-1"),
+            e(5, "m1", "request_answered", api="Fetch", version=4, correlation=1, broker=1, error=""),
+            e(
+                6,
+                "m1",
+                "request_answered",
+                api="Heartbeat",
+                version=4,
+                correlation=2,
+                broker=1,
+                error="NOT_COORDINATOR",
+            ),
+            e(7, "m1", "attempt_ended", attempt=1, outcome="conflict", **A),
+            e(9, "runner", "stage_entered", stage="final"),
+            op(9, "create", "/consumers", step="late"),
+        ]
+    }
+
+    def stage(events):
+        spans = windows.spans(events)
+        changed = windows.change_windows(windows.changes(events))
+        return counts.counts(events, changed.unionByName(windows.whole_runs(spans)))
+
+    found = {
+        (row.window, row.role, row.kind, row.name, row.outcome, row.step, row.area): row.n
+        for row in staged(spark, cases, stage)["join"]
+        if row.role != "runner"
+    }
+    assert found == {
+        (-1, "member", "zk_op", "getData", "ok", "R1", "brokers"): 2,
+        **{
+            (window, role, *what): 1
+            for window in (-1, 0)
+            for role, *what in (
+                ("member", "zk_op", "create", "NodeExists", "R11", "owners"),
+                ("broker", "zk_op", "getChildren", "ok", "", "brokers"),
+                ("member", "request_answered", "Fetch", "ok", "", ""),
+                ("member", "request_answered", "Heartbeat", "NOT_COORDINATOR", "", ""),
+                ("member", "attempt_ended", "", "conflict", "", ""),
+            )
+        },
+        (0, "member", "zk_op", "getData", "ok", "R1", "brokers"): 1,
+    }
+
+
+def test_what_is_set_aside_is_counted(spark: SparkSession) -> None:
+    rows = [e(1, "m1", "member_closed", group="g"), e(2, "m1", "member_closed", group="g")]
+    flagged = frame(spark, rows).withColumn("problem", functions.when(functions.col("seq") == 1, "torn"))
+    # Numbers 0 and 1 became 3 and 4: three are missing.
+    flagged = flagged.withColumn("seq", functions.col("seq") + 3)
+    found = {(row.kind, row.outcome): row.n for row in counts.set_aside(flagged).collect()}
+    assert found == {("quarantined", "torn"): 1, ("missing", ""): 3, ("total", ""): 1}
+
+
+def test_operations_near_a_reading_may_be_on_either_side_of_it(spark: SparkSession) -> None:
+    columns = "run int, label string, from_ns bigint, until_ns bigint"
+    readings = spark.createDataFrame([(0, "join-1", 1_000 * MS, 2_000 * MS)], columns)
+    events = frame(
+        spark,
+        [
+            op(850, "getData", "/consumers/g"),  # before, for certain
+            op(950, "getData", "/consumers/g"),
+            op(1_050, "getData", "/consumers/g"),
+            op(1_500, "getData", "/consumers/g"),
+            op(1_500, "getData", "/consumers/g", error="NoNode"),  # the server counts what succeeds
+            op(1_500, "setData", "/consumers/g"),
+            op(1_990, "getData", "/consumers/g"),
+        ],
+    )
+    rows = counts.between_readings(events, readings, 100 * MS).collect()
+    assert {(row.namespace, row.is_read): (row.sure, row.possible) for row in rows} == {
+        ("consumers", True): (1, 4),
+        ("consumers", False): (1, 1),
+    }
+
+
+def test_phase_lasts_until_the_next_one_or_its_attempts_end(spark: SparkSession) -> None:
+    def phase(at_ms: float, name: str) -> dict:
+        return e(at_ms, "m1", "phase_entered", phase=name, attempt=1, **A)
+
+    cases = {
+        "whole": [
+            e(0, "m1", "rebalance_started", trigger="ids", **A),
+            phase(1, "stop"),
+            phase(4, "claim"),
+            e(9, "m1", "attempt_ended", attempt=1, outcome="ok", **A),
+            e(10, "m1", "rebalance_ended", outcome="ok", **A),
+        ],
+        "killed": [e(0, "m1", "rebalance_started", trigger="ids", **A), phase(1, "stop")],
+    }
+    rows = staged(spark, cases, lambda events: rebalances.phase_times(rebalances.phases(events)))
+    assert {row.phase: (row.n, row.median_ns // MS, row.total_ns // MS) for row in rows["whole"]} == {
+        "rebalance": (1, 10, 10),
+        "stop": (1, 3, 3),
+        "claim": (1, 5, 5),
+    }
+    assert rows["killed"] == []
+
+
+def test_polls_out_of_order_are_those_that_go_back_without_a_new_start(spark: SparkSession) -> None:
+    def poll(at_ms: float, first: int, last: int) -> dict:
+        return e(at_ms, "m1", "records_delivered", p=0, first=first, last=last, **A)
+
+    started = e(3, "m1", "position_started", p=0, offset=0, **A)
+    cases = {
+        "goes on": [poll(1, 0, 4), poll(2, 5, 9)],
+        "skips": [poll(1, 0, 4), poll(2, 7, 9)],
+        "starts again": [poll(1, 0, 4), started, poll(4, 0, 4)],
+        "goes back": [poll(1, 0, 4), poll(2, 4, 9)],
+    }
+    rows = staged(spark, cases, delivery.out_of_order)
+    assert {case: [row.out_of_order for row in found] for case, found in rows.items() if found} == {"goes back": [1]}
+
+
+def test_stopped_partitions_are_those_taken_from_members_that_stay(spark: SparkSession) -> None:
+    def told(at_ms: float, what: str, t: str, process: str) -> dict:
+        return e(at_ms, process, f"partitions_{what}", t=t, member=process, stream=0)
+
+    cases = {
+        "leave": [
+            told(1, "assigned", "t0 t1", "m1"),
+            told(1, "assigned", "t2", "m2"),
+            told(2, "revoked", "t0 t1", "m1"),  # before the change
+            told(3, "assigned", "t0 t1", "m1"),
+            change(5, "leave"),
+            told(6, "revoked", "t2", "m2"),
+            e(7, "m2", "member_closed", group="g", member="m2"),
+            told(8, "revoked", "t0 t1", "m1"),
+            told(9, "assigned", "t0 t1 t2", "m1"),
+            told(10, "revoked", "t0 t1 t2", "m1"),  # a second round stops the same ones again
+        ]
+    }
+
+    def stage(events):
+        return measures.stopped_partitions(ownership.believed(events), windows.change_windows(windows.changes(events)))
+
+    assert [row.stopped for row in staged(spark, cases, stage)["leave"]] == [3]
+
+
+def test_owners_before_and_after_a_change(spark: SparkSession) -> None:
+    def named(at_ms: float, partition: int, owner: str) -> dict:
+        return e(at_ms, "observer", "authority_named", group="g", p=partition, owner=owner, epoch=1)
+
+    def cleared(at_ms: float, partition: int) -> dict:
+        return e(at_ms, "observer", "authority_cleared", group="g", p=partition, owner="", epoch=1, reason="delete")
+
+    cases = {
+        "join": [
+            named(1, 0, "a"),
+            named(1, 1, "a"),
+            named(1, 2, "a"),
+            change(5),
+            cleared(6, 0),
+            cleared(6, 1),
+            named(7, 0, "a"),
+            named(7, 1, "b"),
+            named(7, 3, "b"),
+            e(9, "runner", "stage_entered", stage="final"),
+            cleared(10, 0),
+        ]
+    }
+
+    def stage(events):
+        return measures.owners_around(ownership.authority(events), windows.change_windows(windows.changes(events)))
+
+    (row,) = staged(spark, cases, stage)["join"]
+    assert sorted((pair.before or "", pair.after or "") for pair in row.owners) == [
+        ("", "b"),
+        ("a", "a"),
+        ("a", "a"),
+        ("a", "b"),
+    ]

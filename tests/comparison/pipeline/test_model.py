@@ -1,0 +1,77 @@
+"""The count model against what the originals were seen to do, and movement against its minimum."""
+
+from __future__ import annotations
+
+import pytest
+
+from comparison.pipeline.model import CRASH, JOIN, LEAVE, Setting, Troubles, eager, movement, zookeeper
+
+NONE = Troubles()
+
+
+@pytest.mark.parametrize(
+    ("change", "members", "partitions", "brokers", "reads"),
+    [
+        # Measured on Kafka 0.8.2.2, one topic: joins and leaves of groups of 4 to 99.
+        (JOIN, 5, 100, 3, 221),
+        (JOIN, 10, 100, 3, 391),
+        (JOIN, 20, 100, 3, 881),
+        (JOIN, 50, 100, 3, 3_551),
+        (JOIN, 100, 100, 3, 12_001),
+        (LEAVE, 4, 100, 3, 192),
+        (LEAVE, 9, 100, 3, 352),
+        (LEAVE, 19, 100, 3, 822),
+        (LEAVE, 49, 100, 3, 3_432),
+        (LEAVE, 99, 100, 3, 11_782),
+        (JOIN, 5, 12, 1, 103),
+        (LEAVE, 3, 12, 1, 60),
+        (CRASH, 3, 12, 1, 60),
+        # n(n-1) + 14n + 13, less 2 for each member that gets no partition.
+        (JOIN, 21, 12, 1, 21 * 20 + 14 * 21 + 13 - 2 * 9),
+    ],
+)
+def test_reads_of_a_change_are_those_of_the_original(
+    change: str, members: int, partitions: int, brokers: int, reads: int
+) -> None:
+    at = Setting(members=members, topics=1, partitions=partitions, brokers=brokers)
+    assert zookeeper(change, at, NONE)["reads"].count == reads
+
+
+@pytest.mark.parametrize(("change", "notifications"), [(JOIN, 4), (LEAVE, 6), (CRASH, 5)])
+def test_notifications_of_a_change(change: str, notifications: int) -> None:
+    at = Setting(members=5, topics=1, partitions=12, brokers=1)
+    assert zookeeper(change, at, NONE)["notifications"].count == notifications
+
+
+def test_failed_attempt_adds_its_reads() -> None:
+    at = Setting(members=5, topics=1, partitions=12, brokers=2)
+    calm = zookeeper(JOIN, at, NONE)["reads"].count
+    troubled = zookeeper(JOIN, at, Troubles(attempts=1, offset_reads=2, conflict_reads=2))["reads"]
+    assert troubled.count == calm + (5 + 1 + 4 + 6) + 2 + 2
+    assert "failed" in troubled.formula
+
+
+@pytest.mark.parametrize(("change", "joins", "syncs"), [(JOIN, 6, 5), (LEAVE, 5, 5), (CRASH, 5, 5)])
+def test_requests_of_a_change_in_eager(change: str, joins: int, syncs: int) -> None:
+    foretold = eager(change, Setting(members=5, topics=1, partitions=12, brokers=1))
+    assert {name: told.count for name, told in foretold.items()} == {"JoinGroup": joins, "SyncGroup": syncs}
+
+
+def owners(before: str, after: str) -> list[tuple[str | None, str | None]]:
+    return [(b if b != "." else None, a if a != "." else None) for b, a in zip(before, after, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "members", "moved", "minimum"),
+    [
+        ("aaabbbcccddd", "aaabbbccddee", 5, 3, 2),  # range, one joins: as the originals
+        ("aaabbbcccddd", "aaaabbbbcccc", 3, 6, 3),  # range, one leaves
+        ("aabb", "aabb", 2, 0, 0),
+        ("aaaa", "bbbb", 1, 4, 4),
+        ("aaaa", "aabb", 2, 2, 2),
+        ("....", "aabb", 2, 0, 0),  # nobody had anything: nothing moved
+        ("aabb", "ab..", 2, 3, 0),
+    ],
+)
+def test_movement_and_its_minimum(before: str, after: str, members: int, moved: int, minimum: int) -> None:
+    assert movement(owners(before, after), members) == (moved, minimum)

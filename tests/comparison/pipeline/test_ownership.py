@@ -1,0 +1,111 @@
+"""Who had what, when: what ends a belief and what does not, what the authority says, who really delivers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.pipeline import ownership
+from tests.support.traces import MS, e, staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+A = {"member": "a", "stream": 0}
+
+
+def told(at_ms: float, what: str, t: str, process: str = "m1", **who: object) -> dict:
+    return e(at_ms, process, f"partitions_{what}", t=t, **{**A, **who})
+
+
+def delivered(at_ms: float, process: str = "m1") -> dict:
+    return e(at_ms, process, "records_delivered", p=0, first=0, last=9, **A)
+
+
+BELIEFS = {
+    "revoked": [told(1, "assigned", "t0 t1"), told(5, "revoked", "t0")],
+    "lost": [told(1, "assigned", "t0"), told(5, "lost", "t0"), told(9, "assigned", "t0")],
+    "told twice": [told(1, "assigned", "t0"), told(5, "assigned", "t0")],
+    "killed": [told(1, "assigned", "t0"), e(7, "runner", "process_ended", target="m1", how="kill")],
+    "stopped": [
+        told(1, "assigned", "t0"),
+        e(7, "runner", "fault_started", fault="freeze", target="m1"),
+        told(90, "lost", "t0"),
+    ],
+    "left": [
+        told(1, "assigned", "t0"),
+        told(1, "assigned", "t1", member="b"),
+        e(6, "m1", "member_closed", group="g", member="a"),
+    ],
+    "streams": [told(1, "assigned", "t0"), told(1, "assigned", "t1", stream=1), told(4, "revoked", "t1", stream=1)],
+}
+
+
+@pytest.fixture(scope="module")
+def believed(spark: SparkSession) -> dict[str, list[Row]]:
+    return staged(spark, BELIEFS, lambda events: ownership.believed(events).orderBy("run", "from_ns", "partition"))
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("revoked", [("m1/a/0", 0, 1, 5, "revoked"), ("m1/a/0", 1, 1, None, "end")]),
+        ("lost", [("m1/a/0", 0, 1, 5, "lost"), ("m1/a/0", 0, 9, None, "end")]),
+        ("told twice", [("m1/a/0", 0, 1, 5, "reassigned"), ("m1/a/0", 0, 5, None, "end")]),
+        ("killed", [("m1/a/0", 0, 1, 7, "process")]),
+        ("stopped", [("m1/a/0", 0, 1, 90, "lost")]),
+        ("left", [("m1/a/0", 0, 1, 6, "member"), ("m1/b/0", 1, 1, None, "end")]),
+        ("streams", [("m1/a/0", 0, 1, None, "end"), ("m1/a/1", 1, 1, 4, "revoked")]),
+    ],
+)
+def test_belief_lasts_until(believed: dict[str, list[Row]], case: str, expected: list[tuple]) -> None:
+    found = [
+        (row.owner, row.partition, row.from_ns // MS, row.until_ns // MS if row.until_ns else None, row.closed_by)
+        for row in believed[case]
+    ]
+    assert found == expected
+
+
+def test_owner_that_ended_says_when(believed: dict[str, list[Row]]) -> None:
+    assert [row.gone_ns for row in believed["left"]] == [6 * MS, None]
+
+
+def test_authority_names_one_at_a_time(spark: SparkSession) -> None:
+    def named(at_ms: float, owner: str) -> dict:
+        return e(at_ms, "observer", "authority_named", group="g", p=0, owner=owner, epoch=1)
+
+    cleared = e(5, "observer", "authority_cleared", group="g", p=0, owner="a-0", epoch=1, reason="session")
+    cases = {"one": [named(1, "a-0"), cleared, named(8, "b-0"), named(9, "c-0")]}
+    rows = staged(spark, cases, lambda events: ownership.authority(events).orderBy("from_ns"))["one"]
+    assert [(row.owner, row.from_ns // MS, row.until_ns, row.closed_by) for row in rows] == [
+        ("a-0", 1, 5 * MS, "session"),
+        ("b-0", 8, 9 * MS, "renamed"),
+        ("c-0", 9, None, "end"),
+    ]
+
+
+def test_delivery_is_cut_where_nothing_came_for_a_second(spark: SparkSession) -> None:
+    cases = {
+        "steady": [delivered(0), delivered(400), delivered(1_400)],
+        "paused": [delivered(0), delivered(400), delivered(1_401), delivered(1_500)],
+        "two members": [delivered(0), delivered(10, "m2"), delivered(20)],
+    }
+    rows = staged(spark, cases, lambda events: ownership.delivering(events).orderBy("owner", "from_ns"))
+    found = {
+        case: [(row.owner[:2], row.from_ns // MS, row.until_ns // MS) for row in of_case]
+        for case, of_case in rows.items()
+    }
+    assert found == {
+        "steady": [("m1", 0, 1_400)],
+        "paused": [("m1", 0, 400), ("m1", 1_401, 1_500)],
+        "two members": [("m1", 0, 20), ("m2", 10, 10)],
+    }
+
+
+def test_partitions_that_should_be_owned_are_those_with_records_or_owners(spark: SparkSession) -> None:
+    acked = e(1, "runner", "records_acked", p=5, first=0, last=0, serial_first=0, serial_last=0)
+    cases = {"both": [acked, told(2, "assigned", "t0 t1"), told(3, "assigned", "t1")], "none": []}
+    rows = staged(spark, cases, ownership.known_partitions)
+    assert sorted(row.partition for row in rows["both"]) == [0, 1, 5]
+    assert rows["none"] == []

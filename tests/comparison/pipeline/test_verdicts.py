@@ -1,0 +1,147 @@
+"""Verdicts: what is promised, expected as history and foretold, for which design and scenario."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from comparison.pipeline.result import Counter, Outcome, worst
+from comparison.pipeline.verdicts import CHECKS, judge
+from tests.support.results import change, counted, run
+
+YES, NO, UNKNOWN = Outcome.EXPECTED, Outcome.NOT_EXPECTED, Outcome.UNKNOWN
+
+
+def checks_of(scenario: str, design: str) -> set[str]:
+    return {f"{check.kind}: {check.name}" for check in CHECKS if check.covers(run(scenario, design))}
+
+
+EVERYWHERE = {"promise: no record lost", "promise: settles"}
+IN_BROKER_DESIGNS = EVERYWHERE | {"promise: no offset moved back", "promise: no stale write"}
+FENCED = IN_BROKER_DESIGNS | {"promise: old commits refused"}
+SPLIT = EVERYWHERE | {"history: zombie commits", "history: two deliver"}
+COUNTED = {"model: counts"}
+COUNTERS = {"model: server's counters"}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "zookeeper", "eager"),
+    [
+        ("herd", EVERYWHERE | COUNTED | COUNTERS, IN_BROKER_DESIGNS | COUNTED),
+        ("split-brain", SPLIT, FENCED),
+        ("split-brain-ensemble", SPLIT, FENCED),
+        ("crash", EVERYWHERE | {"promise: no offset moved back"} | COUNTED, IN_BROKER_DESIGNS | COUNTED),
+        ("pause", SPLIT, FENCED),
+        ("join", EVERYWHERE | COUNTED | COUNTERS, IN_BROKER_DESIGNS | COUNTED),
+        ("leave", EVERYWHERE | COUNTED, IN_BROKER_DESIGNS | COUNTED),
+        ("mass-start", EVERYWHERE, IN_BROKER_DESIGNS),
+    ],
+)
+def test_what_a_scenario_is_held_against(scenario: str, zookeeper: set[str], eager: set[str]) -> None:
+    assert checks_of(scenario, "zookeeper") == zookeeper
+    assert checks_of(scenario, "eager") == eager
+
+
+CUT = change("cut", members=None, healed_ms=10_000.0, takeover_ms=3_500.0)
+COUNTER = Counter(label="join-1", namespace="consumers", reads=True, server=5, traced_min=5, traced_max=5)
+
+
+@pytest.mark.parametrize(
+    ("check", "scenario", "design", "given", "outcome", "told"),
+    [
+        ("no record lost", "crash", "eager", {}, YES, "0 lost"),
+        ("no record lost", "crash", "eager", {"lost": 1.0}, NO, "1 record lost"),
+        ("no record lost", "crash", "eager", {"lost": None}, UNKNOWN, "no numbered record"),
+        ("no record lost", "crash", "zookeeper", {"lost": 1.0}, YES, "in hand"),
+        ("no record lost", "crash", "zookeeper", {"lost": 2.0}, NO, "2 records lost"),
+        ("no record lost", "join", "zookeeper", {"lost": 1.0}, NO, "1 record lost"),
+        ("settles", "join", "eager", {}, YES, "300 ms (join to 5)"),
+        ("settles", "join", "eager", {"changes": [change(converge_ms=None)]}, NO, "after join to 5"),
+        ("settles", "join", "eager", {"changes": [change("form")]}, UNKNOWN, "nothing was changed"),
+        ("no offset moved back", "crash", "zookeeper", {"moved_back": 1.0, "moved_back_records": 9.0}, NO, "by 9"),
+        ("no offset moved back", "crash", "eager", {"moved_back": None}, UNKNOWN, "no commit was traced"),
+        ("no stale write", "pause", "eager", {"stale_writes": 2.0}, NO, "2 commits accepted"),
+        ("no stale write", "pause", "eager", {"stale_writes": None}, UNKNOWN, "was traced"),
+        ("old commits refused", "pause", "eager", {"fenced": 3.0}, YES, "3 refused"),
+        ("old commits refused", "pause", "eager", {"dropped": 3.0}, YES, "3 dropped"),
+        ("old commits refused", "pause", "eager", {}, UNKNOWN, "none was tried"),
+        ("old commits refused", "pause", "eager", {"fenced": 3.0, "old_accepted": 1.0}, NO, "1 commit with an old"),
+        ("zombie commits", "pause", "zookeeper", {"stale_writes": 1.0, "moved_back": 1.0}, YES, "nothing fences"),
+        ("zombie commits", "pause", "zookeeper", {"stale_writes": 1.0}, NO, "at least 1 and 1"),
+        ("zombie commits", "split-brain", "zookeeper", {"stale_writes": 1.0, "moved_back": 1.0}, NO, "at least 2"),
+        ("zombie commits", "split-brain", "zookeeper", {"stale_writes": 2.0, "moved_back": 1.0}, YES, "2 commits"),
+        ("two deliver", "pause", "zookeeper", {"two_delivering_partition_s": 0.3}, YES, "0.3 partition-seconds"),
+        ("two deliver", "pause", "zookeeper", {"stale_deliveries": 5.0}, YES, "5 records"),
+        ("two deliver", "pause", "zookeeper", {}, NO, "0 partition-seconds"),
+        ("two deliver", "pause", "zookeeper", {"two_delivering_partition_s": None}, UNKNOWN, "no delivery"),
+        ("two deliver", "split-brain", "zookeeper", {"two_delivering_longest_s": 6.0, "changes": [CUT]}, YES, "10.0 s"),
+        ("two deliver", "split-brain", "zookeeper", {"two_delivering_longest_s": 3.0, "changes": [CUT]}, NO, "3.0 s"),
+        (
+            "two deliver",
+            "split-brain",
+            "zookeeper",
+            {"two_delivering_longest_s": 6.0},
+            UNKNOWN,
+            "does not show the cut",
+        ),
+        ("counts", "join", "eager", {"changes": [change(counted=[counted("JoinGroup", 6, 6)])]}, YES, "6 JoinGroup"),
+        (
+            "counts",
+            "join",
+            "eager",
+            {"changes": [change(counted=[counted("JoinGroup", 7, 6)])]},
+            NO,
+            "7 JoinGroup inst",
+        ),
+        ("counts", "join", "eager", {}, UNKNOWN, "no change of this run is covered"),
+        ("server's counters", "join", "zookeeper", {"counters": [COUNTER]}, YES, "5 reads and 0 writes"),
+        ("server's counters", "join", "zookeeper", {}, UNKNOWN, "were not read"),
+        (
+            "server's counters",
+            "join",
+            "zookeeper",
+            {"counters": [Counter(label="j", namespace="c", reads=False, server=6, traced_min=4, traced_max=5)]},
+            NO,
+            "j c writes: 6 counted, 5 traced",
+        ),
+    ],
+)
+def test_check(check: str, scenario: str, design: str, given: dict[str, Any], outcome: Outcome, told: str) -> None:
+    (verdict,) = [v for v in judge(run(scenario, design, **given)).verdicts if v.check == check]
+    assert verdict.outcome is outcome, verdict.reason
+    assert told in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"outcome": "interrupted"}, "the run was interrupted"),
+        ({"outcome": "failed", "error": "no broker"}, "the run was failed (no broker)"),
+        ({"outcome": ""}, "does not say how the run ended"),
+        ({"quarantined": {"torn": 2}}, "2 lines"),
+        ({"missing_events": 3}, "3 events are missing"),
+    ],
+)
+def test_what_a_doubtful_trace_seems_to_have_kept_is_unknown(given: dict[str, Any], told: str) -> None:
+    judged = judge(run("mass-start", "eager", **given))
+    assert {verdict.outcome for verdict in judged.verdicts} == {UNKNOWN}
+    assert all(told in verdict.reason for verdict in judged.verdicts)
+
+
+def test_what_a_doubtful_trace_shows_broken_is_broken() -> None:
+    judged = judge(run("pause", "eager", outcome="interrupted", stale_writes=1.0))
+    assert judged.verdict is NO
+
+
+def test_historical_fault_seen_in_a_doubtful_trace_was_seen() -> None:
+    judged = judge(run("pause", "zookeeper", outcome="interrupted", stale_writes=1.0, moved_back=1.0))
+    assert {v.check: v.outcome for v in judged.verdicts}["zombie commits"] is YES
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "whole"),
+    [([YES, YES], YES), ([YES, UNKNOWN], UNKNOWN), ([UNKNOWN, NO, YES], NO), ([], UNKNOWN)],
+)
+def test_worst_verdict_is_that_of_the_whole(outcomes: list[Outcome], whole: Outcome) -> None:
+    assert worst(outcomes) is whole
