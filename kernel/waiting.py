@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from kernel.errors import Unavailable
 
@@ -38,13 +38,25 @@ def wait_until(
         time.sleep(every_s)
 
 
+@overload
 async def until(
-    condition: Callable[[], T | Awaitable[T]],
+    condition: Callable[[], Awaitable[T]],
     timeout_s: float,
     message: str | Callable[[], str],
     *,
     every_s: float = 0.02,
-) -> T:
+) -> T: ...
+
+
+@overload
+async def until(
+    condition: Callable[[], T], timeout_s: float, message: str | Callable[[], str], *, every_s: float = 0.02
+) -> T: ...
+
+
+async def until(
+    condition: Callable[[], Any], timeout_s: float, message: str | Callable[[], str], *, every_s: float = 0.02
+) -> Any:
     """As `wait_until`, on the event loop; `condition` may be a coroutine function."""
     deadline = time.monotonic() + timeout_s
     while True:

@@ -15,9 +15,8 @@ from pyspark.sql import functions as F
 WHOLE_RUN = -1
 #: The change that brings a group to the size at which something is measured; it is not measured itself.
 FORMING = "form"
-#: Faults that open no window: a kill is a change of membership and told as one, a late commit is an act
-#: within the fault that it comes late for.
-_WITHIN_ANOTHER = ("kill", "late-commit")
+#: A fault that is a change of membership already, and told as one.
+_KILL = "kill"
 #: Beyond any clock, and far enough from the end of 64 bits that differences fit.
 _FOREVER_NS = 1 << 61
 
@@ -55,10 +54,9 @@ def changes(events: DataFrame) -> DataFrame:
     Of a fault, `change` is its name, and `members` is null; `healed_ns` is when it ended.
     """
     stops = F.col("stage").isin("final", "stop") | (F.col("kind") == "run_ended")
-    opens = ~F.col("fault").isin(*_WITHIN_ANOTHER)
-    is_fault = (F.col("kind") == "fault_started") & opens
+    is_fault = (F.col("kind") == "fault_started") & (F.col("fault") != _KILL)
     is_start = (F.col("kind") == "change_started") | is_fault
-    is_end = (F.col("kind") == "change_settled") | ((F.col("kind") == "fault_ended") & opens)
+    is_end = F.col("kind").isin("change_settled", "fault_ended")
     in_run = Window.partitionBy("run").orderBy("t_ns", "seq")
     later = in_run.rowsBetween(1, Window.unboundedFollowing)
     earlier = in_run.rowsBetween(Window.unboundedPreceding, 0)

@@ -88,9 +88,15 @@ class ClusterAccess:
             ],
             "timeout": _TIMEOUT_MS,
         }
-        answer = await connection.call(Api.CreateTopics, body)
-        error = error_name(answer.topics[0].error_code)
-        if error and error != "TOPIC_ALREADY_EXISTS":
+
+        async def answered() -> str:
+            answer = await connection.call(Api.CreateTopics, body)
+            error = error_name(answer.topics[0].error_code) or "NONE"
+            # A broker that has just started may not have heard of the others yet.
+            return "" if error == "INVALID_REPLICA_ASSIGNMENT" else error
+
+        error = await until(answered, _READY_S, f"topic {topic!r} is created: its brokers know each other", every_s=0.1)
+        if error not in ("NONE", "TOPIC_ALREADY_EXISTS"):
             raise Unavailable(f"topic {topic!r} could not be created: {error}")
         await self.partitions_of(topic, create=False)
 
