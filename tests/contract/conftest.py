@@ -82,7 +82,7 @@ class Bench:
             await client.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """(ZooKeeper's connect string, bootstrap servers)."""
 

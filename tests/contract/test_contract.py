@@ -188,6 +188,34 @@ def test_nothing_is_handed_out_twice_when_members_come_and_go_in_order(bench: Be
     asyncio.run(test())
 
 
+def test_cancelled_poll_has_handed_out_nothing(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(2)
+        everything = partitions_of(bench.topic, 2)
+        async with producing(bench.bootstrap) as producer:
+            await producer.send(bench.topic, 100)
+        member = bench.consumer()
+        consumer = member.consumer
+        try:
+            await consumer.start()
+            await consumer.subscribe({bench.topic: 1})
+            polls = got = 0
+            while sum(consumer.position(tp) or 0 for tp in everything) < 200:
+                poll = asyncio.create_task(consumer.getmany(timeout_ms=1000, max_records=7))
+                for _ in range(polls % 5):
+                    await asyncio.sleep(0)
+                polls += 1
+                if polls % 2:
+                    poll.cancel()
+                await asyncio.wait({poll})
+                got += 0 if poll.cancelled() else sum(len(batch.records) for batch in poll.result())
+            assert got == 200
+        finally:
+            await member.close()
+
+    asyncio.run(test())
+
+
 def test_trace_tells_what_was_delivered_and_committed(bench: Bench) -> None:
     async def test() -> None:
         await bench.create(2)

@@ -270,29 +270,6 @@ def test_auto_commit_saves_what_was_handed_out_before_a_rebalance_and_at_the_end
     asyncio.run(test())
 
 
-def test_cancelled_poll_hands_out_nothing(chroot: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with laboratory(chroot, tmp_path) as (broker, _), producing(bootstrap_of(broker)) as producer:
-            await producer.send("t", 100)
-            consumer = eager(bootstrap_of(broker)).consumer
-            await consumer.start()
-            await consumer.subscribe({"t": 1})
-            polls = got = 0
-            while got < 400 and polls < 10_000:
-                poll = asyncio.create_task(consumer.getmany(timeout_ms=1000, max_records=7))
-                for _ in range(polls % 5):
-                    await asyncio.sleep(0)
-                polls += 1
-                if polls % 2:
-                    poll.cancel()
-                done, _ = await asyncio.wait({poll})
-                got += sum(len(batch.records) for task in done if not task.cancelled() for batch in task.result())
-            assert got == 400
-            await consumer.close()
-
-    asyncio.run(test())
-
-
 def test_fetcher_stops_reading_ahead_when_nobody_takes_the_records(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         few = {"max.partition.fetch.bytes": "4000"}

@@ -114,12 +114,21 @@ class Teller:
 
 
 def run_kafka_python(teller: Teller, bootstrap: str, group: str, topic: str) -> None:
+    """kafka-python 3.0.12 forgets a rejoin of its own, for new metadata, when the poll's time ends inside it; it then
+    neither reads nor sends heartbeats. So polls are long until partitions have come, and a listener tells of those.
+    """
     import kafka
     from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.errors import CommitFailedError
 
+    class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it is untyped
+        def on_partitions_revoked(self, revoked: Any) -> None:
+            teller.tell([], [])
+
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            teller.tell([], assigned)
+
     consumer = kafka.KafkaConsumer(
-        topic,
         bootstrap_servers=bootstrap,
         group_id=group,
         session_timeout_ms=SESSION_MS,
@@ -128,8 +137,9 @@ def run_kafka_python(teller: Teller, bootstrap: str, group: str, topic: str) -> 
         enable_auto_commit=False,
         partition_assignment_strategy=[RangePartitionAssignor],
     )
+    consumer.subscribe([topic], listener=Listener())
     while teller.going_on:
-        polled = consumer.poll(timeout_ms=100)
+        polled = consumer.poll(timeout_ms=100 if consumer.assignment() else 5000)
         records = [(r.partition, r.offset) for found in polled.values() for r in found]
         if records:
             with contextlib.suppress(CommitFailedError):  # the group has moved on: whoever is next reads them again
