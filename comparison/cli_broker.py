@@ -14,12 +14,15 @@ from comparison.detaching import detach
 from comparison.exits import Exit
 from comparison.scenarios.broker_composition import broker_of
 from comparison.state import forget, read_state, state_dir, states, stop_server, this_process, write_state
+from kernel.broker.configuration import BrokerConfig
 from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.settings import split_pairs
 from kernel.trace.events import Role
 from kernel.trace.writer import SilentTracer, TraceIdentity, TraceWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kernel.trace.writer import Tracer
 
 DEFAULT_PORT = 9092
@@ -60,6 +63,7 @@ def broker(
     if in_background:
         if settings["port"] == "0":
             raise ConfigurationError("--detach needs a port of your choice: `broker stop --port` names it by that")
+        _tell(BrokerConfig.from_settings(settings)[1])  # here, since nobody reads the log of a broker that serves
         arguments = ["broker", "--port", settings["port"], *(part for pair in pairs for part in ("--set", pair))]
         arguments += ["--zookeeper", connect] if connect else []
         arguments += ["--folder", str(folder.absolute())] if folder else []
@@ -94,8 +98,7 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
             tracer = stack.enter_context(contextlib.closing(writer))
         _writable(folder)
         server, warnings = broker_of(settings, connect, folder, tracer)
-        for warning in warnings:
-            click.echo(f"warning: {warning}", err=True)
+        _tell(warnings)
         try:
             await server.start()
             state = this_process(
@@ -108,6 +111,11 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
             await told.wait()
         finally:
             await server.stop()
+
+
+def _tell(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
 
 
 def _writable(folder: Path) -> None:
