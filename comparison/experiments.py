@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.configuration import check, configuration
 from comparison.scenarios.nursery import Nursery
+from comparison.scenarios.presets import PRESETS, preset_named
 from comparison.scenarios.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.runner import RunOutcome, perform
 from comparison.scenarios.testbed import RunRequest
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
     from comparison.progress import RunProgress
     from comparison.scenarios.parameters import Parameters
+
+
+#: How many session timeouts one run waits for at most: a takeover, a return, and some backoff.
+_SESSIONS_A_RUN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,8 @@ def plan(scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, o
         scenario = scenario_named(name)
         parameters = scenario.defaults.overridden(**given)
         check(parameters.settings)
+        if given.get("time_limit_s") is None:
+            parameters = parameters.overridden(time_limit_s=parameters.time_limit_s + _longer_s(parameters.preset))
         for design in designs:
             same = scenario.same_run_as.get(design)
             if same is not None and same in scenarios:
@@ -67,6 +74,12 @@ def plan(scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, o
             configuration(design, parameters)
             planned.append(Planned(scenario=name, design=design, parameters=parameters))
     return planned
+
+
+def _longer_s(preset: str) -> float:
+    """How much longer a run may take under timers that are longer than those that the limits are made for."""
+    made_for = min(PRESETS["equal-timers"].session_ms.values())
+    return _SESSIONS_A_RUN * (max(preset_named(preset).session_ms.values()) - made_for) / 1000
 
 
 def expanded(names: Sequence[str]) -> list[str]:

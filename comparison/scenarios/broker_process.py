@@ -48,7 +48,7 @@ async def _until_told(lines: AsyncIterator[Mapping[str, object]]) -> None:
 async def run() -> int:
     lines = lines_of_stdin()
     first = await anext(lines, None)
-    if first is None:
+    if first is None or "command" in first:  # told to stop before it was needed
         return 0
     config = msgspec.convert(first, BrokerProcessConfig)
     tracer = TraceWriter(

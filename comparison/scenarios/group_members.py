@@ -106,11 +106,6 @@ class GroupMembers:
         self.view.leave_out(name)
         self.present -= 1
 
-    @property
-    def units(self) -> int:
-        """How many streams there are to own partitions."""
-        return self.present * self._request.parameters.streams
-
     def check(self) -> None:
         """Raise when a member's process has ended that was not to."""
         for name in self._configured - self._gone:
@@ -120,11 +115,14 @@ class GroupMembers:
 
     async def until_settled(self, timeout_s: float, *, without: str = "") -> None:
         """Every partition is owned once, by as many members as can. `without`: one that does not count now."""
-        absent = self._request.parameters.streams if without else 0
+        present = self.present - bool(without)
+        streams = self._request.parameters.streams
+        # Streams are threads of one member in zookeeper, and memberships of their own elsewhere.
+        memberships = present * (1 if self._request.design == "zookeeper" else streams)
 
         def settled() -> bool:
             self.check()
-            return self.view.settled(self.units - absent)
+            return self.view.settled(present * streams, memberships)
 
         await until(settled, timeout_s, lambda: f"the group is settled ({self.view.told()})")
 

@@ -43,7 +43,7 @@ class GroupView:
         self._absent: set[str] = set()
         #: By process: a member may begin its first one without an id and end it with one.
         self._open_rebalances: Counter[str] = Counter()
-        self._started: dict[str, int] = {}  #: consumers that said they are members, by process
+        self._arrived: set[tuple[str, str]] = set()  # processes and members that have ended a rebalance
         self.moved_ns = 0  #: when anything about ownership was last heard of
 
     def apply(self, event: Mapping[str, object]) -> None:
@@ -65,8 +65,8 @@ class GroupView:
             self._open_rebalances[process] += 1
         elif kind == "rebalance_ended":
             self._open_rebalances[process] -= 1
-        elif kind == "member_started":
-            self._started[process] = self._started.get(process, 0) + 1
+            if event["outcome"] == "ok":
+                self._arrived.add((process, unit.member))
         elif kind == "member_failed":
             self.failures.append(f"{process}: {event['error']}")
         elif kind == "member_closed":
@@ -104,12 +104,18 @@ class GroupView:
         """Processes that own at least one partition."""
         return sorted({unit.process for units in self.owners().values() for unit in units})
 
-    def settled(self, units: int) -> bool:
-        """Every partition has one owner, and as many units own something as can, of the `units` there are."""
+    def settled(self, units: int, memberships: int) -> bool:
+        """Every partition has one owner, as many units own something as must, and every membership has arrived.
+
+        `range` deals each topic out by itself, so with many topics no more units need be busy than one has
+        partitions; then only the end of its first rebalance tells that somebody has come who owns nothing.
+        """
         owners = self.owners()
         busy = {unit for held in owners.values() for unit in held}
-        wanted = min(units, len(self.partitions))
-        return all(len(held) == 1 for held in owners.values()) and len(busy) == wanted
+        widest = max(Counter(tp.topic for tp in self.partitions).values())
+        arrived = sum(process not in self._absent for process, _ in self._arrived)
+        once = all(len(held) == 1 for held in owners.values())
+        return once and len(busy) >= min(units, widest) and arrived >= memberships
 
     def quiet(self, now_ns: int, for_ms: int) -> bool:
         """No member is in a rebalance, and nothing about ownership was heard for a while."""

@@ -181,7 +181,7 @@ async def obey(lines: AsyncIterator[Mapping[str, object]], members: Members) -> 
 async def run() -> None:
     lines = lines_of_stdin()
     first = await anext(lines, None)
-    if first is None:
+    if first is None or "command" in first:  # told to stop before it was needed
         return
     config = msgspec.convert(first, MemberConfig)
     tracer = TraceWriter(

@@ -28,38 +28,59 @@ def view() -> GroupView:
 
 def test_a_group_is_settled_when_every_partition_has_one_owner_and_everybody_owns(view: GroupView) -> None:
     view.apply(owns("m1", P0))
-    assert not view.settled(2)
+    assert not view.settled(2, 0)
     view.apply(owns("m2", P1))
-    assert view.settled(2)
+    assert view.settled(2, 0)
 
 
 def test_a_group_is_not_settled_while_a_partition_is_owned_twice(view: GroupView) -> None:
     view.apply(owns("m1", P0, P1))
-    assert view.settled(1)
+    assert view.settled(1, 0)
     view.apply(owns("m2", P1))
-    assert not view.settled(2)
+    assert not view.settled(2, 0)
     assert "owned twice: t-1" in view.told()
 
 
 def test_more_members_than_partitions_settle_with_idle_ones(view: GroupView) -> None:
     view.apply(owns("m1", P0))
     view.apply(owns("m2", P1))
-    assert view.settled(3)
+    assert view.settled(3, 0)
+
+
+def test_a_member_that_owns_nothing_has_come_when_its_first_rebalance_has_ended(view: GroupView) -> None:
+    view.apply(owns("m1", P0))
+    view.apply(owns("m2", P1))
+    for process in ("m1", "m2"):
+        view.apply(about("rebalance_ended", process, outcome="ok"))
+    assert view.settled(2, 2)
+    assert not view.settled(3, 3)
+    view.apply(about("rebalance_ended", "m3", outcome="failed"))
+    assert not view.settled(3, 3)
+    view.apply(about("rebalance_ended", "m3", outcome="ok"))
+    assert view.settled(3, 3)
+
+
+def test_a_group_of_many_topics_settles_with_members_that_range_gives_nothing() -> None:
+    other = TopicPartition("u", 0)
+    view = GroupView([P0, P1, other])
+    view.apply(owns("m1", P0, other))
+    view.apply(owns("m2", P1))
+    assert view.settled(3, 0)
 
 
 def test_a_frozen_member_does_not_count_until_it_runs_again(view: GroupView) -> None:
     view.apply(owns("m1", P0))
     view.apply(owns("m2", P1))
     view.leave_out("m2")
-    assert not view.settled(1)
+    assert not view.settled(1, 0)
     view.apply(owns("m1", P0, P1))
-    assert view.settled(1)
+    assert view.settled(1, 0)
     view.take_back("m2")
-    assert not view.settled(2)
+    assert not view.settled(2, 0)
     view.apply(owns("m2", kind="partitions_lost"))
     view.apply(owns("m1", P0))
     view.apply(owns("m2", P1))
-    assert view.settled(2)
+    assert view.settled(2, 0)
 
 
 def test_a_group_is_quiet_when_no_rebalance_is_open_and_nothing_was_heard_for_a_while(view: GroupView) -> None:
