@@ -33,10 +33,13 @@ class Setting:
     topics: int
     partitions: int
     brokers: int
+    streams: int = 1  #: of every member and topic
 
     @property
     def idle(self) -> int:
-        return max(0, self.members - self.partitions)
+        """Members that own nothing: `range` fills the streams of one member after the other, topic by topic."""
+        busy = -(-self.partitions // self.topics // self.streams)
+        return max(0, self.members - busy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
