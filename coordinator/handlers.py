@@ -31,7 +31,7 @@ from coordinator.store import TEXT_BYTES_MAX
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from coordinator.service import Coordinator
+    from coordinator.gate import Coordinator
     from kernel.broker.handlers import RequestContext
 
 Plain = dict[str, Any]

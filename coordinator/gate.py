@@ -1,0 +1,126 @@
+"""Which groups this broker answers for: the partitions of `__consumer_offsets` that it leads, and the gate before them.
+
+Every request of the group protocol passes the same gate, in this order: a bad group id (24), the broker stopping
+(15), the group's partition loading (14; Heartbeat is told NONE and SyncGroup REBALANCE_IN_PROGRESS then, because
+old clients do not know 14 there), the partition led elsewhere (16).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import TYPE_CHECKING
+
+from coordinator.group.errors import Error
+from coordinator.group.outcome import Limits
+from coordinator.group.shard import Shard
+from coordinator.partition import LedPartition
+from coordinator.placement import partition_of
+from coordinator.store import MalformedRecord
+from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
+from kernel.broker.storage.errors import StorageFailed
+from kernel.trace.writer import SilentTracer
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from kernel.broker.cluster_view import Leadership
+    from kernel.broker.configuration import BrokerConfig
+    from kernel.broker.services import BrokerServices
+
+
+def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:
+    return Limits(
+        initial_rebalance_delay_ms=config.number("group.initial.rebalance.delay.ms"),
+        session_timeout_ms_min=config.number("group.min.session.timeout.ms"),
+        session_timeout_ms_max=config.number("group.max.session.timeout.ms"),
+        members_max=config.number("group.max.size"),
+        offset_metadata_bytes_max=config.number("offset.metadata.max.bytes"),
+        traced=traced,
+    )
+
+
+class Coordinator:
+    """The partitions that this broker leads or is loading, and the gate before them."""
+
+    def __init__(self, services: BrokerServices) -> None:
+        self.services = services
+        self._limits = limits_of(services.config, traced=not isinstance(services.tracer, SilentTracer))
+        self._led: dict[int, LedPartition] = {}
+        self._loading: set[int] = set()
+        self._stopping = False
+
+    # -- leadership ------------------------------------------------------------------------------------------------
+
+    async def on_lead(self, leadership: Leadership) -> None:
+        """Load the partition's groups. Requests are answered 14 meanwhile; the storage fences our predecessor first."""
+        number = leadership.topic_partition.partition
+        await self._give_up(number)
+        self._loading.add(number)
+        try:
+            services = self.services
+            pairs = await services.storage.take_over_pairs(
+                leadership.topic_partition, leadership.topic_id, leadership.leader_epoch
+            )
+            partition = LedPartition(Shard(self._limits), pairs, clock=services.clock, tracer=services.tracer)
+            try:
+                await partition.load()
+            except MalformedRecord as error:
+                raise StorageFailed(f"{leadership.topic_partition} cannot be loaded: {error}") from error
+            if self._stopping:
+                await partition.close()
+            else:
+                self._led[number] = partition
+        finally:
+            self._loading.discard(number)
+
+    async def on_resign(self, topic_partition: TopicPartition) -> None:
+        """Whoever waits is told NOT_COORDINATOR and looks for the new one."""
+        await self._give_up(topic_partition.partition)
+        self.services.storage.resign(topic_partition)
+
+    async def _give_up(self, number: int) -> None:
+        partition = self._led.pop(number, None)
+        if partition is not None:
+            await partition.close()
+
+    async def stop(self) -> None:
+        """The broker stops: refuse what comes, answer what waits, see writes out."""
+        self._stopping = True
+        led, self._led = list(self._led.values()), {}
+        await asyncio.gather(*(partition.close() for partition in led))
+
+    # -- the gate --------------------------------------------------------------------------------------------------
+
+    def at(self, group_id: str) -> LedPartition | Error:
+        """The partition that is responsible for the group, or why it cannot be asked here and now."""
+        if self._stopping:
+            return Error.COORDINATOR_NOT_AVAILABLE
+        number = self._number(group_id)
+        if number in self._loading:
+            return Error.COORDINATOR_LOAD_IN_PROGRESS
+        partition = self._led.get(number)
+        if partition is None or partition.closed:
+            return Error.NOT_COORDINATOR
+        return partition
+
+    def led(self) -> list[LedPartition] | Error:
+        """All partitions led here, for ListGroups."""
+        if self._stopping:
+            return Error.COORDINATOR_NOT_AVAILABLE
+        if self._loading:
+            return Error.COORDINATOR_LOAD_IN_PROGRESS
+        return [self._led[number] for number in sorted(self._led) if not self._led[number].closed]
+
+    def _number(self, group_id: str) -> int:
+        topic = self.services.cluster.snapshot.topics.get(GROUP_METADATA_TOPIC)
+        count = len(topic.partitions) if topic is not None else 0
+        return partition_of(group_id, count or self.services.config.number("offsets.topic.num.partitions"))
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        """Whether offsets may be committed for it: a topic that is not there is refused partition by partition."""
+        return self.services.cluster.snapshot.partition(TopicPartition(topic, partition)) is not None
+
+    @staticmethod
+    def fresh_id() -> str:
+        """The random part of a member id."""
+        return str(uuid.uuid4())
