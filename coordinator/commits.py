@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from coordinator.membership.reactions import UNANSWERED
 from kernel.clock import NS_PER_MS
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from coordinator.membership.effects import Identity
-    from coordinator.stream import GroupStream
+    from coordinator.membership.member import Member
     from coordinator.surroundings import Surroundings
+    from kernel.broker.connection import BrokerConnection
 
 DROPPED = "DROPPED"
 
@@ -43,7 +44,22 @@ class CommitRequest:
     give_up_ns: int
 
 
-async def commit(stream: GroupStream, request: CommitRequest, around: Surroundings) -> CommitOutcome:
+class Committing(Protocol):
+    """What a commit needs of the membership that it is made for."""
+
+    number: int
+    member: Member
+    committing: asyncio.Lock
+
+    @property
+    def connection(self) -> BrokerConnection | None: ...
+
+    async def wait_moved(self, timeout_s: float) -> None: ...
+
+    def refused(self, api: str, error: str, *, stamp: int, sent_ns: int, connection: BrokerConnection) -> None: ...
+
+
+async def commit(stream: Committing, request: CommitRequest, around: Surroundings) -> CommitOutcome:
     """What became of it; never raises for what the group or the network did.
 
     One at a time, in the order of the calls: a repeated commit must not overtake a later one and move it back.
@@ -79,7 +95,7 @@ def _outcome(error: str) -> str:
 
 
 async def _tried(
-    stream: GroupStream, request: CommitRequest, identity: Identity, around: Surroundings
+    stream: Committing, request: CommitRequest, identity: Identity, around: Surroundings
 ) -> dict[TopicPartition, str]:
     """{partition: error}; a commit that was sent and never answered stays UNANSWERED when it cannot be repeated."""
     backoff_s = around.config.retry_backoff_ms / 1000

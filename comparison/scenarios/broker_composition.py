@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel.broker.broker import Broker
-
 from coordinator.service import mount
+from kernel.broker.broker import Broker
 from kernel.broker.configuration import BrokerConfig
 
 if TYPE_CHECKING:

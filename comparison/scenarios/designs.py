@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from coordinator.consumer import CoordinatorConsumer
-
 from coordinator.settings import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS, CoordinatorConsumerConfig
 from kernel.errors import ConfigurationError
 from kernel.settings import resolve
