@@ -249,6 +249,7 @@ def _counted(design: str, row: Row, tally: Tallies, parameters: Mapping[str, Any
         topics=int(parameters.get("topics", 1)),
         partitions=int(parameters.get("topics", 1)) * int(parameters.get("partitions", 0)),
         brokers=int(parameters.get("brokers", 1)),
+        streams=int(parameters.get("streams", 1)),
     )
     if design == ZOOKEEPER:
         foretold = model.zookeeper(row.change, setting, _troubles(tally, setting))
@@ -292,12 +293,18 @@ def _counters(measured: Measured) -> list[Counter]:
     found = []
     for key in sorted(server.keys() | traced.keys()):
         seen = traced.get(key)
-        low, high = (seen.sure, seen.possible) if seen is not None else (0, 0)
-        if server[key] or high:
+        traced_here, low, high = (seen.traced, seen.sure, seen.possible) if seen is not None else (0, 0, 0)
+        if server[key] or traced_here:
             label, namespace, reads = key
             found.append(
                 Counter(
-                    label=label, namespace=namespace, reads=reads, server=server[key], traced_min=low, traced_max=high
+                    label=label,
+                    namespace=namespace,
+                    reads=reads,
+                    server=server[key],
+                    traced=traced_here,
+                    traced_min=low,
+                    traced_max=high,
                 )
             )
     return found

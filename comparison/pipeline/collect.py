@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 #: An operation that ended so close to a reading of the counters may be on either side of it.
-READING_SLACK_NS = 100_000_000
+READING_SLACK_NS = 50_000_000
 
 _TOLD_BY_RUNNER = (
     "run_started",

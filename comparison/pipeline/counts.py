@@ -119,9 +119,11 @@ def set_aside(flagged: DataFrame) -> DataFrame:
 def between_readings(events: DataFrame, readings: DataFrame, slack_ns: int) -> DataFrame:
     """Traced operations between two readings of the servers' counters, by namespace.
 
-    `readings`: run, label, from_ns, until_ns. Result: run, label, namespace, is_read, sure (completed with more
-    than the slack to spare on both sides), possible (also those within the slack of a reading, whose side of it
-    the trace cannot tell). Successful operations of every process count, as they do for the server.
+    `readings`: run, label, from_ns, until_ns. Result: run, label, namespace, is_read, traced (answered between the
+    two), sure (with more than the slack to spare on both sides), possible (also those answered within the slack
+    before or after). A reading and an answer both take their time, so of what happens at a reading the trace
+    cannot tell on which side of it the server counted. Successful operations of every process count, as they do
+    for the server.
     """
     operations = events.where((F.col("kind") == "zk_op") & F.col("ok")).select(
         "run",
@@ -130,13 +132,18 @@ def between_readings(events: DataFrame, readings: DataFrame, slack_ns: int) -> D
         is_read(F.col("op")).alias("is_read"),
     )
     near = (F.col("t_ns") >= F.col("from_ns") - slack_ns) & (F.col("t_ns") < F.col("until_ns") + slack_ns)
+    between = (F.col("t_ns") >= F.col("from_ns")) & (F.col("t_ns") < F.col("until_ns"))
     within = (F.col("t_ns") >= F.col("from_ns") + slack_ns) & (F.col("t_ns") < F.col("until_ns") - slack_ns)
     return (
         operations.join(F.broadcast(readings), on="run", how="inner")
         .where(near)
         .groupBy("run", "label", "namespace", "is_read")
-        .agg(F.count(F.when(within, 1)).alias("sure"), F.count(F.lit(1)).alias("possible"))
-        .select("run", "label", "namespace", "is_read", "sure", "possible")
+        .agg(
+            F.count(F.when(between, 1)).alias("traced"),
+            F.count(F.when(within, 1)).alias("sure"),
+            F.count(F.lit(1)).alias("possible"),
+        )
+        .select("run", "label", "namespace", "is_read", "traced", "sure", "possible")
     )
 
 

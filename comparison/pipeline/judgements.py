@@ -156,19 +156,19 @@ def _beside(count: Counted) -> str:
 
 
 def counters_equal_the_trace(run: Run) -> Judgement:
-    """What the servers counted is what was traced; operations under way at a reading may be on either side."""
+    """What the servers counted is what was traced, to the last operation but for what was under way at a reading."""
     if not run.counters:
         return UNKNOWN, "the servers' counters were not read"
     wrong = [c for c in run.counters if not c.traced_min <= c.server <= c.traced_max]
     if wrong:
         told = ", ".join(
-            f"{c.label} {c.namespace} {'reads' if c.reads else 'writes'}: {c.server} counted, {c.traced_max} traced"
+            f"{c.label} {c.namespace} {'reads' if c.reads else 'writes'}: {c.server} counted, {c.traced} traced"
             for c in wrong
         )
         return NOT_EXPECTED, told
     reads, writes = (sum(c.server for c in run.counters if c.reads is kind) for kind in (True, False))
-    open_ones = sum(c.traced_max - c.traced_min for c in run.counters)
-    under_way = f"; {_times(open_ones, 'operation')} within 100 ms of a reading" if open_ones else ""
+    apart = sum(abs(c.server - c.traced) for c in run.counters)
+    under_way = f" but for {apart} under way at a reading" if apart else ""
     return EXPECTED, f"{reads} reads and {writes} writes, as traced{under_way}"
 
 

@@ -111,13 +111,14 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class Counter(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch between two readings of the ZooKeeper servers' own counters, beside the traced operations.
 
-    `traced_min` and `traced_max` differ by what was under way at a reading.
+    `traced` were answered between the readings; `traced_min` and `traced_max` allow for what was under way at one.
     """
 
     label: str
     namespace: str
     reads: bool
     server: int
+    traced: int
     traced_min: int
     traced_max: int
 

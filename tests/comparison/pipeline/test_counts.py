@@ -116,9 +116,9 @@ def test_operations_near_a_reading_may_be_on_either_side_of_it(spark: SparkSessi
         ],
     )
     rows = counts.between_readings(events, readings, 100 * MS).collect()
-    assert {(row.namespace, row.is_read): (row.sure, row.possible) for row in rows} == {
-        ("consumers", True): (1, 4),
-        ("consumers", False): (1, 1),
+    assert {(row.namespace, row.is_read): (row.traced, row.sure, row.possible) for row in rows} == {
+        ("consumers", True): (3, 1, 4),
+        ("consumers", False): (1, 1, 1),
     }
 
 

@@ -44,7 +44,8 @@ def test_what_a_scenario_is_held_against(scenario: str, zookeeper: set[str], eag
 
 
 CUT = change("cut", members=None, healed_ms=10_000.0, takeover_ms=3_500.0)
-COUNTER = Counter(label="join-1", namespace="consumers", reads=True, server=5, traced_min=5, traced_max=5)
+COUNTER = Counter(label="join-1", namespace="consumers", reads=True, server=5, traced=5, traced_min=5, traced_max=5)
+UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5, traced=4, traced_min=4, traced_max=6)
 
 
 @pytest.mark.parametrize(
@@ -95,13 +96,18 @@ COUNTER = Counter(label="join-1", namespace="consumers", reads=True, server=5, t
             "7 JoinGroup inst",
         ),
         ("counts", "join", "eager", {}, UNKNOWN, "no change of this run is covered"),
-        ("server's counters", "join", "zookeeper", {"counters": [COUNTER]}, YES, "5 reads and 0 writes"),
+        ("server's counters", "join", "zookeeper", {"counters": [COUNTER]}, YES, "5 reads and 0 writes, as traced"),
+        ("server's counters", "join", "zookeeper", {"counters": [UNDER_WAY]}, YES, "but for 1 under way"),
         ("server's counters", "join", "zookeeper", {}, UNKNOWN, "were not read"),
         (
             "server's counters",
             "join",
             "zookeeper",
-            {"counters": [Counter(label="j", namespace="c", reads=False, server=6, traced_min=4, traced_max=5)]},
+            {
+                "counters": [
+                    Counter(label="j", namespace="c", reads=False, server=6, traced=5, traced_min=4, traced_max=5)
+                ]
+            },
             NO,
             "j c writes: 6 counted, 5 traced",
         ),
