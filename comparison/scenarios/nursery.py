@@ -146,13 +146,18 @@ def _serve(channel: socket.socket) -> None:
             if not message:
                 return
             module = msgspec.json.decode(message, type=dict[str, str])["module"]
+            grouped, is_grouped = os.pipe()
             pid = os.fork()
             if pid == 0:
                 for end in (channel, signals, wakes):
                     end.close()
-                _be_child(module, descriptors, ourselves)
-            for descriptor in descriptors:
+                os.close(grouped)
+                _be_child(module, descriptors, ourselves, is_grouped)
+            for descriptor in (*descriptors, is_grouped):
                 os.close(descriptor)
+            # Told only when it is a group of its own: a signal to the group would miss it before.
+            os.read(grouped, 1)
+            os.close(grouped)
             channel.send(msgspec.json.encode({"born": pid}))
 
 
@@ -165,11 +170,12 @@ def _tell_ends(channel: socket.socket) -> None:
             channel.send(msgspec.json.encode({"ended": pid, "code": os.waitstatus_to_exitcode(status)}))
 
 
-def _be_child(module: str, descriptors: list[int], nursery: int) -> NoReturn:
+def _be_child(module: str, descriptors: list[int], nursery: int, is_grouped: int) -> NoReturn:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     die_with(nursery)
+    os.close(is_grouped)
     for standard, descriptor in enumerate(descriptors):
         os.dup2(descriptor, standard)
         os.close(descriptor)

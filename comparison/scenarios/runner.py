@@ -41,6 +41,7 @@ class RunOutcome:
     outcome: str
     error: str
     seconds: float
+    baseline: dict[str, float]  #: see `comparison.scenarios.baseline`; empty when it was not come to
 
 
 class Run:
@@ -100,7 +101,8 @@ class Run:
                 task.cancel()
             await asyncio.gather(story, stopped, return_exceptions=True)
             await self._stop(outcome, error)
-        return RunOutcome(outcome=outcome, error=error, seconds=time.monotonic() - begun)
+        seconds = round(time.monotonic() - begun, 3)
+        return RunOutcome(outcome=outcome, error=error, seconds=seconds, baseline=self._testbed.baseline)
 
     async def _story(self) -> None:
         self._enter("warm")

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.baseline import measure_baseline
 from comparison.scenarios.catalogue import CutEnsemble
 from comparison.scenarios.cluster_access import ClusterAccess
 from comparison.scenarios.load import Load
@@ -102,6 +103,7 @@ class Testbed:
             for number in range(request.parameters.partitions)
         )
         self.group = "lab"
+        self.baseline: dict[str, float] = {}
         #: Only in split-brain runs: everybody reaches the coordinating broker through it.
         self.coordinator_proxy: TcpProxy | None = (
             TcpProxy("coordinating-broker", proxy_tracer) if request.split_brain else None
@@ -127,6 +129,7 @@ class Testbed:
     async def start(self) -> None:
         """Bring everything up and start the load. Raises `RebalanceLabError` kin when something does not come up."""
         await asyncio.gather(self.zookeeper.start(), *(self._spawn(broker) for broker in self.brokers))
+        self.baseline = await measure_baseline(self.zookeeper.connect_for_member(victim=False))
         for broker in self.brokers:
             await self._configure(broker)
             if self.request.split_brain:
@@ -135,6 +138,7 @@ class Testbed:
         await self._until_served(self.brokers)
         self._access = await ClusterAccess.open(self.bootstrap)
         await self._make_topics()
+        await self.zookeeper.observe(self.group, self.partitions)
         self._load = Load(self._access, self.partitions, self.request.parameters.rate, self.tracer)
         self._loading = asyncio.create_task(self._load.run(), name="load")
 

@@ -6,22 +6,28 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.chroot import chroot_name, make_chroot, remove_chroot
+from comparison.scenarios.live_observer import LiveObserver
 from comparison.scenarios.observer import ReplayClock, write_observed
 from comparison.scenarios.presets import ZOOKEEPER_SESSION_MS, ZOOKEEPER_TICK_MS
 from comparison.scenarios.proxy import LOOPBACK
 from comparison.scenarios.quorum import QuorumProxies
 from kernel.clock import SystemClock
-from kernel.errors import UserError
+from kernel.errors import RebalanceLabError, UserError
 from kernel.trace.events import Role
-from kernel.trace.writer import TraceIdentity
+from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.embedded import ZooKeeperEnsemble
 from kernel.zookeeper.target import open_zookeeper
 from kernel.zookeeper.txnlog import read_ensemble
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from comparison.scenarios.testbed import RunRequest
     from kernel.trace.writer import Tracer
+    from kernel.values import TopicPartition
     from kernel.zookeeper.server import ServerProcess
 
 #: How much longer than a cut a cut-off server waits before it notices: a split brain needs that it does not.
@@ -43,6 +49,8 @@ class ZooKeeperBed:
         self.connect_string = ""
         self.cut_server: ServerProcess | None = None  #: the follower that a split-brain run cuts off
         self._cut = False
+        self._observer: LiveObserver | None = None
+        self._observer_trace: TraceWriter | None = None
 
     async def start(self) -> None:
         """Raises `UserError` when the scenario needs an ensemble of its own and was given a ZooKeeper."""
@@ -52,7 +60,11 @@ class ZooKeeperBed:
                 self._opened.enter_context, open_zookeeper(self._request.zookeeper, self._request.run_dir)
             )
             self.servers, self.connect_string = handle.servers, handle.connect_string
-            self._addresses = handle.addresses
+            if self.servers:
+                self._addresses = handle.addresses
+            else:
+                # Somebody else's: a place of our own in it, and no counters, in which others are counted too.
+                self.connect_string = await make_chroot(handle.connect_string, chroot_name(self._request.run))
             return
         if self._request.zookeeper != _EMBEDDED:
             raise UserError(
@@ -106,6 +118,14 @@ class ZooKeeperBed:
             self._proxies.heal()
             self._cut = False
 
+    async def observe(self, group: str, partitions: Sequence[TopicPartition]) -> None:
+        """Begin to watch a group in a ZooKeeper whose transaction log is out of reach."""
+        if self.servers or self._request.design != "zookeeper":
+            return
+        self._observer_trace = TraceWriter(self._observations, self._identity())
+        self._observer = LiveObserver(self.connect_string, group, partitions, self._observer_trace)
+        await self._observer.start()
+
     async def count(self, at: str) -> None:
         """Put every server's own counters into the trace."""
         for host, port in self._addresses:
@@ -122,9 +142,30 @@ class ZooKeeperBed:
 
     async def stop(self) -> None:
         self.heal()
+        if self._observer is not None:
+            await self._observer.stop()
+        if self._observer_trace is not None:
+            self._observer_trace.close()
+        if not self.servers and self.connect_string:
+            with contextlib.suppress(RebalanceLabError):  # a ZooKeeper that is gone keeps what is in it
+                await remove_chroot(self.connect_string)
         await asyncio.to_thread(self._opened.close)
         if self._proxies is not None:
             await self._proxies.stop()
+
+    @property
+    def _observations(self) -> Path:
+        return self._request.run_dir / "trace" / "observer.jsonl"
+
+    def _identity(self) -> TraceIdentity:
+        return TraceIdentity(
+            run=self._request.run,
+            scenario=self._request.scenario.name,
+            design=self._request.design,
+            role=Role.OBSERVER,
+            process="observer",
+            seed=self._request.parameters.seed,
+        )
 
     def write_observations(self) -> None:
         """After the stop: what the transaction log says, as the observer's trace. Nothing for a foreign ZooKeeper."""
@@ -137,14 +178,7 @@ class ZooKeeperBed:
             return  # ended before the first transaction
         write_observed(
             transactions,
-            self._request.run_dir / "trace" / "observer.jsonl",
-            TraceIdentity(
-                run=self._request.run,
-                scenario=self._request.scenario.name,
-                design=self._request.design,
-                role=Role.OBSERVER,
-                process="observer",
-                seed=self._request.parameters.seed,
-            ),
+            self._observations,
+            self._identity(),
             ReplayClock(monotonic_ns=clock.monotonic_ns(), wall_ms=clock.wall_ms()),
         )

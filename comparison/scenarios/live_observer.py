@@ -1,0 +1,117 @@
+"""What a ZooKeeper holds that is not ours: watched from beside, because its transaction log is out of reach.
+
+One session of its own, which traces nothing and is not counted. It sees less than the log tells: changes that
+follow each other faster than a watch is armed again merge, and nobody can see who wrote an offset; so no
+offset is told here, and verdicts that need to know the writer are unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.observer import session_name
+from kernel.trace.writer import SilentTracer
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import NoNode, ZooKeeperError
+from kernel.zookeeper.session import ZooKeeperSession
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kernel.trace.writer import Tracer
+    from kernel.values import TopicPartition
+    from kernel.zookeeper.operations import WatchFired
+
+_TIMEOUT_MS = 10_000
+#: Before the group has made its folders there is nothing to watch but their absence.
+_ABSENT_S = 0.05
+
+
+class LiveObserver:
+    """Follows one group's owners and members; `start`, `stop`."""
+
+    def __init__(self, connect_string: str, group: str, partitions: Sequence[TopicPartition], tracer: Tracer) -> None:
+        self._connect_string = connect_string
+        self._group = group
+        self._partitions = partitions
+        self._tracer = tracer
+        self._tasks: list[asyncio.Task[None]] = []
+        self._session: ZooKeeperSession | None = None
+
+    async def start(self) -> None:
+        """Raises `Unavailable`."""
+        self._session = await ZooKeeperSession.open(
+            self._connect_string,
+            session_timeout_ms=_TIMEOUT_MS,
+            connection_timeout_ms=_TIMEOUT_MS,
+            tracer=SilentTracer(),
+            name="observer",
+            retry_forever=True,
+        )
+        watching = [self._owner(self._session, tp) for tp in self._partitions]
+        self._tasks = [asyncio.create_task(watch) for watch in (*watching, self._members(self._session))]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for result in await asyncio.gather(*self._tasks, return_exceptions=True):
+            if isinstance(result, Exception) and not isinstance(result, ZooKeeperError):
+                raise result
+        if self._session is not None:
+            await self._session.close()
+
+    async def _owner(self, session: ZooKeeperSession, tp: TopicPartition) -> None:
+        path = paths.owner(self._group, tp.topic, tp.partition)
+        named: tuple[str, int] | None = None
+        while True:
+            fired = _Fired()
+            try:
+                # The watch of exists sees a creation as well as a deletion.
+                stat = await session.exists(path, watch=fired)
+                data, stat = await session.get(path) if stat is not None else (b"", None)
+            except NoNode:
+                continue
+            now = (data.decode("utf-8", "replace"), stat.czxid) if stat is not None else None
+            if named is not None and named != now:
+                self._tell("authority_cleared", tp, named, reason="gone")
+            if now is not None and stat is not None and named != now:
+                self._tell("authority_named", tp, now, session=session_name(stat.ephemeral_owner))
+            named = now
+            await fired.wait()
+
+    def _tell(self, kind: str, tp: TopicPartition, named: tuple[str, int], **fields: str) -> None:
+        owner, zxid = named
+        self._tracer.emit(
+            kind,
+            cause=f"zxid:{zxid}",
+            group=self._group,
+            topic=tp.topic,
+            partition=tp.partition,
+            owner=owner,
+            epoch=zxid,
+            **fields,  # type: ignore[arg-type]  # none of them is member or stream
+        )
+
+    async def _members(self, session: ZooKeeperSession) -> None:
+        known: set[str] = set()
+        while True:
+            fired = _Fired()
+            try:
+                now = set(await session.children(paths.member_ids(self._group), watch=fired))
+            except NoNode:
+                await asyncio.sleep(_ABSENT_S)
+                continue
+            for member in sorted(now - known):
+                self._tracer.emit("group_member_joined", group=self._group, id=member)
+            for member in sorted(known - now):
+                self._tracer.emit("group_member_left", group=self._group, id=member, reason="gone")
+            known = now
+            await fired.wait()
+
+
+class _Fired(asyncio.Event):
+    """A watch's callback that can be waited for."""
+
+    def __call__(self, fired: WatchFired) -> None:
+        self.set()
