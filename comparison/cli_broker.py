@@ -127,7 +127,11 @@ def _writable(folder: Path) -> None:
         ) from error
 
 
-@broker.command()
+@broker.command(
+    epilog="""\b
+Example:
+  rebalance-lab broker status"""
+)
 def status() -> int:
     """The brokers started from here; exit code 1 when none runs."""
     running = [state for state in states("broker-") if state.running]
@@ -138,7 +142,12 @@ def status() -> int:
     return Exit.AS_EXPECTED if running else Exit.NOT_AS_EXPECTED
 
 
-@broker.command()
+@broker.command(
+    epilog="""\b
+Examples:
+  rebalance-lab broker stop
+  rebalance-lab broker stop --port 9093"""
+)
 @click.option("--port", type=click.IntRange(1, 65535), help="Only the broker on this port; default: all of them.")
 def stop(port: int | None) -> int:
     """Stop brokers started from here: pid and start time must both be theirs."""

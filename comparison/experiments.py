@@ -19,6 +19,7 @@ from comparison.scenarios.presets import PRESETS, preset_named
 from comparison.scenarios.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.runner import RunOutcome, perform
 from comparison.scenarios.testbed import RunRequest
+from kernel.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -138,7 +139,13 @@ class Experiments:
         )
         self._run_dirs.append(request.run_dir)
         self._progress.started(each.title)
-        outcome = await perform(request, self._about, nursery, interrupted, self._progress.stage)
+        try:
+            outcome = await perform(request, self._about, nursery, interrupted, self._progress.stage)
+        except UserError as error:
+            if not self._outcomes:
+                raise
+            # What was possible before has become impossible: report what was measured until then, and go on.
+            outcome = RunOutcome(outcome="failed", error=str(error), seconds=0.0, baseline={})
         self._progress.finished(outcome.outcome + (f" ({outcome.error})" if outcome.error else ""))
         self._outcomes.append(outcome)
 

@@ -90,11 +90,13 @@ class Run:
                 )
             else:
                 story.result()
-        except UserError:
+        except UserError as caught:
+            outcome, error = "failed", str(caught)
             raise
         except RebalanceLabError as caught:
             outcome, error = "failed", str(caught)
         except OSError as caught:
+            outcome, error = "failed", str(caught)
             raise unwritable(self._request.run_dir, caught) from caught
         finally:
             for task in (story, stopped):

@@ -6,6 +6,7 @@ import resource
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,6 @@ from comparison.state import STATE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 COMMANDS = (
     [],
@@ -29,6 +29,8 @@ COMMANDS = (
     ["zookeeper", "status"],
     ["zookeeper", "stop"],
     ["broker"],
+    ["broker", "status"],
+    ["broker", "stop"],
     ["consume"],
     ["produce"],
     ["doctor"],
@@ -161,6 +163,12 @@ def test_a_run_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytes
     (tmp_path / "file").write_text("")
     assert code_of("run", "crash", "--design", "eager", "-o", str(tmp_path / "file")) == Exit.USAGE
     assert f"cannot write the run folder {tmp_path / 'file'}" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that nobody can write to")
+def test_a_run_folder_that_is_read_only_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("run", "crash", "--design", "eager", "-o", "/proc/runs") == Exit.USAGE
+    assert "cannot write the run folder /proc/runs" in capsys.readouterr().err
 
 
 def test_a_disk_that_is_full_is_told_before_anything_is_started(tmp_path: Path) -> None:
