@@ -18,26 +18,43 @@ SERIALS, OFFSETS = "serials", "offsets"
 def delivered_ranges(events: DataFrame) -> DataFrame:
     """Both views of what was delivered, as ranges for `cover.held`."""
     delivered = events.where(F.col("kind") == "records_delivered").withColumn("owner", owner_of_stream())
-    return _ranges(delivered, OFFSETS, "first", "last").unionByName(
-        _ranges(delivered, SERIALS, "serial_first", "serial_last")
-    )
+    return joined(_ranges(delivered, (OFFSETS, "first", "last"), (SERIALS, "serial_first", "serial_last")))
 
 
 def acked_ranges(events: DataFrame) -> DataFrame:
     """What the producer was told is stored, as ranges for `cover.wanted`."""
     acked = events.where(F.col("kind") == "records_acked").withColumn("owner", F.lit(None).cast("string"))
-    return _ranges(acked, SERIALS, "serial_first", "serial_last")
+    return joined(_ranges(acked, (SERIALS, "serial_first", "serial_last")))
 
 
-def _ranges(events: DataFrame, view: str, first: str, last: str) -> DataFrame:
-    return events.where(F.col(first).isNotNull()).select(
-        "run",
-        F.lit(view).alias("view"),
-        "topic",
-        "partition",
-        F.col(first).alias("low"),
-        (F.col(last) + 1).alias("high"),
-        "owner",
+def _ranges(events: DataFrame, *views: tuple[str, str, str]) -> DataFrame:
+    """One row a poll and view: (its name, the columns of the first and the last number)."""
+    each = F.array(
+        *(
+            F.struct(F.lit(view).alias("view"), F.col(first).alias("low"), (F.col(last) + 1).alias("high"))
+            for view, first, last in views
+        )
+    )
+    return (
+        events.withColumn("range", F.explode(each))
+        .where(F.col("range.low").isNotNull())
+        .select("run", "range.view", "topic", "partition", "owner", "t_ns", "seq", "range.low", "range.high")
+    )
+
+
+def joined(ranges: DataFrame) -> DataFrame:
+    """Polls that go on where the same owner's poll before ended, as one range: what covers what stays the same, and
+    the sweep has a few ranges for each owner instead of one for each poll.
+    """
+    per_owner = Window.partitionBy("run", "view", "topic", "partition", "owner").orderBy("t_ns", "seq")
+    so_far = per_owner.rowsBetween(Window.unboundedPreceding, 0)
+    breaks = F.coalesce(F.col("low") != F.lag("high").over(per_owner), F.lit(True)).cast("int")
+    return (
+        ranges.withColumn("breaks", breaks)
+        .withColumn("stretch", F.sum("breaks").over(so_far))
+        .groupBy("run", "view", "topic", "partition", "owner", "stretch")
+        .agg(F.min("low").alias("low"), F.max("high").alias("high"))
+        .select("run", "view", "topic", "partition", "low", "high", "owner")
     )
 
 

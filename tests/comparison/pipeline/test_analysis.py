@@ -143,14 +143,14 @@ def test_synthetic_run_is_analysed_to_its_known_answers(spark: SparkSession, tmp
 
 @pytest.mark.timeout(300)
 def test_cluster_comes_to_the_same_as_one_machine(spark: SparkSession, tmp_path: Path) -> None:
-    """Another process, because a process has one Spark session: an executor of its own, files by absolute paths."""
+    """Another process, because a process has one Spark session: executors of their own, files by absolute paths."""
     write_synthetic(tmp_path / "run", events_min=2_000)
     script = (
         "import sys\nfrom pathlib import Path\nimport msgspec\n"
         "from comparison.pipeline import ingest\nfrom comparison.pipeline.analysis import analyze\n"
         "from comparison.pipeline.session import spark_session\n"
-        "ingest._HERE_BYTES_MAX = 0\n"  # so that the executor reads the traces
-        "with spark_session('local-cluster[1,2,1024]') as spark:\n"
+        "ingest._HERE_BYTES_MAX = 0\n"  # so that executors read the traces
+        "with spark_session('local-cluster[2,1,1024]') as spark:\n"
         "    result = analyze(spark, [Path(sys.argv[1])], output=Path(sys.argv[2]))\n"
         "sys.stdout.buffer.write(msgspec.json.encode(result))\n"
     )
