@@ -13,8 +13,9 @@ import click
 from comparison.detaching import detach
 from comparison.exits import Exit
 from comparison.scenarios.broker_composition import broker_of
+from comparison.scenarios.configuration import for_part
 from comparison.state import forget, read_state, state_dir, states, stop_server, this_process, write_state
-from kernel.broker.configuration import BrokerConfig
+from kernel.broker.configuration import BROKER_SETTINGS, BrokerConfig
 from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.settings import split_pairs
 from kernel.trace.events import Role
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from kernel.trace.writer import Tracer
 
+#: Kafka's default of 3 would keep a single broker from ever coordinating a group.
+ONE_BROKER = {"offsets.topic.replication.factor": "1"}
 DEFAULT_PORT = 9092
 
 
@@ -38,7 +41,8 @@ Examples:
   rebalance-lab broker stop --port 9093
 
 \b
---set takes Kafka's own names. A Kafka setting that is not implemented warns; any other name is an error.""",
+--set takes Kafka's own names. A Kafka setting that is not implemented warns; any other name is an error.
+offsets.topic.replication.factor is 1 unless set, so that one broker is enough for groups.""",
 )
 @click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot]; default: the one started from here.")
 @click.option("--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: a free one.")
@@ -59,17 +63,20 @@ def broker(
     """Run one broker; prints its address. Brokers of one machine share the data folder."""
     if context.invoked_subcommand is not None:
         return
-    settings = {"port": str(port), **split_pairs(pairs)}
+    given, warnings = for_part(BROKER_SETTINGS, split_pairs(pairs))
+    settings = {"port": str(port), **ONE_BROKER, **given}
+    _tell(warnings)
     if in_background:
-        if settings["port"] == "0":
+        _, listened = BrokerConfig.from_settings(settings)[0].listener
+        if listened == 0:
             raise ConfigurationError("--detach needs a port of your choice: `broker stop --port` names it by that")
-        _tell(BrokerConfig.from_settings(settings)[1])  # here, since nobody reads the log of a broker that serves
-        arguments = ["broker", "--port", settings["port"], *(part for pair in pairs for part in ("--set", pair))]
+        arguments = ["broker", "--port", str(port)]
+        arguments += [part for name, value in given.items() for part in ("--set", f"{name}={value}")]
         arguments += ["--zookeeper", connect] if connect else []
         arguments += ["--folder", str(folder.absolute())] if folder else []
         arguments += ["--trace", str(trace.absolute())] if trace else []
-        log = state_dir() / f"broker-{settings['port']}.log"
-        click.echo(detach(arguments, f"broker-{settings['port']}", log).address)
+        name = f"broker-{listened}"
+        click.echo(detach(arguments, name, state_dir() / f"{name}.log").address)
         return
     asyncio.run(_serve(connect or started_zookeeper(), settings, folder or state_dir() / "data", trace))
 
@@ -97,8 +104,7 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
             )
             tracer = stack.enter_context(contextlib.closing(writer))
         _writable(folder)
-        server, warnings = broker_of(settings, connect, folder, tracer)
-        _tell(warnings)
+        server, _ = broker_of(settings, connect, folder, tracer)
         try:
             await server.start()
             state = this_process(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import stat
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -13,20 +15,22 @@ import msgspec
 
 from comparison.cli_broker import started_zookeeper
 from comparison.scenarios.cluster_access import ClusterAccess, addresses
-from comparison.scenarios.designs import DESIGNS, ConsumerRequest, checked
+from comparison.scenarios.configuration import for_part
+from comparison.scenarios.designs import DESIGNS, ConsumerRequest
 from comparison.state import states
-from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceFailed
+from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceFailed, UserError
 from kernel.serials import numbered_value, serial_of
 from kernel.settings import split_pairs
 from kernel.trace.writer import SilentTracer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from kernel.consumer import GroupConsumer
     from kernel.values import Batch, Record, TopicPartition
 
 POLL_MS = 200
+_LINE_MAX = 1 << 20
 
 
 def started_brokers() -> str:
@@ -141,8 +145,8 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     form: str,
 ) -> None:
     """Be a member of a group; shows what is assigned, revoked and read."""
-    settings = split_pairs(pairs)
-    for warning in checked(design, settings):
+    settings, warnings = for_part(DESIGNS[design].settings, split_pairs(pairs))
+    for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     request = ConsumerRequest(
         process="consume",
@@ -213,20 +217,52 @@ async def _produce(
     access = await ClusterAccess.open(bootstrap)
     try:
         partitions = await access.partitions_of(topic, create=True)
+        readline = await _lines_of_stdin() if from_stdin else None
         number = 0
         while not told.is_set() and (count is None or number < count):
-            line = await asyncio.to_thread(sys.stdin.buffer.readline) if from_stdin else b""
-            if from_stdin and not line:
+            line = await _line_unless(told, readline) if readline is not None else b""
+            if readline is not None and not line:
                 break
             tp = partitions[number % len(partitions)]
-            value = line.rstrip(b"\n") if from_stdin else numbered_value(number // len(partitions), b"by hand")
+            value = (
+                line.rstrip(b"\n") if readline is not None else numbered_value(number // len(partitions), b"by hand")
+            )
             offset = await access.send(tp, value)
             printer.say("stored", f"{tp} @{offset}", topic=tp.topic, partition=tp.partition, offset=offset)
             number += 1
-            if not from_stdin and (count is None or number < count):
+            if readline is None and (count is None or number < count):
                 await _pause(told, 1 / rate)
     finally:
         await access.close()
+
+
+async def _lines_of_stdin() -> Callable[[], Awaitable[bytes]]:
+    """What reads one line of standard input.
+
+    A pipe or terminal is read on the event loop, since a thread that waits for a line could not be told to end; a
+    file never keeps anybody waiting, and the event loop cannot watch one.
+    """
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
+        return lambda: asyncio.to_thread(sys.stdin.buffer.readline, _LINE_MAX)
+    lines = asyncio.StreamReader(limit=_LINE_MAX)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin.buffer)
+    return lines.readline
+
+
+async def _line_unless(told: asyncio.Event, readline: Callable[[], Awaitable[bytes]]) -> bytes:
+    """The next line, or nothing at the end of the input and when told to end. Raises `UserError` for a long one."""
+    reading, waiting = asyncio.ensure_future(readline()), asyncio.ensure_future(told.wait())
+    try:
+        await asyncio.wait([reading, waiting], return_when=asyncio.FIRST_COMPLETED)
+        return reading.result() if reading.done() else b""
+    except ValueError as error:
+        raise UserError(f"a line of standard input is longer than {_LINE_MAX} bytes: send shorter ones") from error
+    finally:
+        for task in (reading, waiting):
+            task.cancel()
+        await asyncio.gather(reading, waiting, return_exceptions=True)
 
 
 async def _pause(told: asyncio.Event, seconds: float) -> None:

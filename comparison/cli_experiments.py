@@ -21,6 +21,7 @@ from comparison.scenarios.catalogue import CATALOGUE, DESIGNS, SMOKE, Scenario, 
 from comparison.scenarios.configuration import check
 from comparison.scenarios.presets import PRESETS
 from comparison.scenarios.run_folder import run_dirs_in
+from kernel.errors import ConfigurationError
 from kernel.settings import split_pairs
 from kernel.zookeeper.target import TargetKind, open_zookeeper, parse_target
 
@@ -147,6 +148,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     )
     if options["seed"] is None:
         options["seed"] = random.SystemRandom().randint(0, SEED_MAX)
+    names = possible_on(zookeeper, names)
     planned = plan(names, designs, {**options, "settings": settings})
     for warning in check(settings):
         click.echo(f"warning: {warning}", err=True)
@@ -166,10 +168,30 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         experiments = Experiments(root=root, name=name, command=command, zookeeper=zookeeper, progress=progress)
         finished = experiments.perform(planned)
         progress.say(f"analysing {len(finished.run_dirs)} runs on Spark")
-        result = analysed(finished.run_dirs, finished.bundle, progress=progress.stage)
+        try:
+            result = analysed(finished.run_dirs, finished.bundle, progress=progress.stage)
+        except KeyboardInterrupt:
+            progress.say(f"interrupted; the traces are kept: rebalance-lab analyze {finished.bundle}")
+            return Exit.INTERRUPTED
     code = shown(result, form)
     click.echo(f"kept in {finished.bundle}; again: {shlex.join(command)}", err=True)
     return Exit.INTERRUPTED if finished.interrupted else code
+
+
+def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:
+    """The scenarios that can be run on that ZooKeeper; the others are named on standard error.
+
+    Only servers of our own can be cut from one another. Raises `ConfigurationError` when nothing is left.
+    """
+    if parse_target(zookeeper).kind is TargetKind.EMBEDDED:
+        return list(names)
+    possible = [name for name in names if scenario_named(name).zookeeper_servers == 1]
+    left_out = [name for name in names if name not in possible]
+    if not possible:
+        raise ConfigurationError(f"{', '.join(left_out)} cuts servers from one another: leave out --zookeeper")
+    if left_out:
+        click.echo(f"left out, for they cut servers from one another: {', '.join(left_out)}", err=True)
+    return possible
 
 
 def require_zookeeper(spec: str) -> None:

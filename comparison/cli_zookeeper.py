@@ -56,7 +56,7 @@ def start(port: int, folder: Path | None, in_background: bool) -> None:
             click.echo(server.connect_string)
             click.echo(f"log: {server.servers[0].log_path}; stop with Ctrl-C", err=True)
             while not told.wait(0.5):
-                if server.servers[0].mode() is None:
+                if not server.servers[0].running:
                     raise EnvironmentFault(f"the ZooKeeper server has ended; see {server.servers[0].log_path}")
         finally:
             forget(state)

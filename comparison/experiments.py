@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.configuration import check, configuration
 from comparison.scenarios.nursery import Nursery
-from comparison.scenarios.presets import PRESETS, preset_named
+from comparison.scenarios.presets import PRESETS
 from comparison.scenarios.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.runner import RunOutcome, perform
 from comparison.scenarios.testbed import RunRequest
@@ -67,7 +67,8 @@ def plan(scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, o
         parameters = scenario.defaults.overridden(**given)
         check(parameters.settings)
         if given.get("time_limit_s") is None:
-            parameters = parameters.overridden(time_limit_s=parameters.time_limit_s + _longer_s(parameters.preset))
+            longest_ms = max(configuration(design, parameters).session_ms for design in designs)
+            parameters = parameters.overridden(time_limit_s=parameters.time_limit_s + _longer_s(longest_ms))
         for design in designs:
             same = scenario.same_run_as.get(design)
             if same is not None and same in scenarios:
@@ -77,10 +78,10 @@ def plan(scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, o
     return planned
 
 
-def _longer_s(preset: str) -> float:
-    """How much longer a run may take under timers that are longer than those that the limits are made for."""
+def _longer_s(session_ms: int) -> float:
+    """How much longer a run may take under a session that is longer than the one that the limits are made for."""
     made_for = min(PRESETS["equal-timers"].session_ms.values())
-    return _SESSIONS_A_RUN * (max(preset_named(preset).session_ms.values()) - made_for) / 1000
+    return max(0.0, _SESSIONS_A_RUN * (session_ms - made_for) / 1000)
 
 
 def expanded(names: Sequence[str]) -> list[str]:

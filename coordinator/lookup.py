@@ -35,6 +35,7 @@ class Lookup:
 
     def __init__(self, services: BrokerServices) -> None:
         self._services = services
+        self._logged = ""
 
     def find(self, context: RequestContext, body: Any) -> Plain | Awaitable[Plain]:
         """At once where the topic is there, otherwise after it was created."""
@@ -53,8 +54,11 @@ class Lookup:
         try:
             await self._services.create_internal_topic(GROUP_METADATA_TOPIC)
         except RebalanceLabError as error:
-            # Too few brokers for its replication factor, say: as in Kafka, the client is told to come again.
-            log.warning("%s could not be created: %s", GROUP_METADATA_TOPIC, error)
+            # Too few brokers for its replication factor, say: as in Kafka, the client is told to come again. It
+            # comes many times a second, so the same reason is logged once.
+            if str(error) != self._logged:
+                log.warning("%s could not be created: %s", GROUP_METADATA_TOPIC, error)
+                self._logged = str(error)
         return _answer(version, [self._locate(key) for key in keys])
 
     def _locate(self, key: str) -> Plain:

@@ -55,20 +55,48 @@ def configuration(design: str, parameters: Parameters) -> Configuration:
     )
 
 
+def for_part(table: Mapping[str, Setting], given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The settings that a part by itself (a broker, a consumer, a producer) is started with, and the warnings.
+
+    As in a run: a name of another part's is Kafka's, so it is left out with a warning. Raises `ConfigurationError`
+    for a name that nobody knows, or a value that does not do.
+    """
+    warnings = [
+        f"{name} is a Kafka setting of another part: ignored here"
+        for name in given
+        if name not in table and any(name in known for known, _ in _tables())
+    ]
+    elsewhere = {name: value for name, value in given.items() if name not in table}
+    warnings += [text for text in _unimplemented(elsewhere) if text]
+    own = {name: value for name, value in given.items() if name in table}
+    resolve(table, own)
+    return own, warnings
+
+
+def _tables() -> list[tuple[Mapping[str, Setting], frozenset[str]]]:
+    return [
+        (BROKER_SETTINGS, KAFKA_BROKER_SETTINGS),
+        *((design.settings, design.known_elsewhere) for design in DESIGNS.values()),
+    ]
+
+
+def _unimplemented(given: Mapping[str, str]) -> list[str]:
+    """Warnings for names that are Kafka's and nobody's here. Raises `ConfigurationError` for names of nobody's."""
+    tables = _tables()
+    everything = frozenset[str]().union(*(table.keys() | elsewhere for table, elsewhere in tables))
+    strangers = {name: value for name, value in given.items() if not any(name in table for table, _ in tables)}
+    return resolve({}, strangers, known_elsewhere=everything)[1]
+
+
 def check(given: Mapping[str, str]) -> list[str]:
     """Check every given name and value; the warnings. Raises `ConfigurationError`."""
-    warnings: list[str] = []
-    tables = [(BROKER_SETTINGS, KAFKA_BROKER_SETTINGS)]
-    tables += [(design.settings, design.known_elsewhere) for design in DESIGNS.values()]
-    everything = frozenset[str]().union(*(table.keys() | elsewhere for table, elsewhere in tables))
+    warnings = _unimplemented({name: value for name, value in given.items() if name not in _OWN})
     for name, value in given.items():
         if name in _OWN:
             raise ConfigurationError(f"{name} is set by the run itself: leave it out")
-        knowing = [table for table, _ in tables if name in table]
+        knowing = [table for table, _ in _tables() if name in table]
         complaints = [error for table in knowing if (error := _complaint(table, name, value))]
-        if not knowing:
-            warnings += resolve({}, {name: value}, known_elsewhere=everything)[1]
-        elif len(complaints) == len(knowing):
+        if knowing and len(complaints) == len(knowing):
             # One part that takes the value is enough: auto.offset.reset is smallest in one era, earliest in another.
             raise complaints[0]
     return warnings

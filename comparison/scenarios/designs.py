@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from coordinator.consumer import CoordinatorConsumer
 from coordinator.settings import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS, CoordinatorConsumerConfig
-from kernel.errors import ConfigurationError
-from kernel.settings import resolve
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import KAFKA_OLD_CONSUMER_SETTINGS, ZK_CONSUMER_SETTINGS, ZkConsumerConfig
 
@@ -79,12 +77,3 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
         )
     }
 )
-
-
-def checked(design: str, given: Mapping[str, str]) -> list[str]:
-    """Check settings against one design's own table; returns warnings, raises `ConfigurationError`."""
-    known = DESIGNS.get(design)
-    if known is None:
-        raise ConfigurationError(f"unknown design {design!r}: there are {', '.join(DESIGNS)}")
-    _, warnings = resolve(known.settings, given, known_elsewhere=known.known_elsewhere)
-    return warnings

@@ -7,6 +7,7 @@ baseline, seed) and `trace/*.jsonl`, which is all that an analysis needs. `runs/
 from __future__ import annotations
 
 import datetime
+import errno
 import os
 import platform
 import sys
@@ -53,6 +54,10 @@ def require_room(folder: Path) -> None:
     finally:
         os.close(descriptor)
         probe.unlink()
+
+
+#: Errors that say something of a folder or its disk, and nothing of sockets or processes.
+UNWRITABLE = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO})
 
 
 def unwritable(path: Path, error: OSError) -> EnvironmentFault:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.catalogue import Form, JoinOne
 from comparison.scenarios.final_reads import read_final_offsets
 from comparison.scenarios.group_members import GroupMembers, processes_needed
-from comparison.scenarios.run_folder import unwritable, write_json
+from comparison.scenarios.run_folder import UNWRITABLE, unwritable, write_json
 from comparison.scenarios.steps import Nemesis
 from comparison.scenarios.testbed import RunRequest, Testbed
 from kernel.errors import RebalanceLabError, UserError
@@ -97,7 +97,8 @@ class Run:
             outcome, error = "failed", str(caught)
         except OSError as caught:
             outcome, error = "failed", str(caught)
-            raise unwritable(self._request.run_dir, caught) from caught
+            if caught.errno in UNWRITABLE:
+                raise unwritable(self._request.run_dir, caught) from caught
         finally:
             for task in (story, stopped):
                 task.cancel()

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,10 +31,11 @@ class Terminals:
         self._environment = {**os.environ, STATE_VARIABLE: str(folder / "state")}
         self._open: list[subprocess.Popen[str]] = []
 
-    def run(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, given: str | IO[str] | None = None) -> subprocess.CompletedProcess[str]:
+        source: dict[str, Any] = {"input": given} if isinstance(given, str) else {"stdin": given or subprocess.DEVNULL}
         return subprocess.run(
             [sys.executable, "-m", "comparison.cli", *arguments],
-            input=given,
+            **source,
             capture_output=True,
             text=True,
             timeout=60,
@@ -49,6 +50,7 @@ class Terminals:
         with output.open("w") as file:
             child = subprocess.Popen(
                 [sys.executable, "-m", "comparison.cli", *arguments],
+                stdin=subprocess.PIPE,
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -61,7 +63,7 @@ class Terminals:
     def close(self) -> None:
         for child in self._open:
             child.kill()
-            child.wait()
+            child.communicate()
         self.run("broker", "stop")
         self.run("zookeeper", "stop")
 
@@ -88,7 +90,7 @@ def terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
     started = terminals.run("zookeeper", "start", "--detach", "--port", str(zookeeper_port))
     assert started.stdout.strip() == f"127.0.0.1:{zookeeper_port}", started.stderr
     settings = ("num.partitions=4", "group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=1000")
-    arguments = [part for setting in (*settings, "offsets.topic.replication.factor=1") for part in ("--set", setting)]
+    arguments = [part for setting in settings for part in ("--set", setting)]
     broker = terminals.run("broker", "--detach", "--port", str(broker_port), *arguments)
     assert broker.stdout.strip() == f"127.0.0.1:{broker_port}", broker.stderr
     yield terminals
@@ -143,6 +145,38 @@ def test_lines_of_standard_input_are_produced_and_read_as_text(terminals: Termin
     # Two streams are two members with ids of the coordinator's making: which comes first is its business.
     assigned = {line.partition(" (")[0] for line in read.stdout.splitlines() if line.startswith("assigned")}
     assert assigned == {"assigned: words-0, words-1", "assigned: words-2, words-3"}
+
+
+def test_a_producer_that_waits_for_a_line_ends_when_it_is_told(terminals: Terminals) -> None:
+    producing, output = terminals.open("produce", "--topic", "typed", "--stdin")
+    assert producing.stdin is not None
+    producing.stdin.write("typed by hand\n")
+    producing.stdin.flush()
+    wait_until(lambda: "stored" in output.read_text(), 20, "the first line is stored")
+    producing.send_signal(signal.SIGINT)
+    assert producing.wait(10) == 0
+
+
+def test_a_file_is_produced_line_by_line(terminals: Terminals, tmp_path: Path) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_text("one\ntwo\n")
+    with lines.open() as given:
+        produced = terminals.run("produce", "--topic", "filed", "--stdin", given=given)
+    assert produced.stdout.count("stored") == 2, produced.stderr
+
+
+def test_a_setting_of_another_part_is_named_and_ignored(terminals: Terminals) -> None:
+    made = terminals.run(
+        *("consume", "--design", "eager", "--group", "s", "--topic", "words", "--max-records", "1"),
+        *("--set", "auto.offset.reset=earliest", "--set", "rebalance.backoff.ms=1"),
+    )
+    assert made.returncode == 0, made.stderr
+    assert "rebalance.backoff.ms is a Kafka setting of another part" in made.stderr
+    wrong = terminals.run(
+        "consume", "--design", "eager", "--group", "s", "--topic", "words", "--set", "rebalance.back=1"
+    )
+    assert wrong.returncode == Exit.USAGE
+    assert "rebalance.back" in wrong.stderr
 
 
 def test_status_and_stop_know_the_servers_that_run(tmp_path: Path) -> None:
