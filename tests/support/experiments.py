@@ -1,0 +1,33 @@
+"""One run of a scenario under one design, from start to verdicts; its processes must all be gone afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psutil
+
+from comparison.experiments import Experiments, plan
+from comparison.pipeline.analysis import analyze
+from comparison.progress import RunProgress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def unexpected(spark: SparkSession, folder: Path, scenario: str, design: str, *, seed: int) -> dict[str, str]:
+    """{check: outcome and reason} of every verdict that is not as expected, for a run that came to its end."""
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    planned = plan([scenario], [design], {"seed": seed})
+    with RunProgress(1, quiet=True) as progress:
+        experiments = Experiments(root=folder, name="test", command=["pytest"], zookeeper="embedded", progress=progress)
+        finished = experiments.perform(planned)
+    left = {child.pid for child in psutil.Process().children(recursive=True)} - before
+    assert not left, "processes of the run stayed behind"
+    (outcome,) = finished.outcomes
+    assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}"
+    (run,) = analyze(spark, finished.run_dirs, output=finished.bundle)["runs"]
+    told = {verdict["check"]: f"{verdict['outcome']}: {verdict['reason']}" for verdict in run["verdicts"]}
+    assert told
+    return {check: text for check, text in told.items() if not text.startswith("as expected")}
