@@ -86,6 +86,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         seed=int(run.header.get("seed", 0)),
         outcome=ended.outcome if ended else "",
         error=(ended.error or "") if ended else "",
+        drained=any(row.kind == "stage_entered" and row.stage == "final" for row in measured.told),
         parameters=parameters,
         duration_s=_s((measured.span.end_ns - measured.span.start_ns) if measured.span else 0) or 0.0,
         tolerance_ms=run.tolerance_ns / _NS_PER_MS,

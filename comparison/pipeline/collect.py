@@ -25,6 +25,7 @@ READING_SLACK_NS = 50_000_000
 _TOLD_BY_RUNNER = (
     "run_started",
     "run_ended",
+    "stage_entered",
     "process_ended",
     "fault_started",
     "counters_read",
@@ -99,6 +100,7 @@ def _told(events: DataFrame, found: dict[int, Measured]) -> None:
         "error",
         "target",
         "how",
+        "stage",
         "fault",
         "server",
         "namespace",

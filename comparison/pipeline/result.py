@@ -133,6 +133,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     outcome: str  #: complete, interrupted, failed, or '' when the trace does not say
     error: str
+    drained: bool  #: everything that was produced had been handed out to somebody when the load had ended
     parameters: dict[str, Any]
     duration_s: float
     tolerance_ms: float  #: below this no two moments are called apart

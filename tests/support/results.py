@@ -52,6 +52,7 @@ def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
         "seed": 1,
         "outcome": "complete",
         "error": "",
+        "drained": True,
         "parameters": {"members": 4, "partitions": 12, "topics": 1, "streams": 1, "brokers": 2, "rate": 200},
         "duration_s": 6.0,
         "tolerance_ms": 1.0,

@@ -45,6 +45,7 @@ def test_what_a_scenario_is_held_against(scenario: str, zookeeper: set[str], eag
 
 CUT = change("cut", members=None, healed_ms=10_000.0, takeover_ms=3_500.0)
 COUNTER = Counter(label="join-1", namespace="consumers", reads=True, server=5, traced=5, traced_min=5, traced_max=5)
+OFF_BY_ONE = Counter(label="j", namespace="c", reads=False, server=6, traced=5, traced_min=4, traced_max=5)
 UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5, traced=4, traced_min=4, traced_max=6)
 
 
@@ -103,11 +104,7 @@ UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5
             "server's counters",
             "join",
             "zookeeper",
-            {
-                "counters": [
-                    Counter(label="j", namespace="c", reads=False, server=6, traced=5, traced_min=4, traced_max=5)
-                ]
-            },
+            {"counters": [OFF_BY_ONE]},
             NO,
             "j c writes: 6 counted, 5 traced",
         ),
@@ -135,14 +132,49 @@ def test_what_a_doubtful_trace_seems_to_have_kept_is_unknown(given: dict[str, An
     assert all(told in verdict.reason for verdict in judged.verdicts)
 
 
-def test_what_a_doubtful_trace_shows_broken_is_broken() -> None:
-    judged = judge(run("pause", "eager", outcome="interrupted", stale_writes=1.0))
-    assert judged.verdict is NO
+BROKE_OFF = {"outcome": "failed", "error": "time limit of 30 s reached", "drained": False}
+INTERRUPTED = {"outcome": "interrupted", "drained": False}
+NOT_YET = change(converge_ms=None, settled_ms=None, counted=[counted("JoinGroup", 3, 6)])
 
 
-def test_historical_fault_seen_in_a_doubtful_trace_was_seen() -> None:
-    judged = judge(run("pause", "zookeeper", outcome="interrupted", stale_writes=1.0, moved_back=1.0))
-    assert {v.check: v.outcome for v in judged.verdicts}["zombie commits"] is YES
+@pytest.mark.parametrize(
+    ("check", "scenario", "design", "given", "outcome"),
+    [
+        # What did not happen before the run broke off:
+        ("settles", "join", "eager", {"changes": [NOT_YET], **INTERRUPTED}, UNKNOWN),
+        ("settles", "join", "eager", {"changes": [NOT_YET], **BROKE_OFF}, UNKNOWN),
+        ("settles", "join", "eager", {"changes": [NOT_YET], "missing_events": 2}, UNKNOWN),
+        ("settles", "join", "eager", {"changes": [NOT_YET]}, NO),
+        ("counts", "join", "eager", {"changes": [NOT_YET], **BROKE_OFF}, UNKNOWN),
+        ("counts", "join", "eager", {"changes": [NOT_YET]}, NO),
+        ("server's counters", "join", "zookeeper", {"counters": [OFF_BY_ONE], **INTERRUPTED}, UNKNOWN),
+        ("zombie commits", "pause", "zookeeper", INTERRUPTED, UNKNOWN),
+        ("zombie commits", "split-brain", "zookeeper", {"stale_writes": 1.0, **BROKE_OFF}, UNKNOWN),
+        ("two deliver", "pause", "zookeeper", BROKE_OFF, UNKNOWN),
+        ("two deliver", "split-brain", "zookeeper", {"changes": [CUT], **BROKE_OFF}, UNKNOWN),
+        ("old commits refused", "pause", "eager", BROKE_OFF, UNKNOWN),
+        ("no record lost", "crash", "eager", {"lost": 4.0, **INTERRUPTED}, UNKNOWN),
+        ("no record lost", "crash", "eager", {"lost": 4.0, "missing_events": 1}, UNKNOWN),
+        # What was seen:
+        ("no record lost", "crash", "eager", {"lost": 4.0, "outcome": "failed"}, NO),
+        ("no stale write", "pause", "eager", {"stale_writes": 1.0, **BROKE_OFF}, NO),
+        ("no offset moved back", "crash", "zookeeper", {"moved_back": 1.0, **INTERRUPTED}, NO),
+        ("old commits refused", "pause", "eager", {"old_accepted": 1.0, **BROKE_OFF}, NO),
+        ("zombie commits", "pause", "zookeeper", {"stale_writes": 1.0, "moved_back": 1.0, **BROKE_OFF}, YES),
+    ],
+)
+def test_of_a_run_that_broke_off_only_what_was_seen_counts(
+    check: str, scenario: str, design: str, given: dict[str, Any], outcome: Outcome
+) -> None:
+    (verdict,) = [v for v in judge(run(scenario, design, **given)).verdicts if v.check == check]
+    assert verdict.outcome is outcome, verdict.reason
+
+
+def test_reason_of_what_is_unknown_tells_how_the_run_ended() -> None:
+    verdicts = judge(run("join", "eager", changes=[NOT_YET], **BROKE_OFF)).verdicts
+    (reason,) = [verdict.reason for verdict in verdicts if verdict.check == "settles"]
+    assert reason.startswith("the run was failed (time limit of 30 s reached)")
+    assert "after join to 5" in reason
 
 
 @pytest.mark.parametrize(
