@@ -16,9 +16,9 @@ from comparison.scenarios.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.configuration import check, configuration
 from comparison.scenarios.nursery import Nursery
 from comparison.scenarios.presets import PRESETS
+from comparison.scenarios.request import RunRequest
 from comparison.scenarios.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.runner import RunOutcome, perform
-from comparison.scenarios.testbed import RunRequest
 from kernel.errors import UserError
 
 if TYPE_CHECKING:

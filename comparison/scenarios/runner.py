@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.catalogue import Form, JoinOne
 from comparison.scenarios.final_reads import read_final_offsets
 from comparison.scenarios.group_members import GroupMembers, processes_needed
+from comparison.scenarios.request import RunRequest
 from comparison.scenarios.run_folder import UNWRITABLE, unwritable, write_json
 from comparison.scenarios.steps import Nemesis
-from comparison.scenarios.testbed import RunRequest, Testbed
+from comparison.scenarios.testbed import Testbed
 from kernel.errors import RebalanceLabError, UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter

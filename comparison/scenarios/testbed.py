@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.baseline import measure_baseline
@@ -20,46 +19,15 @@ from kernel.zookeeper.server import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from comparison.scenarios.catalogue import Scenario
-    from comparison.scenarios.configuration import Configuration
     from comparison.scenarios.nursery import Nursery
-    from comparison.scenarios.parameters import Parameters
+    from comparison.scenarios.request import RunRequest
     from kernel.trace.writer import Tracer
 
 BROKER_MODULE = "comparison.scenarios.broker_process"
 _START_S = 20.0
 #: In split-brain runs the group is coordinated by this broker and every topic led by the first one.
 COORDINATING_BROKER = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """One run: a scenario under a design, with its folder."""
-
-    scenario: Scenario
-    design: str
-    parameters: Parameters
-    configuration: Configuration
-    zookeeper: str  #: embedded, docker or HOST:PORT...
-    run: str  #: the id that all traces of the run carry
-    run_dir: Path
-
-    @property
-    def split_brain(self) -> bool:
-        return self.scenario.zookeeper_servers > 1
-
-    def identity(self, process: str) -> dict[str, object]:
-        """The part of a child's configuration that goes to its trace's header."""
-        return {
-            "process": process,
-            "run": self.run,
-            "scenario": self.scenario.name,
-            "design": self.design,
-            "seed": self.parameters.seed,
-            "trace": str(self.run_dir / "trace" / f"{process}.jsonl"),
-        }
 
 
 class BrokerChild:

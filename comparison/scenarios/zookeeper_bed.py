@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from comparison.scenarios.testbed import RunRequest
+    from comparison.scenarios.request import RunRequest
     from kernel.trace.writer import Tracer
     from kernel.values import TopicPartition
     from kernel.zookeeper.server import ServerProcess

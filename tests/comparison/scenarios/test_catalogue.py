@@ -22,8 +22,8 @@ from comparison.scenarios.catalogue import (
 from comparison.scenarios.configuration import configuration
 from comparison.scenarios.parameters import Parameters
 from comparison.scenarios.presets import PRESETS
+from comparison.scenarios.request import RunRequest
 from comparison.scenarios.runner import members_in_all
-from comparison.scenarios.testbed import RunRequest
 from kernel.errors import ConfigurationError
 
 
