@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.catalogue import Form, JoinOne
 from comparison.scenarios.final_reads import read_final_offsets
 from comparison.scenarios.group_members import GroupMembers, processes_needed
-from comparison.scenarios.request import RunRequest
 from comparison.scenarios.run_folder import UNWRITABLE, unwritable, write_json
 from comparison.scenarios.steps import Nemesis
 from comparison.scenarios.testbed import Testbed
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from comparison.scenarios.nursery import Nursery
+    from comparison.scenarios.request import RunRequest
     from kernel.values import TopicPartition
 
 _DRAIN_S = 15.0
