@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import shlex
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from comparison.analysis_command import analysed, shown
 from comparison.exits import Exit
 from comparison.experiments import Experiments, expanded, plan
 from comparison.progress import RunProgress
-from comparison.scenarios.catalogue import CATALOGUE, DESIGNS, SMOKE, Scenario, designs_named, scenario_named
+from comparison.scenarios.catalogue import CATALOGUE, DESIGNS, SMOKE, Scenario, Step, designs_named, scenario_named
 from comparison.scenarios.configuration import check
 from comparison.scenarios.presets import PRESETS
 from comparison.scenarios.run_folder import run_dirs_in
@@ -78,10 +80,18 @@ def _show(scenario: Scenario) -> None:
         click.echo(f"  - {line}")
     click.echo("\nWhat is done:")
     for step in scenario.steps:
-        click.echo(f"  - {step!r}")
+        click.echo(f"  - {_in_words(step)}")
     if scenario.references:
         click.echo(f"\nReferences: {'; '.join(scenario.references)}")
     click.echo(f"\nRun it: rebalance-lab run {scenario.name}")
+
+
+def _in_words(step: Step) -> str:
+    """The step's own description, and what it is given here."""
+    given = {field.name: getattr(step, field.name) for field in fields(step)}
+    told = ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
+    words = " ".join((inspect.getdoc(step) or "").split("\n\n", maxsplit=1)[0].split())
+    return f"{words} [{told}]" if told else words
 
 
 def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Bring the group to `members` (None: the parameter), all new ones at once, and wait until it is settled."""
+    """Bring the group to so many members (--members where none is named), all new ones at once; wait until settled."""
 
     members: int | None = None
     change: str = "form"  #: what it is called when it is measured: `mass-start`, or `grow` between others
@@ -61,7 +61,7 @@ class KillOwner:
 
 @dataclass(frozen=True, slots=True)
 class FreezeOwner:
-    """SIGSTOP to a member that owns something, for the session timeout and `over_ms` more, with commits asked for."""
+    """SIGSTOP to a member that owns something for the session timeout and `over_ms` more, with commits asked for."""
 
     over_ms: int = 2000
 
@@ -167,7 +167,9 @@ CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
                 symptom="A consumer died: how long do its partitions stand still, and is anything lost or read twice?",
                 look_for=(
                     "the timers decide: both designs settle about a session timeout after the kill",
-                    "duplicates: what was delivered and not yet committed; never a lost record",
+                    "duplicates: what was delivered and not yet committed",
+                    "no lost record, but perhaps the one in hand in zookeeper: the 0.8 consumer commits by timer what "
+                    "it has handed out, not what was processed",
                 ),
                 steps=(Form(), Steady(), KillOwner()),
             ),
@@ -176,7 +178,8 @@ CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
                 symptom="A long garbage collection, and afterwards offsets have moved back: the zombie commit.",
                 look_for=(
                     "zookeeper: offset writes accepted from the member that had been replaced, in its new session",
-                    "eager: every commit with the old generation or member id refused",
+                    "eager: every commit with the old generation or member id refused; a client that notices drops its "
+                    "own, so one that was long on its way is sent in its name while it is frozen",
                 ),
                 steps=(Form(), Steady(), FreezeOwner()),
                 references=("KIP-62", "KAFKA-2431"),
