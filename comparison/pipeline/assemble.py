@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline import model
 from comparison.pipeline.collect import reading_times
+from comparison.pipeline.coordinators import terms
 from comparison.pipeline.counts import MISSING, QUARANTINED, READS, TOTAL
 from comparison.pipeline.delivery import OFFSETS, SERIALS
 from comparison.pipeline.ownership import AUTHORITY, BELIEVED, DELIVERING
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
 _GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")
+#: Kafka's name of the error.
+NOT_COORDINATOR = "NOT_COORDINATOR"
 ZOOKEEPER, EAGER = "zookeeper", "eager"
 
 
@@ -108,6 +111,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         ],
         changes=changes,
         counters=_counters(measured),
+        coordinators=terms(measured.takeovers, measured.acting),
         overlaps=[
             overlap
             for view in (DELIVERING, BELIEVED)
@@ -196,6 +200,7 @@ def _commit_metrics(measured: Measured, whole: Tallies) -> dict[str, float | Non
         "old_accepted": row.old_accepted if row is not None and written else None,
         "refused": row.refused if row is not None and written else None,
         "fenced": row.fenced if row is not None and written else None,
+        "misdirected": whole.sum("request_answered", where=lambda count: count.outcome == NOT_COORDINATOR),
         "dropped": whole.sum("commit_answered", where=lambda count: count.outcome == "dropped"),
     }
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from comparison.pipeline import commits, counts, cover, delivery, measures, ownership, rebalances, windows
+from comparison.pipeline import commits, coordinators, counts, cover, delivery, measures, ownership, rebalances, windows
 from comparison.pipeline.ingest import TOLERANCE_NS
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Measured:
     phases: list[Row] = field(default_factory=list)
     out_of_order: int = 0
     counters: list[Row] = field(default_factory=list)
+    takeovers: list[Row] = field(default_factory=list)
+    acting: list[Row] = field(default_factory=list)
 
 
 def measure(spark: SparkSession, flagged: DataFrame, progress: Callable[[str], None]) -> Mapping[int, Measured]:
@@ -75,6 +77,10 @@ def measure(spark: SparkSession, flagged: DataFrame, progress: Callable[[str], N
     progress("commits")
     for row in measures.commit_measures(commits.judged(events)).collect():
         found[row.run].commits = row
+    for row in coordinators.takeovers(events).collect():
+        found[row.run].takeovers.append(row)
+    for row in coordinators.acting(events).orderBy("run", "from_ns").collect():
+        found[row.run].acting.append(row)
     progress("rebalances")
     for row in rebalances.phase_times(rebalances.phases(events)).orderBy("run", "phase").collect():
         found[row.run].phases.append(row)

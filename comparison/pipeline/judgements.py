@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.result import Outcome
 from comparison.pipeline.windows import FORMING
 
 if TYPE_CHECKING:
-    from comparison.pipeline.result import Change, Counted, Run
+    from comparison.pipeline.result import Change, Counted, Run, Term
 
 Judgement = tuple[Outcome, str]
 
@@ -87,6 +88,41 @@ def old_commits_refused(run: Run) -> Judgement:
     if not fenced + dropped:
         return UNKNOWN, f"{told}: none was tried"
     return EXPECTED, told
+
+
+def old_coordinator_silenced(run: Run) -> Judgement:
+    """During the cut another broker takes the group over and goes on with it; the old one acknowledges nothing more."""
+    if not run.coordinators:
+        return UNKNOWN, "no takeover of the group's partition was traced"
+    if late := [term for term in run.coordinators if term.late]:
+        return NOT_EXPECTED, f"{_named_term(late[0])} went on accepting after another broker had taken over"
+    if old := run.metrics["old_accepted"]:
+        return NOT_EXPECTED, f"{_times(old, 'commit')} with an old generation accepted"
+    cut = next((change for change in run.changes if change.change == "cut"), None)
+    if cut is None or cut.healed_ms is None:
+        return UNKNOWN, "the trace does not show the cut from its beginning to the heal"
+    moves = [
+        (before, after)
+        for before, after in pairwise(run.coordinators)
+        if before.group == after.group
+        and before.broker != after.broker
+        and cut.from_ms <= after.from_ms <= cut.from_ms + cut.healed_ms
+    ]
+    if not moves:
+        return UNKNOWN, f"{_named_term(run.coordinators[-1])} kept the group during the cut: nobody replaced it"
+    before, after = moves[-1]
+    told = (
+        f"{_named_term(after)} took over from {before.broker} after {(after.from_ms - cut.from_ms) / 1000:.1f} s "
+        f"and accepted {_times(after.commits, 'commit')}"
+    )
+    if not after.commits:
+        return (NOT_EXPECTED if run.outcome == "complete" else UNKNOWN), f"{told}: the group did not go on"
+    refused = run.metrics["misdirected"] or 0
+    return EXPECTED, f"{told}, {before.broker} none from then on; {_times(refused, 'request')} refused as misdirected"
+
+
+def _named_term(term: Term) -> str:
+    return f"{term.broker} (leader epoch {term.leader_epoch})"
 
 
 def zombie_commits(run: Run) -> Judgement:

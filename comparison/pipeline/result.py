@@ -123,6 +123,18 @@ class Counter(msgspec.Struct, frozen=True, kw_only=True):
     traced_max: int
 
 
+class Term(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker's term as a group's coordinator: from its takeover of the group's partition of the offsets topic."""
+
+    group: str
+    broker: str
+    leader_epoch: int
+    from_ms: float
+    commits: int  #: committed offsets that it accepted
+    last_ms: float | None  #: when it last accepted a commit or named an owner; None: never
+    late: bool  #: that was after its successor had taken over
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One scenario under one design."""
 
@@ -146,6 +158,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     phases: list[Phase]
     changes: list[Change]
     counters: list[Counter]
+    coordinators: list[Term]  #: in order; empty where no broker coordinates, or leadership was not traced
     overlaps: list[Overlap]
     failures: list[str]
     verdicts: list[Verdict]
@@ -212,6 +225,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "old_accepted": Metric("", "commits accepted with an older generation than the group's"),
         "refused": Metric("", "commits that the authority refused"),
         "fenced": Metric("", "of these, for who sent them: an old generation or an unknown member"),
+        "misdirected": Metric("", "requests that a broker refused because it was not the group's coordinator"),
         "dropped": Metric("", "commits that a member dropped itself when it had lost its generation"),
     }
 )

@@ -65,6 +65,7 @@ def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
         "phases": [],
         "changes": [change()],
         "counters": [],
+        "coordinators": [],
         "overlaps": [],
         "failures": [],
         "verdicts": [],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from comparison.pipeline.result import Counter, Outcome, worst
+from comparison.pipeline.result import Counter, Outcome, Term, worst
 from comparison.pipeline.verdicts import CHECKS, judge
 from tests.support.results import change, counted, run
 
@@ -30,7 +30,7 @@ COUNTERS = {"model: server's counters"}
     [
         ("herd", EVERYWHERE | COUNTED | COUNTERS, IN_BROKER_DESIGNS | COUNTED),
         ("split-brain", SPLIT, FENCED),
-        ("split-brain-ensemble", SPLIT, FENCED),
+        ("split-brain-ensemble", SPLIT, IN_BROKER_DESIGNS | {"promise: old coordinator silenced"}),
         ("crash", EVERYWHERE | {"promise: no offset moved back"} | COUNTED, IN_BROKER_DESIGNS | COUNTED),
         ("pause", SPLIT, FENCED),
         ("join", EVERYWHERE | COUNTED | COUNTERS, IN_BROKER_DESIGNS | COUNTED),
@@ -43,6 +43,16 @@ def test_what_a_scenario_is_held_against(scenario: str, zookeeper: set[str], eag
     assert checks_of(scenario, "eager") == eager
 
 
+def term(broker: int, from_ms: float, **given: Any) -> Term:
+    usual = {"group": "g", "broker": f"broker-{broker}", "leader_epoch": 0, "from_ms": from_ms, "commits": 9}
+    return Term(**{**usual, "last_ms": from_ms + 100.0, "late": False, **given})
+
+
+BROKE_OFF = {"outcome": "failed", "error": "time limit of 30 s reached", "drained": False}
+INTERRUPTED = {"outcome": "interrupted", "drained": False}
+
+#: The cut lasts from 1 s to 11 s.
+FIRST, SECOND = term(2, 0.0), term(1, 4_200.0, leader_epoch=1)
 CUT = change("cut", members=None, healed_ms=10_000.0, takeover_ms=3_500.0)
 COUNTER = Counter(label="join-1", namespace="consumers", reads=True, server=5, traced=5, traced_min=5, traced_max=5)
 OFF_BY_ONE = Counter(label="j", namespace="c", reads=False, server=6, traced=5, traced_min=4, traced_max=5)
@@ -132,8 +142,36 @@ def test_what_a_doubtful_trace_seems_to_have_kept_is_unknown(given: dict[str, An
     assert all(told in verdict.reason for verdict in judged.verdicts)
 
 
-BROKE_OFF = {"outcome": "failed", "error": "time limit of 30 s reached", "drained": False}
-INTERRUPTED = {"outcome": "interrupted", "drained": False}
+@pytest.mark.parametrize(
+    ("given", "outcome", "told"),
+    [
+        (
+            {"coordinators": [FIRST, SECOND], "misdirected": 4.0},
+            YES,
+            "broker-1 (leader epoch 1) took over from broker-2",
+        ),
+        ({"coordinators": [FIRST, SECOND]}, YES, "after 3.2 s and accepted 9 commits, broker-2 none"),
+        ({"coordinators": [FIRST, SECOND, term(2, 12_000.0, leader_epoch=2)]}, YES, "broker-1 (leader epoch 1) took"),
+        ({"coordinators": [term(2, 0.0, late=True), SECOND]}, NO, "broker-2 (leader epoch 0) went on accepting"),
+        ({"coordinators": [term(2, 0.0, late=True), SECOND], **INTERRUPTED}, NO, "went on accepting"),
+        ({"coordinators": [FIRST, SECOND], "old_accepted": 1.0}, NO, "1 commit with an old generation"),
+        ({"coordinators": [FIRST, term(1, 4_200.0, commits=0)]}, NO, "did not go on"),
+        ({"coordinators": [FIRST, term(1, 4_200.0, commits=0)], **INTERRUPTED}, UNKNOWN, "did not go on"),
+        ({"coordinators": [FIRST]}, UNKNOWN, "broker-2 (leader epoch 0) kept the group"),
+        ({"coordinators": [FIRST, term(1, 12_000.0)]}, UNKNOWN, "kept the group during the cut"),
+        ({"coordinators": [FIRST, term(2, 4_200.0)]}, UNKNOWN, "kept the group"),
+        ({"coordinators": [FIRST, SECOND], "changes": []}, UNKNOWN, "does not show the cut"),
+        ({"coordinators": [FIRST, SECOND], **INTERRUPTED}, UNKNOWN, "the run was interrupted"),
+        ({}, UNKNOWN, "no takeover"),
+    ],
+)
+def test_coordinator_that_was_replaced_is_silent(given: dict[str, Any], outcome: Outcome, told: str) -> None:
+    judged = judge(run("split-brain-ensemble", "eager", **{"changes": [CUT], **given}))
+    (verdict,) = [v for v in judged.verdicts if v.check == "old coordinator silenced"]
+    assert verdict.outcome is outcome, verdict.reason
+    assert told in verdict.reason
+
+
 NOT_YET = change(converge_ms=None, settled_ms=None, counted=[counted("JoinGroup", 3, 6)])
 
 
