@@ -87,7 +87,7 @@ def rebalance_table(folder: Path, sizes: tuple[int, ...], console: Console) -> N
         "model",
         "writes",
         "model",
-        "notifications",
+        "notified",
     )
     for cost in costs:
         made.add_row(
