@@ -27,7 +27,7 @@ test: setup  ## the tests (at most 8 minutes)
 test-faults: setup  ## the scenarios as failure-injection tests (at most 10 minutes)
 	$(BIN)/python -m pytest -m "faults and not long" $(ARGS)
 
-test-long: setup  ## everything that CI has no time for, the originals among it
+test-long: setup  ## what CI has no time for: races under more seeds
 	$(BIN)/python -m pytest -m "long or originals" $(ARGS)
 
 lint: setup  ## format, lint and types
