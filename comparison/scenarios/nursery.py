@@ -19,6 +19,7 @@ import select
 import signal
 import socket
 import sys
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -53,9 +54,13 @@ class Nursery:
         self._process = process
         self._channel = channel
         self._ended: dict[int, asyncio.Future[int]] = {}
-        self._born: asyncio.Queue[int] = asyncio.Queue()
-        self._one_at_a_time = asyncio.Lock()
+        #: Who waits for a birth, in the order of the requests, which is that of the births.
+        self._expecting: deque[asyncio.Future[int]] = deque()
         self._listening = asyncio.create_task(self._listen(), name="nursery")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     @classmethod
     async def open(cls) -> Nursery:
@@ -80,25 +85,50 @@ class Nursery:
         return cls(process, ours)
 
     async def spawn(self, module: str, log: Path) -> Born:
-        """A child that runs `module.main()`, with its stderr appended to `log`."""
+        """A child that runs `module.main()`, with its stderr appended to `log`.
+
+        Raises `EnvironmentFault` when there will be none, at once when the nursery itself has ended.
+        """
+        loop = asyncio.get_running_loop()
         in_read, in_write = os.pipe()
         out_read, out_write = os.pipe()
-        loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=1 << 20)
         protocol = asyncio.StreamReaderProtocol(reader)
-        await loop.connect_read_pipe(lambda: protocol, os.fdopen(out_read, "rb", 0))
+        reading, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(out_read, "rb", 0))
         transport, flow = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(in_write, "wb", 0))
-        async with self._one_at_a_time:
-            with log.open("ab") as errors:
-                descriptors = [in_read, out_write, errors.fileno()]
-                socket.send_fds(self._channel, [msgspec.json.encode({"module": module})], descriptors)
-            os.close(in_read)
-            os.close(out_write)
+        try:
             try:
-                pid = await asyncio.wait_for(self._born.get(), _START_S)
-            except TimeoutError:
+                pid = await asyncio.wait_for(self._request(module, log, in_read, out_write), _START_S)
+            finally:
+                os.close(in_read)
+                os.close(out_write)
+        except BaseException as error:
+            # A child that is born nevertheless ends with its input.
+            reading.close()
+            transport.close()
+            if isinstance(error, TimeoutError):
                 raise EnvironmentFault(f"no process was started within {_START_S:g} s") from None
+            raise
         return Born(pid, reader, asyncio.StreamWriter(transport, flow, None, loop), self._ended[pid])
+
+    def _request(self, module: str, log: Path, stdin: int, stdout: int) -> asyncio.Future[int]:
+        """Ask for a child; its pid when it is born."""
+        if self._listening.done():
+            raise self._gone()
+        with log.open("ab") as errors:
+            try:
+                descriptors = [stdin, stdout, errors.fileno()]
+                socket.send_fds(self._channel, [msgspec.json.encode({"module": module})], descriptors)
+            except ConnectionError as error:
+                raise self._gone() from error
+        expected: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._expecting.append(expected)
+        return expected
+
+    def _gone(self) -> EnvironmentFault:
+        return EnvironmentFault(
+            f"the process that starts members and brokers (pid {self.pid}) has ended: was it killed, is memory short?"
+        )
 
     async def stop(self) -> None:
         """End it, and with it whatever it still has."""
@@ -114,13 +144,19 @@ class Nursery:
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
-        while message := await loop.sock_recv(self._channel, _MESSAGE_MAX):
-            told = msgspec.json.decode(message, type=dict[str, int])
-            if "born" in told:
-                self._ended[told["born"]] = loop.create_future()
-                self._born.put_nowait(told["born"])
-            else:
-                self._ended[told["ended"]].set_result(told["code"])
+        with contextlib.suppress(ConnectionError):  # killed with a request unread: an end like any other
+            while message := await loop.sock_recv(self._channel, _MESSAGE_MAX):
+                told = msgspec.json.decode(message, type=dict[str, int])
+                if "born" in told:
+                    self._ended[told["born"]] = loop.create_future()
+                    expected = self._expecting.popleft()
+                    if not expected.done():  # nobody waits any more
+                        expected.set_result(told["born"])
+                else:
+                    self._ended[told["ended"]].set_result(told["code"])
+        for expected in self._expecting:
+            if not expected.done():
+                expected.set_exception(self._gone())
         for ended in self._ended.values():
             if not ended.done():
                 ended.set_result(-signal.SIGKILL)  # the nursery is gone, and its children with it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pytest
 
 from comparison.scenarios.nursery import Nursery
 from comparison.scenarios.processes import ChildProcess, ended_within
+from kernel.errors import EnvironmentFault
 from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
@@ -87,6 +89,43 @@ def test_the_end_of_the_nursery_is_the_end_of_its_children(tmp_path: Path) -> No
         await nursery.stop()
         await until(lambda: not process.is_running(), 5, "the child is gone")
         assert child.returncode == -signal.SIGKILL
+
+    asyncio.run(scenario())
+
+
+def test_a_killed_nursery_ends_its_children_and_whoever_waits_for_one_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nursery = await Nursery.open()
+        child = await ChildProcess.spawn(nursery, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
+        open_before = psutil.Process().num_fds()
+        os.kill(nursery.pid, signal.SIGSTOP)
+        waiting = [asyncio.create_task(nursery.spawn(MEMBER, tmp_path / "waits.log")) for _ in range(2)]
+        await until(lambda: psutil.Process().num_fds() >= open_before + 8, 5, "both have asked")
+        os.kill(nursery.pid, signal.SIGKILL)
+        async with asyncio.timeout(5):
+            for result in await asyncio.gather(*waiting, return_exceptions=True):
+                assert isinstance(result, EnvironmentFault), result
+                assert f"(pid {nursery.pid}) has ended" in str(result)
+            assert await child.gone() == -signal.SIGKILL
+            with pytest.raises(EnvironmentFault, match="has ended"):
+                await nursery.spawn(MEMBER, tmp_path / "late.log")
+            await until(lambda: psutil.Process().num_fds() <= open_before, 5, "no pipe is left open")
+        await nursery.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_child_that_nobody_waits_for_any_more_ends_and_the_next_one_is_not_taken_for_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nursery = await Nursery.open()
+        waiting = asyncio.create_task(nursery.spawn(MEMBER, tmp_path / "given-up.log"))
+        await until((tmp_path / "given-up.log").exists, 5, "it was asked for")
+        waiting.cancel()
+        child = await ChildProcess.spawn(nursery, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
+        await until(lambda: len(psutil.Process(nursery.pid).children()) == 1, 10, "the other one has ended")
+        assert child.returncode is None
+        assert await child.stop() == 0
+        await nursery.stop()
 
     asyncio.run(scenario())
 
