@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.group_view import GroupView
 from comparison.scenarios.processes import ChildProcess
+from comparison.scenarios.together import together
 from kernel.waiting import until
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class GroupMembers:
 
     async def warm_up(self) -> None:
         """Start the processes; they load their code and wait. Joining then takes no longer than it must."""
-        await asyncio.gather(*(self._spawn(name) for name in self._names))
+        await together(*(self._spawn(name) for name in self._names))
 
     async def _spawn(self, name: str) -> None:
         log = self._request.run_dir / f"{name}.log"

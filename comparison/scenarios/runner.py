@@ -19,6 +19,7 @@ from comparison.scenarios.group_members import GroupMembers, processes_needed
 from comparison.scenarios.run_folder import UNWRITABLE, unwritable, write_json
 from comparison.scenarios.steps import Nemesis
 from comparison.scenarios.testbed import Testbed
+from comparison.scenarios.together import together
 from kernel.errors import RebalanceLabError, UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
@@ -110,7 +111,7 @@ class Run:
 
     async def _story(self) -> None:
         self._enter("warm")
-        await asyncio.gather(self._members.warm_up(), self._testbed.start())
+        await together(self._members.warm_up(), self._testbed.start())
         for step in self._request.scenario.steps:
             await self._nemesis.perform(step)
         await self._drain()

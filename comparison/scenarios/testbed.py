@@ -11,6 +11,7 @@ from comparison.scenarios.cluster_access import ClusterAccess
 from comparison.scenarios.load import Load
 from comparison.scenarios.processes import ChildFailed, ChildProcess
 from comparison.scenarios.proxy import LOOPBACK, TcpProxy
+from comparison.scenarios.together import together
 from comparison.scenarios.zookeeper_bed import ZooKeeperBed
 from kernel.errors import Unavailable
 from kernel.values import TopicPartition
@@ -96,7 +97,7 @@ class Testbed:
 
     async def start(self) -> None:
         """Bring everything up and start the load. Raises `RebalanceLabError` kin when something does not come up."""
-        await asyncio.gather(self.zookeeper.start(), *(self._spawn(broker) for broker in self.brokers))
+        await together(self.zookeeper.start(), *(self._spawn(broker) for broker in self.brokers))
         self.baseline = await measure_baseline(self.zookeeper.connect_for_member(victim=False))
         for broker in self.brokers:
             await self._configure(broker)

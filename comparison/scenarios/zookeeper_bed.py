@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from comparison.scenarios.chroot import chroot_name, make_chroot, remove_chroot
 from comparison.scenarios.live_observer import LiveObserver
@@ -23,6 +23,7 @@ from kernel.zookeeper.txnlog import read_ensemble
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from comparison.scenarios.request import RunRequest
@@ -35,6 +36,8 @@ _UNNOTICED_MS = 2000
 #: The chroot's name is the namespace of the server's own counters.
 _EMBEDDED = "embedded"
 
+Opened = TypeVar("Opened")
+
 
 class ZooKeeperBed:
     """Start, cut, heal, count, stop, and what was held, told as a trace."""
@@ -44,6 +47,7 @@ class ZooKeeperBed:
         self._tracer = tracer
         self._proxies = QuorumProxies(proxy_tracer) if request.split_brain else None
         self._opened = contextlib.ExitStack()
+        self._opening: asyncio.Future[Any] | None = None
         self.servers: tuple[ServerProcess, ...] = ()
         self._addresses: tuple[tuple[str, int], ...] = ()
         self.connect_string = ""
@@ -55,10 +59,7 @@ class ZooKeeperBed:
     async def start(self) -> None:
         """Raises `UserError` when the scenario needs an ensemble of its own and was given a ZooKeeper."""
         if self._proxies is None:
-            # Off the loop: a start waits for the server.
-            handle = await asyncio.to_thread(
-                self._opened.enter_context, open_zookeeper(self._request.zookeeper, self._request.run_dir)
-            )
+            handle = await self._open(open_zookeeper(self._request.zookeeper, self._request.run_dir))
             self.servers, self.connect_string = handle.servers, handle.connect_string
             if self.servers:
                 self._addresses = handle.addresses
@@ -79,11 +80,19 @@ class ZooKeeperBed:
             max_session_ms=ZOOKEEPER_SESSION_MS[1],
             quorum_links=self._proxies.ports,
         )
-        # The proxies are on this loop, so the start must not block it.
-        await asyncio.to_thread(self._opened.enter_context, ensemble)
+        await self._open(ensemble)
         self.servers, self.connect_string = ensemble.servers, ensemble.connect_string
         self._addresses = tuple((LOOPBACK, server.client_port) for server in ensemble.servers)
         self.cut_server = (await asyncio.to_thread(ensemble.followers))[0]
+
+    async def _open(self, zookeeper: AbstractContextManager[Opened]) -> Opened:
+        """Off the loop: a start waits for the server, and the proxies between servers are on this loop.
+
+        A thread cannot be cancelled, so `stop` waits for it: closed before, it would leave a server behind.
+        """
+        opening = asyncio.ensure_future(asyncio.to_thread(self._opened.enter_context, zookeeper))
+        self._opening = opening
+        return await asyncio.shield(opening)
 
     @property
     def cut_ms(self) -> int:
@@ -142,6 +151,8 @@ class ZooKeeperBed:
 
     async def stop(self) -> None:
         self.heal()
+        if self._opening is not None:
+            await asyncio.gather(self._opening, return_exceptions=True)
         if self._observer is not None:
             await self._observer.stop()
         if self._observer_trace is not None:
