@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.observer import session_name
+from kernel.errors import Unavailable
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode, ZooKeeperError
@@ -38,6 +39,17 @@ class LiveObserver:
         self._tracer = tracer
         self._tasks: list[asyncio.Task[None]] = []
         self._session: ZooKeeperSession | None = None
+        self._blind = ""
+
+    def check(self) -> None:
+        """Raise `Unavailable` when something may have happened that was not seen: then nothing tells that it did not.
+
+        What was seen until then, and since, stands.
+        """
+        ended = [task.exception() for task in self._tasks if task.done() and not task.cancelled()]
+        why = next((f"cannot go on: {error}" for error in ended if error is not None), self._blind)
+        if why:
+            raise Unavailable(f"the observer of the group's owners {why}")
 
     async def start(self) -> None:
         """Raises `Unavailable`."""
@@ -78,7 +90,7 @@ class LiveObserver:
             if now is not None and stat is not None and named != now:
                 self._tell("authority_named", tp, now, session=session_name(stat.ephemeral_owner))
             named = now
-            await fired.wait()
+            await self._until(fired)
 
     def _tell(self, kind: str, tp: TopicPartition, named: tuple[str, int], **fields: str) -> None:
         owner, zxid = named
@@ -107,11 +119,20 @@ class LiveObserver:
             for member in sorted(known - now):
                 self._tracer.emit("group_member_left", group=self._group, id=member, reason="gone")
             known = now
-            await fired.wait()
+            await self._until(fired)
+
+    async def _until(self, fired: _Fired) -> None:
+        await fired.wait()
+        if fired.lost:
+            # What is now is read again; what came and went in between is not known to anybody.
+            self._blind = "was without its connection for a time"
 
 
 class _Fired(asyncio.Event):
-    """A watch's callback that can be waited for."""
+    """A watch's callback that can be waited for; `lost` when it was not a change but the end of the watch."""
+
+    lost = False
 
     def __call__(self, fired: WatchFired) -> None:
+        self.lost = fired.event == "none"
         self.set()

@@ -117,6 +117,8 @@ class Run:
         await self._drain()
         self._enter("final")
         await read_final_offsets(self._testbed, self._tracer)
+        # Only now, so that everything that can be measured has been.
+        self._testbed.zookeeper.check_observed()
 
     async def _drain(self) -> None:
         """Everything produced is delivered to somebody, and committed."""
@@ -150,17 +152,11 @@ class Run:
             last_to_first.callback(self._tracer.close)
             last_to_first.callback(self._tracer.emit, "run_ended", outcome=outcome, error=error)
             last_to_first.push_async_callback(zookeeper.stop)
-            if outcome == "complete":
-                last_to_first.push_async_callback(self._last_count)
             last_to_first.push_async_callback(self._testbed.stop_brokers)
             last_to_first.push_async_callback(self._members.stop)
             last_to_first.callback(self._enter, "stop")
             last_to_first.callback(zookeeper.heal)
             last_to_first.callback(self._nemesis.heal)
-
-    async def _last_count(self) -> None:
-        with contextlib.suppress(RebalanceLabError):
-            await self._testbed.zookeeper.count("end")
 
     def _enter(self, stage: str) -> None:
         self._tracer.emit("stage_entered", stage=stage)

@@ -135,6 +135,11 @@ class ZooKeeperBed:
         self._observer = LiveObserver(self.connect_string, group, partitions, self._observer_trace)
         await self._observer.start()
 
+    def check_observed(self) -> None:
+        """Raise `Unavailable` when what the group held was not seen as a whole."""
+        if self._observer is not None:
+            self._observer.check()
+
     async def count(self, at: str) -> None:
         """Put every server's own counters into the trace."""
         for host, port in self._addresses:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.baseline import measure_baseline
 from comparison.scenarios.chroot import chroot_name, make_chroot, remove_chroot
 from comparison.scenarios.live_observer import LiveObserver
+from kernel.errors import Unavailable
 from kernel.trace.writer import ListTracer, SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
-    from kernel.zookeeper.embedded import EmbeddedZooKeeper
+    from pathlib import Path
 
 
 async def session(connect_string: str) -> ZooKeeperSession:
@@ -73,3 +75,38 @@ def test_an_observer_tells_who_is_named_and_who_has_gone(chroot: str, zookeeper:
         ]
 
     asyncio.run(scenario())
+
+
+def test_an_observer_that_was_blind_for_a_time_says_so(tmp_path: Path) -> None:
+    async def scenario(server: EmbeddedZooKeeper) -> None:
+        observer = LiveObserver(server.connect_string, "g", [TopicPartition("t", 0)], SilentTracer())
+        await observer.start()
+        observer.check()
+        await asyncio.to_thread(server.servers[0].restart)
+        await until(lambda: complaint(observer), 20, "the lost connection is told")
+        assert complaint(observer).endswith("was without its connection for a time")
+        await observer.stop()
+
+    with EmbeddedZooKeeper(tmp_path) as server:
+        asyncio.run(scenario(server))
+
+
+def test_an_observer_that_cannot_read_says_so(chroot: str) -> None:
+    async def scenario() -> None:
+        observer = LiveObserver(chroot, "g", [TopicPartition("t", 0)], SilentTracer())
+        await observer.start()
+        assert observer._session is not None
+        await observer._session.close()
+        await until(lambda: complaint(observer), 10, "the end of the session is told")
+        assert "cannot go on" in complaint(observer)
+        await observer.stop()
+
+    asyncio.run(scenario())
+
+
+def complaint(observer: LiveObserver) -> str:
+    try:
+        observer.check()
+    except Unavailable as error:
+        return str(error)
+    return ""
