@@ -12,6 +12,7 @@ import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comparison.exits import Exit
 from comparison.scenarios.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.configuration import check, configuration
 from comparison.scenarios.nursery import Nursery
@@ -156,7 +157,8 @@ def _listen(interrupted: asyncio.Event, progress: RunProgress) -> None:
 
     def told() -> None:
         if interrupted.is_set():
-            os._exit(130)
+            progress.leave()
+            os._exit(Exit.INTERRUPTED)
         interrupted.set()
         progress.say("interrupted: stopping, then reporting what was measured (again to abort)")
 

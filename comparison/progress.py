@@ -43,6 +43,10 @@ class RunProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Give the terminal back as it was: the line gone, the cursor shown."""
         if self._live is not None:
             self._live.stop()
 
