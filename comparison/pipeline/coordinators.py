@@ -3,11 +3,14 @@
 Coordinator is whichever broker leads the group's partition of the offsets topic. Every takeover of that partition
 begins a *term*; what the broker accepts from then on, commits and owners, belongs to its latest one. A broker
 that still accepts after another has taken over at a higher leader epoch is *late*: the fence on its storage should
-have kept it from acknowledging anything. (What it refuses is no fault: that is how its members learn of the move.)
+have kept it from acknowledging anything, but for what was durable before and is told a little after. (What it
+refuses is no fault: that is how its members learn of the move.)
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, Window
@@ -21,17 +24,27 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Row
 
+#: A broker tells that it has taken over when it has loaded what the group had, and names the owners while it loads.
+LOADING_NS = 1_000_000_000
 OFFSETS_TOPIC = "__consumer_offsets"
 _ACCEPTED = ("offset_written", "authority_named")
 _NS_PER_MS = 1_000_000
-_FOREVER_NS = 1 << 62
 _INT32, _INT32_MIN = 1 << 32, -(1 << 31)
 
 
 def takeovers(events: DataFrame) -> DataFrame:
-    """run, t_ns, process, partition, leader_epoch: every time a broker took a partition of the offsets topic."""
-    took = (F.col("kind") == "leader_changed") & (F.col("topic") == OFFSETS_TOPIC) & (F.col("leader") >= 0)
-    return events.where(took).select("run", "t_ns", "process", "partition", "leader_epoch")
+    """run, t_ns, process, partition, leader_epoch: every time a broker took a partition of the offsets topic.
+
+    A broker that gives a partition up may name its successor. Its own number is what it tells first: it cannot
+    give up what it never led.
+    """
+    per_process = Window.partitionBy("run", "process").orderBy("t_ns", "seq")
+    return (
+        events.where((F.col("kind") == "leader_changed") & (F.col("leader") >= 0))
+        .withColumn("own", F.first("leader").over(per_process))
+        .where((F.col("topic") == OFFSETS_TOPIC) & (F.col("leader") == F.col("own")))
+        .select("run", "t_ns", "process", "partition", "leader_epoch")
+    )
 
 
 def acting(events: DataFrame) -> DataFrame:
@@ -55,6 +68,25 @@ def acting(events: DataFrame) -> DataFrame:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A takeover, and the stretches in which its broker then accepted."""
+
+    process: str
+    leader_epoch: int
+    t_ns: int
+    stretches: tuple[Row, ...]
+
+    @property
+    def began_ns(self) -> int:
+        first_ns: int = min((row.from_ns for row in self.stretches), default=self.t_ns)
+        return min(self.t_ns, first_ns)
+
+    @property
+    def last_ns(self) -> int | None:
+        return max((row.until_ns for row in self.stretches), default=None)
+
+
 def terms(takeovers: Sequence[Row], acting: Sequence[Row]) -> list[Term]:
     """The terms of the coordinators of one run's groups, in order; none where leadership was not traced."""
     partitions = 1 + max((row.partition for row in takeovers), default=0)
@@ -62,26 +94,36 @@ def terms(takeovers: Sequence[Row], acting: Sequence[Row]) -> list[Term]:
     for group in sorted({row.group for row in acting}):
         place = partition_of(group, partitions)
         took = sorted((row for row in takeovers if row.partition == place), key=lambda row: row.leader_epoch)
-        stretches = [row for row in acting if row.group == group]
-        found += [_term(group, term, took, stretches) for term in took]
+        held = _held(took, [row for row in acting if row.group == group])
+        found += [_term(group, each, held[number + 1 :]) for number, each in enumerate(held)]
     return found
 
 
-def _term(group: str, term: Row, took: Sequence[Row], stretches: Sequence[Row]) -> Term:
-    later = [other for other in took if other.leader_epoch > term.leader_epoch]
-    ends_ns = min((other.t_ns for other in later if other.process == term.process), default=_FOREVER_NS)
-    replaced_ns = min((other.t_ns for other in later if other.process != term.process), default=_FOREVER_NS)
-    held = [row for row in stretches if row.process == term.process and term.t_ns <= row.from_ns < ends_ns]
-    last_ns = max((row.until_ns for row in held), default=None)
+def _held(took: Sequence[Row], stretches: Sequence[Row]) -> list[_Held]:
+    """Every stretch with its broker's latest takeover before it."""
+    whose: dict[int, list[Row]] = defaultdict(list)
+    for row in stretches:
+        before = [
+            number
+            for number, term in enumerate(took)
+            if term.process == row.process and term.t_ns <= row.from_ns + LOADING_NS
+        ]
+        if before:
+            whose[before[-1]].append(row)
+    return [_Held(term.process, term.leader_epoch, term.t_ns, tuple(whose[number])) for number, term in enumerate(took)]
+
+
+def _term(group: str, term: _Held, later: Sequence[_Held]) -> Term:
+    replaced_ns = min((other.began_ns for other in later if other.process != term.process), default=None)
+    late = replaced_ns is not None and term.last_ns is not None and term.last_ns > replaced_ns + IN_FLIGHT_NS
     return Term(
         group=group,
         broker=term.process,
         leader_epoch=term.leader_epoch,
         from_ms=round(term.t_ns / _NS_PER_MS, 3),
-        commits=sum(row.commits for row in held),
-        last_ms=round(last_ns / _NS_PER_MS, 3) if last_ns is not None else None,
-        # What was durable before the takeover may be told a little after it.
-        late=last_ns is not None and last_ns > replaced_ns + IN_FLIGHT_NS,
+        commits=sum(row.commits for row in term.stretches),
+        last_ms=round(term.last_ns / _NS_PER_MS, 3) if term.last_ns is not None else None,
+        late=late,
     )
 
 

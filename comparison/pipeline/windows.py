@@ -60,17 +60,16 @@ def changes(events: DataFrame) -> DataFrame:
     in_run = Window.partitionBy("run").orderBy("t_ns", "seq")
     later = in_run.rowsBetween(1, Window.unboundedFollowing)
     earlier = in_run.rowsBetween(Window.unboundedPreceding, 0)
-    next_of = {
-        kind: F.min(F.when(F.col("kind") == kind, F.struct("t_ns", "name", "round"))).over(later)
-        for kind in ("change_settled", "fault_ended")
-    }
+    # Faults may be nested.
+    later_of_name = Window.partitionBy("run", "name").orderBy("t_ns", "seq").rowsBetween(1, Window.unboundedFollowing)
+    settled = F.when(F.col("kind") == "change_settled", F.struct("t_ns", "name", "round"))
     same_change = (F.col("settled.name") == F.col("name")) & (F.col("settled.round") == F.col("round"))
     return (
         events.where((F.col("role") == "runner") & (is_start | is_end | stops))
         .withColumn("name", F.coalesce("change", "fault"))
         .withColumn("until_ns", F.min(F.when(is_start | stops, F.col("t_ns"))).over(later))
-        .withColumn("settled", next_of["change_settled"])
-        .withColumn("healed", next_of["fault_ended"])
+        .withColumn("settled", F.min(settled).over(later))
+        .withColumn("healed_ns", F.min(F.when(F.col("kind") == "fault_ended", F.col("t_ns"))).over(later_of_name))
         .withColumn("window", F.count(F.when(is_start, 1)).over(earlier) - 1)
         .where(is_start)
         .select(
@@ -81,7 +80,7 @@ def changes(events: DataFrame) -> DataFrame:
             F.col("members").cast("int").alias("members"),
             F.col("t_ns").alias("from_ns"),
             F.when(same_change, F.col("settled.t_ns")).alias("settled_ns"),
-            F.when(is_fault & (F.col("healed.name") == F.col("name")), F.col("healed.t_ns")).alias("healed_ns"),
+            F.when(is_fault, F.col("healed_ns")).alias("healed_ns"),
             F.coalesce("until_ns", F.lit(_FOREVER_NS)).alias("until_ns"),
         )
     )

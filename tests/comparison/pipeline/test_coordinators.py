@@ -58,10 +58,16 @@ FIRST.append(took(0, "b2", 0))
             [acted(10, 90, "b2"), acted(101, 200, "b1"), acted(201, 201, "b2"), acted(202, 300, "b1")],
             [("b2", 0, 2, True), ("b1", 1, 2, False)],
         ),
+        # Owners are named while a broker loads, before it tells of its takeover.
+        (
+            [took(105, "b1", 1)],
+            [acted(10, 90, "b2"), acted(100, 400, "b1")],
+            [("b2", 0, 1, False), ("b1", 1, 1, False)],
+        ),
         # A broker that takes the group back may go on.
         (
-            [took(100, "b1", 1), took(200, "b2", 2)],
-            [acted(10, 90, "b2"), acted(101, 190, "b1"), acted(210, 900, "b2", 7)],
+            [took(5_000, "b1", 1), took(9_000, "b2", 2)],
+            [acted(10, 4_900, "b2"), acted(5_010, 8_900, "b1"), acted(8_990, 9_900, "b2", 7)],
             [("b2", 0, 1, False), ("b1", 1, 1, False), ("b2", 2, 7, False)],
         ),
     ],
@@ -96,6 +102,7 @@ def test_stretches_and_takeovers_in_a_trace(spark: SparkSession) -> None:
             led(5, "broker-1", 1),
             named(6, "broker-1"),
             led(7, "broker-2", -1),
+            led(7, "broker-2", 1),  # given up, and to whom
             written(8, "broker-1"),
             written(9, "broker-1"),
             written(10, "broker-2"),

@@ -39,6 +39,8 @@ CASES = {
     ],
     "freeze": [
         e(10, "runner", "fault_started", fault="freeze", target="m1"),
+        e(50, "runner", "fault_started", fault="kill", target="m2"),
+        e(51, "runner", "fault_ended", fault="kill", target="m2"),
         e(60, "runner", "fault_ended", fault="freeze", target="m1"),
         stage(90, "stop"),
     ],
