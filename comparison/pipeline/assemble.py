@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter as Tally
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline import model
 from comparison.pipeline.collect import reading_times
 from comparison.pipeline.coordinators import terms
-from comparison.pipeline.counts import MISSING, QUARANTINED, READS, TOTAL
+from comparison.pipeline.counts import MISSING, QUARANTINED, TOTAL
 from comparison.pipeline.delivery import OFFSETS, SERIALS
+from comparison.pipeline.foretold import counted
 from comparison.pipeline.ownership import AUTHORITY, BELIEVED, DELIVERING
-from comparison.pipeline.result import Change, Counted, Counter, Outcome, Overlap, Phase, Run
+from comparison.pipeline.result import Change, Counter, Outcome, Overlap, Phase, Run
+from comparison.pipeline.tallies import Tallies, tallies
 from comparison.pipeline.windows import FORMING, WHOLE_RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import Row
 
@@ -33,44 +34,6 @@ _NS_PER_S = 1_000_000_000
 _GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")
 #: Kafka's name of the error.
 NOT_COORDINATOR = "NOT_COORDINATOR"
-ZOOKEEPER, EAGER = "zookeeper", "eager"
-
-
-@dataclass(frozen=True, slots=True)
-class Tallies:
-    """The counts of one window, summed as asked."""
-
-    rows: tuple[Row, ...]
-
-    def sum(self, kind: str, *, role: str | None = "member", where: Callable[[Row], bool] = lambda _: True) -> int:
-        return sum(row.n for row in self.rows if row.kind == kind and role in (None, row.role) and where(row))
-
-    def by(self, kind: str, key: Callable[[Row], str], *, role: str = "member") -> dict[str, int]:
-        tally: Tally[str] = Tally()
-        for row in self.rows:
-            if row.kind == kind and row.role == role:
-                tally[key(row)] += row.n
-        return dict(sorted(tally.items()))
-
-    def operations(self, *, reads: bool, ok: bool | None = None, commits: bool | None = None) -> int:
-        """ZooKeeper operations by members; `commits`: only writes below offsets, or only others."""
-        return self.sum(
-            "zk_op",
-            where=lambda row: (
-                (row.name in READS) is reads
-                and (ok is None or (row.outcome == "ok") is ok)
-                and (commits is None or (row.area == "offsets") is commits)
-            ),
-        )
-
-    def first_ns(self, kind: str) -> int | None:
-        return min((row.first_ns for row in self.rows if row.kind == kind), default=None)
-
-
-def tallies(measured: Measured) -> Mapping[int, Tallies]:
-    """The counts by window; a window in which nothing happened counts nothing."""
-    numbers = {WHOLE_RUN, *(change.window for change in measured.changes)}
-    return {number: Tallies(tuple(row for row in measured.counts if row.window == number)) for number in numbers}
 
 
 def assemble(run: TraceRun, measured: Measured) -> Run:
@@ -232,7 +195,7 @@ def _change(design: str, measured: Measured, row: Row, tally: Tallies, parameter
         zk_writes=tally.operations(reads=False, commits=False),
         zk_commits=tally.operations(reads=False, commits=True),
         requests=tally.by("request_answered", lambda count: str(count.name)),
-        counted=_counted(design, row, tally, parameters),
+        counted=counted(design, row, tally, parameters, owners),
     )
 
 
@@ -244,43 +207,6 @@ def _converged_ms(row: Row, believed: Row | None, span: Row | None) -> float | N
         return 0.0
     end_ns = min(row.until_ns, span.end_ns)
     return _ms(believed.unsettled_until - row.from_ns) if believed.unsettled_until < end_ns else None
-
-
-def _counted(design: str, row: Row, tally: Tallies, parameters: Mapping[str, Any]) -> list[Counted]:
-    """The counts that the model foretells for this change, beside what was counted."""
-    if row.change not in model.MODELLED or row.members is None:
-        return []
-    setting = model.Setting(
-        members=row.members,
-        topics=int(parameters.get("topics", 1)),
-        partitions=int(parameters.get("topics", 1)) * int(parameters.get("partitions", 0)),
-        brokers=int(parameters.get("brokers", 1)),
-        streams=int(parameters.get("streams", 1)),
-    )
-    if design == ZOOKEEPER:
-        foretold = model.zookeeper(row.change, setting, _troubles(tally, setting))
-        measured = {"reads": tally.operations(reads=True), "notifications": tally.sum("zk_notified")}
-    elif design == EAGER and int(parameters.get("streams", 1)) == 1:
-        foretold = model.eager(row.change, setting)
-        requests = tally.by("request_answered", lambda count: str(count.name))
-        measured = {name: requests.get(name, 0) for name in foretold}
-    else:
-        return []
-    return [
-        Counted(what=name, measured=measured[name], model=told.count, formula=told.formula)
-        for name, told in foretold.items()
-    ]
-
-
-def _troubles(tally: Tallies, setting: model.Setting) -> model.Troubles:
-    failed = tally.sum("attempt_ended", where=lambda row: row.outcome != "ok")
-    if not failed:
-        return model.Troubles()
-
-    def steps(step: str) -> int:
-        return tally.sum("zk_op", where=lambda row: row.step == step and row.name in READS)
-
-    return model.Troubles(attempts=failed, offset_reads=steps("R8") - setting.partitions, conflict_reads=steps("R11"))
 
 
 def _counters(measured: Measured) -> list[Counter]:

@@ -4,9 +4,16 @@
 rounds alike). With N members after the change, T topics, P partitions in all, B brokers, every member
 
     is notified (2 reads), reads (1+B) + 1 + (1+B) + (N+T+3) + its own offsets, and (1+B) to find leaders,
+    deletes its old claims, and creates its new ones;
 
-a joiner reads 2+T more to subscribe and is not notified, and one that gets no partition finds no leaders. A
-failed attempt adds N+T+2B+6 reads, those of its offsets, and one for each conflict.
+a joiner reads 2+T more to subscribe, registers (1 create) and is not notified; one that gets no partition finds no
+leaders. What a leaver or a dead member owned goes with its session, which is no request of a member's. Commits are
+not foretold: how much there is to commit is a matter of time.
+
+An attempt that fails by a conflict adds N+T+2B+6 reads, those of its offsets, a create for each of its partitions,
+a read for each conflict, and a delete for each claim that it made and gives back. How many attempts failed, what
+they read and how many of their claims failed is measured, within the bounds of what it can be: no more offsets an
+attempt than a member's share, a conflict at least in each attempt, and no more of them than claims.
 
 `eager`: the classic group protocol. One that joins asks twice (the first time it is handed its member id), every
 other member joins again once, and everybody syncs once.
@@ -34,6 +41,7 @@ class Setting:
     partitions: int
     brokers: int
     streams: int = 1  #: of every member and topic
+    released: int | None = None  #: partitions of the member that went; None: not known
 
     @property
     def idle(self) -> int:
@@ -41,14 +49,27 @@ class Setting:
         busy = -(-self.partitions // self.topics // self.streams)
         return max(0, self.members - busy)
 
+    @property
+    def share(self) -> int:
+        """The most that one member owns."""
+        each = self.partitions // self.topics
+        return self.topics * min(each, self.streams * -(-each // (self.members * self.streams)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Troubles:
-    """What the trace says of attempts that failed: how many, and the reads and conflicts they made."""
+    """What the trace says where attempts failed: how many by a conflict, all reads of offsets, all failed claims."""
 
     attempts: int = 0
     offset_reads: int = 0
-    conflict_reads: int = 0
+    conflicts: int = 0
+
+    def claims(self, at: Setting) -> int:
+        """Claims of the attempts that failed: as many as offsets were read beyond those of the others."""
+        return max(0, min(self.offset_reads - at.partitions, self.attempts * at.share))
+
+    def lost_claims(self, at: Setting) -> int:
+        return min(max(self.conflicts, self.attempts), self.claims(at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +81,10 @@ class Foretold:
 
 
 def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Foretold]:
-    """Reads and notifications of one change; commits and registrations are no reads."""
+    """Reads, writes and notifications of one change, failed requests included; commits are apart.
+
+    The writes of a leave or a crash are foretold only where it is known what the member that went had owned.
+    """
     n, t, p, b = at.members, at.topics, at.partitions, at.brokers
     reads = n * n + n * (t + 3 * b + 9) + p - at.idle * (1 + b)
     formula = "N^2+N(T+3B+9)+P"
@@ -69,11 +93,17 @@ def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Fore
         formula += "+T"
     if at.idle:
         formula += "-(N-P)(1+B)"
+    released = 0 if change == JOIN else at.released
+    writes, written = (2 * p + 1, "2P+1") if change == JOIN else (2 * p - (released or 0), "2P-k")
     if troubles.attempts:
-        reads += troubles.attempts * (n + t + 2 * b + 6) + troubles.offset_reads + troubles.conflict_reads
+        claims, lost = troubles.claims(at), troubles.lost_claims(at)
+        reads += troubles.attempts * (n + t + 2 * b + 6) + claims + lost
+        writes += 2 * claims - lost
         formula += " and failed attempts"
+        written += " and failed attempts"
     notifications = {JOIN: (n - 1, "N-1"), LEAVE: (n + 1, "N+1"), CRASH: (n, "N")}[change]
-    return {"reads": Foretold(reads, formula), "notifications": Foretold(*notifications)}
+    foretold = {"reads": Foretold(reads, formula), "notifications": Foretold(*notifications)}
+    return foretold if released is None else {**foretold, "writes": Foretold(writes, written)}
 
 
 def eager(change: str, at: Setting) -> Mapping[str, Foretold]:

@@ -85,12 +85,16 @@ CHECKS: tuple[Check, ...] = (
 
 def judge(run: Run) -> Run:
     """The run with its verdicts; a run that nothing covers is unknown."""
-    verdicts = [_verdict(check, run) for check in CHECKS if check.covers(run)]
+    checked = [_verdict(check, run) for check in CHECKS if check.covers(run)]
+    verdicts = [verdict for verdict in checked if verdict is not None]
     return msgspec.structs.replace(run, verdicts=verdicts, verdict=worst(v.outcome for v in verdicts))
 
 
-def _verdict(check: Check, run: Run) -> Verdict:
-    outcome, reason = check.decide(run)
+def _verdict(check: Check, run: Run) -> Verdict | None:
+    judgement = check.decide(run)
+    if judgement is None:
+        return None
+    outcome, reason = judgement
     open_ = {Outcome.EXPECTED: check.kind is not Kind.HISTORY, Outcome.NOT_EXPECTED: check.failing is MISSED}
     if open_.get(outcome, False) and (doubt := _doubt(run)):
         outcome, reason = Outcome.UNKNOWN, f"{doubt}; as far as it goes: {reason}"

@@ -43,12 +43,58 @@ def test_notifications_of_a_change(change: str, notifications: int) -> None:
     assert zookeeper(change, at, NONE)["notifications"].count == notifications
 
 
-def test_failed_attempt_adds_its_reads() -> None:
+@pytest.mark.parametrize(
+    ("change", "released", "writes"),
+    [
+        # Measured on Kafka 0.8.2.2: 12 partitions, a join to 5, and a member with 3 that goes.
+        (JOIN, None, 25),
+        (LEAVE, 3, 21),
+        (CRASH, 3, 21),
+        (CRASH, 0, 24),  # it had owned nothing
+    ],
+)
+def test_writes_of_a_change(change: str, released: int | None, writes: int) -> None:
+    at = Setting(members=5, topics=1, partitions=12, brokers=1, released=released)
+    assert zookeeper(change, at, NONE)["writes"].count == writes
+
+
+def test_writes_of_a_leave_are_not_foretold_when_nobody_knows_what_it_owned() -> None:
+    assert "writes" not in zookeeper(LEAVE, Setting(members=5, topics=1, partitions=12, brokers=1), NONE)
+
+
+@pytest.mark.parametrize(
+    ("members", "topics", "partitions", "streams", "share"),
+    [(3, 1, 12, 1, 4), (5, 1, 12, 1, 3), (21, 1, 24, 1, 2), (4, 2, 24, 1, 6), (2, 1, 12, 4, 8), (5, 1, 3, 4, 3)],
+)
+def test_most_that_a_member_owns(members: int, topics: int, partitions: int, streams: int, share: int) -> None:
+    at = Setting(members=members, topics=topics, partitions=partitions, brokers=1, streams=streams)
+    assert at.share == share
+
+
+@pytest.mark.parametrize(
+    ("troubles", "reads", "writes"),
+    [
+        # One attempt for 3 partitions, 2 of which were still owned: it gives 1 claim back.
+        (Troubles(attempts=1, offset_reads=15, conflicts=2), 3 + 2, 3 + 1),
+        (Troubles(attempts=1, offset_reads=14, conflicts=2), 2 + 2, 2),
+        # No attempt claims more than a member's share, fails without a conflict, or has more of them than claims.
+        (Troubles(attempts=1, offset_reads=20, conflicts=2), 3 + 2, 3 + 1),
+        (Troubles(attempts=1, offset_reads=15, conflicts=0), 3 + 1, 3 + 2),
+        (Troubles(attempts=1, offset_reads=14, conflicts=5), 2 + 2, 2),
+        (Troubles(attempts=1, offset_reads=11, conflicts=0), 0, 0),
+    ],
+)
+def test_failed_attempt_adds_what_it_did_within_bounds(troubles: Troubles, reads: int, writes: int) -> None:
     at = Setting(members=5, topics=1, partitions=12, brokers=2)
-    calm = zookeeper(JOIN, at, NONE)["reads"].count
-    troubled = zookeeper(JOIN, at, Troubles(attempts=1, offset_reads=2, conflict_reads=2))["reads"]
-    assert troubled.count == calm + (5 + 1 + 4 + 6) + 2 + 2
-    assert "failed" in troubled.formula
+    calm, troubled = zookeeper(JOIN, at, NONE), zookeeper(JOIN, at, troubles)
+    assert troubled["reads"].count - calm["reads"].count == (5 + 1 + 4 + 6) + reads
+    assert troubled["writes"].count - calm["writes"].count == writes
+    assert "failed" in troubled["reads"].formula
+
+
+def test_without_failed_attempts_nothing_is_taken_from_the_trace() -> None:
+    at = Setting(members=5, topics=1, partitions=12, brokers=2)
+    assert zookeeper(JOIN, at, Troubles(offset_reads=15, conflicts=3)) == zookeeper(JOIN, at, NONE)
 
 
 @pytest.mark.parametrize(("change", "joins", "syncs"), [(JOIN, 6, 5), (LEAVE, 5, 5), (CRASH, 5, 5)])

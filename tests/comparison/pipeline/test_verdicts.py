@@ -126,6 +126,16 @@ def test_check(check: str, scenario: str, design: str, given: dict[str, Any], ou
     assert told in verdict.reason
 
 
+@pytest.mark.parametrize(("design", "checked"), [("eager", False), ("zookeeper", True)])
+def test_counts_of_members_of_several_streams_are_left_out_where_nothing_foretells_them(
+    design: str, checked: bool
+) -> None:
+    parameters = {"members": 4, "partitions": 12, "topics": 1, "streams": 2, "brokers": 2}
+    judged = judge(run("join", design, parameters=parameters))
+    assert ("counts" in {verdict.check for verdict in judged.verdicts}) is checked
+    assert judge(run("herd", "eager", parameters=parameters)).verdict is YES
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
