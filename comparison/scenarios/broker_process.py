@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.scenarios.broker_composition import broker_of
+from comparison.scenarios.child_trace import ChildTrace
 from comparison.scenarios.lines import lines_of_stdin, tell
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
-from kernel.trace.writer import TraceIdentity, TraceWriter
+from kernel.trace.writer import TraceIdentity
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -51,7 +52,7 @@ async def run() -> int:
     if first is None or "command" in first:  # told to stop before it was needed
         return 0
     config = msgspec.convert(first, BrokerProcessConfig)
-    tracer = TraceWriter(
+    tracer = ChildTrace(
         Path(config.trace),
         TraceIdentity(
             run=config.run,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.group_view import GroupView
 from comparison.scenarios.processes import ChildProcess
-from comparison.scenarios.together import together
+from comparison.scenarios.together import all_ended, together
 from kernel.waiting import until
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ class GroupMembers:
 
     async def stop(self) -> None:
         """Let everybody leave at once; whoever does not is killed. Also ends those that were never told anything."""
-        await asyncio.gather(*(self._stop(name, child) for name, child in self._children.items()))
+        await all_ended(*(self._stop(name, child) for name, child in self._children.items()))
 
     async def _stop(self, name: str, child: ChildProcess) -> None:
         ended_before = child.returncode is not None

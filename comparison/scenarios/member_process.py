@@ -25,16 +25,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.scenarios.child_trace import ChildTrace
 from comparison.scenarios.designs import DESIGNS, ConsumerRequest
 from comparison.scenarios.lines import lines_of_stdin, tell
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
-from kernel.trace.writer import TraceIdentity, TraceWriter
+from kernel.trace.writer import TraceIdentity
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from kernel.consumer import GroupConsumer
+    from kernel.trace.writer import Tracer
     from kernel.values import TopicPartition
 
 #: What goes to standard output as well as to the trace.
@@ -78,7 +80,7 @@ class MemberConfig:
 class Members:
     """The consumers of this process, each with a task that polls."""
 
-    def __init__(self, config: MemberConfig, tracer: TraceWriter) -> None:
+    def __init__(self, config: MemberConfig, tracer: Tracer) -> None:
         self._config = config
         self._tracer = tracer
         self._polls: dict[asyncio.Task[None], GroupConsumer] = {}
@@ -184,7 +186,7 @@ async def run() -> None:
     if first is None or "command" in first:  # told to stop before it was needed
         return
     config = msgspec.convert(first, MemberConfig)
-    tracer = TraceWriter(
+    tracer = ChildTrace(
         Path(config.trace),
         TraceIdentity(
             run=config.run,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.scenarios.child_trace import UNTRACED
 from kernel.errors import RebalanceLabError
 from kernel.waiting import WaitTimeout
 
@@ -101,7 +102,7 @@ class ChildProcess:
         return " | ".join(line.strip() for line in lines[-_LOG_TAIL_LINES:] if line.strip())
 
     def failure(self, doing: str) -> ChildFailed:
-        tail = self.log_tail()
+        tail = "it cannot write its trace" if self.returncode == UNTRACED else self.log_tail()
         return ChildFailed(f"{self.name} ended while {doing} (exit code {self.returncode}): {tail or 'no message'}")
 
     def _signal(self, number: signal.Signals) -> None:

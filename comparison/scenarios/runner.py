@@ -73,7 +73,18 @@ class Run:
         return TraceWriter(request.run_dir / "trace" / f"{process}.jsonl", identity)
 
     async def perform(self, interrupted: asyncio.Event) -> RunOutcome:
-        """Run to the end, the time limit or the interrupt. Raises `UserError` when it cannot even start."""
+        """Run to the end, the time limit or the interrupt.
+
+        Raises `UserError` when it cannot even start, or its folder cannot be written (any more).
+        """
+        try:
+            return await self._perform(interrupted)
+        except OSError as caught:
+            if caught.errno in UNWRITABLE:
+                raise unwritable(self._request.run_dir, caught) from caught
+            raise
+
+    async def _perform(self, interrupted: asyncio.Event) -> RunOutcome:
         begun = time.monotonic()
         self._tracer.emit("run_started", parameters=_detail(self._request))
         outcome, error = "complete", ""
@@ -100,7 +111,7 @@ class Run:
         except OSError as caught:
             outcome, error = "failed", str(caught)
             if caught.errno in UNWRITABLE:
-                raise unwritable(self._request.run_dir, caught) from caught
+                raise
         finally:
             for task in (story, stopped):
                 task.cancel()

@@ -11,7 +11,7 @@ from comparison.scenarios.cluster_access import ClusterAccess
 from comparison.scenarios.load import Load
 from comparison.scenarios.processes import ChildFailed, ChildProcess
 from comparison.scenarios.proxy import LOOPBACK, TcpProxy
-from comparison.scenarios.together import together
+from comparison.scenarios.together import all_ended, together
 from comparison.scenarios.zookeeper_bed import ZooKeeperBed
 from kernel.errors import Unavailable
 from kernel.values import TopicPartition
@@ -134,7 +134,7 @@ class Testbed:
             await asyncio.gather(self._loading, return_exceptions=True)
         if self._access is not None:
             await self._access.close()
-        await asyncio.gather(*(self._stop(broker) for broker in self.brokers))
+        await all_ended(*(self._stop(broker) for broker in self.brokers))
         if self.coordinator_proxy is not None:
             await self.coordinator_proxy.stop()
 

@@ -22,3 +22,10 @@ async def together(*parts: Coroutine[object, object, object]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def all_ended(*parts: Coroutine[object, object, object]) -> None:
+    """Return when all have ended, whatever becomes of the others; then raise the first one's error, if any."""
+    for result in await asyncio.gather(*parts, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
