@@ -7,17 +7,16 @@ whose authority was not traced has no `stale_writes`.
 from __future__ import annotations
 
 import json
-from collections import Counter as Tally
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline import model
-from comparison.pipeline.collect import reading_times
 from comparison.pipeline.coordinators import terms
 from comparison.pipeline.counts import MISSING, QUARANTINED, TOTAL
 from comparison.pipeline.delivery import OFFSETS, SERIALS
 from comparison.pipeline.foretold import counted
 from comparison.pipeline.ownership import AUTHORITY, BELIEVED, DELIVERING
-from comparison.pipeline.result import Change, Counter, Outcome, Overlap, Phase, Run
+from comparison.pipeline.readings import compared
+from comparison.pipeline.result import Change, Outcome, Overlap, Phase, Run
 from comparison.pipeline.tallies import Tallies, tallies
 from comparison.pipeline.windows import FORMING, WHOLE_RUN
 
@@ -73,7 +72,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
             for row in measured.phases
         ],
         changes=changes,
-        counters=_counters(measured),
+        counters=compared(measured.told, measured.counters),
         coordinators=terms(measured.takeovers, measured.acting),
         overlaps=[
             overlap
@@ -207,39 +206,6 @@ def _converged_ms(row: Row, believed: Row | None, span: Row | None) -> float | N
         return 0.0
     end_ns = min(row.until_ns, span.end_ns)
     return _ms(believed.unsettled_until - row.from_ns) if believed.unsettled_until < end_ns else None
-
-
-def _counters(measured: Measured) -> list[Counter]:
-    """What the servers counted between each pair of readings, beside what was traced; only what differs from 0."""
-    server: Tally[tuple[str, str, bool]] = Tally()
-    whole = reading_times(measured.told)  # a run that was cut short may lack the second reading
-    for row in measured.told:
-        if row.kind == "counters_read":
-            label, _, when = row["at"].rpartition(":")
-            if label not in whole:
-                continue
-            sign = {"before": -1, "after": 1}.get(when, 0)
-            server[label, row.namespace, True] += sign * row.reads
-            server[label, row.namespace, False] += sign * row.writes
-    traced = {(row.label, row.namespace, row.is_read): row for row in measured.counters}
-    found = []
-    for key in sorted(server.keys() | traced.keys()):
-        seen = traced.get(key)
-        traced_here, low, high = (seen.traced, seen.sure, seen.possible) if seen is not None else (0, 0, 0)
-        if server[key] or traced_here:
-            label, namespace, reads = key
-            found.append(
-                Counter(
-                    label=label,
-                    namespace=namespace,
-                    reads=reads,
-                    server=server[key],
-                    traced=traced_here,
-                    traced_min=low,
-                    traced_max=high,
-                )
-            )
-    return found
 
 
 def _overlap(row: Row | None, view: str) -> Overlap | None:

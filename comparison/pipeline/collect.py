@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from comparison.pipeline import commits, coordinators, counts, cover, delivery, measures, ownership, rebalances, windows
 from comparison.pipeline.ingest import TOLERANCE_NS
+from comparison.pipeline.readings import reading_times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
 #: An operation that ended so close to a reading of the counters may be on either side of it.
 READING_SLACK_NS = 50_000_000
@@ -152,17 +153,3 @@ def _counters(spark: SparkSession, events: DataFrame, found: dict[int, Measured]
     readings = spark.createDataFrame(rows, "run int, label string, from_ns bigint, until_ns bigint")
     for row in counts.between_readings(events, readings, READING_SLACK_NS).collect():
         found[row.run].counters.append(row)
-
-
-def reading_times(told: Iterable[Row | Any]) -> dict[str, tuple[int, int]]:
-    """For each pair of readings `<label>:before` and `<label>:after`: when they were made."""
-    before: dict[str, int] = {}
-    after: dict[str, int] = {}
-    for row in told:
-        if row.kind == "counters_read":
-            label, _, when = row["at"].rpartition(":")
-            if when == "before":
-                before[label] = row.t_ns  # of several servers the last
-            elif when == "after":
-                after.setdefault(label, row.t_ns)  # and the first
-    return {label: (before[label], after[label]) for label in before if label in after}

@@ -123,9 +123,9 @@ def between_readings(events: DataFrame, readings: DataFrame, slack_ns: int) -> D
     two), sure (with more than the slack to spare on both sides), possible (also those answered within the slack
     before or after). A reading and an answer both take their time, so of what happens at a reading the trace
     cannot tell on which side of it the server counted. Successful operations of every process count, as they do
-    for the server.
+    for the server, which counts no `sync`.
     """
-    operations = events.where((F.col("kind") == "zk_op") & F.col("ok")).select(
+    operations = events.where((F.col("kind") == "zk_op") & F.col("ok") & (F.col("op") != SYNC)).select(
         "run",
         "t_ns",
         F.regexp_extract("path", r"^/([^/]*)", 1).alias("namespace"),
@@ -148,8 +148,10 @@ def between_readings(events: DataFrame, readings: DataFrame, slack_ns: int) -> D
 
 
 def is_read(op: Column) -> Column:
-    """Does the operation only read? The server counts exists, getData and getChildren as reads, the rest as writes."""
+    """Does the operation change nothing?"""
     return op.isin(*READS)
 
 
-READS = ("exists", "getData", "getChildren", "sync")
+#: What a server counts neither as a read nor as a write.
+SYNC = "sync"
+READS = ("exists", "getData", "getChildren", SYNC)

@@ -112,6 +112,7 @@ def test_operations_near_a_reading_may_be_on_either_side_of_it(spark: SparkSessi
             op(1_500, "getData", "/consumers/g"),
             op(1_500, "getData", "/consumers/g", error="NoNode"),  # the server counts what succeeds
             op(1_500, "setData", "/consumers/g"),
+            op(1_500, "sync", "/consumers/g"),  # counts nowhere
             op(1_990, "getData", "/consumers/g"),
         ],
     )

@@ -1,0 +1,91 @@
+"""Readings of the ZooKeeper servers' own counters, in pairs `<label>:before` and `<label>:after`.
+
+Each read was answered by one server: those of an ensemble are added up. Each write was applied by all of them, so
+the one that has applied most tells. A reading that has no other one to be compared with (at the end of a run, of a
+server that was counting before it) says nothing, and neither does a pair that lacks one of the servers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.pipeline.result import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import Row
+
+BEFORE, AFTER = "before", "after"
+
+
+class _Reading(NamedTuple):
+    """Reads and writes by namespace, as one server counted them."""
+
+    t_ns: int
+    counted: dict[str, tuple[int, int]]
+
+
+def reading_times(told: Iterable[Row]) -> dict[str, tuple[int, int]]:
+    """For each pair of readings: when they were made; of several servers from the last before to the first after."""
+    return {
+        label: (max(before.t_ns for before, _ in pairs.values()), min(after.t_ns for _, after in pairs.values()))
+        for label, pairs in _pairs(told).items()
+    }
+
+
+def _pairs(told: Iterable[Row]) -> Mapping[str, Mapping[str, tuple[_Reading, _Reading]]]:
+    """By label and server: the two readings; only labels for which every server was read twice."""
+    read: defaultdict[str, dict[tuple[str, str], _Reading]] = defaultdict(dict)
+    for row in told:
+        if row.kind == "counters_read":
+            label, _, when = row["at"].rpartition(":")
+            reading = read[label].setdefault((row.server, when), _Reading(row.t_ns, {}))
+            reading.counted[row.namespace] = (row.reads, row.writes)
+    found = {}
+    for label, readings in read.items():
+        servers = {server for server, _ in readings}
+        if all((server, when) in readings for server in servers for when in (BEFORE, AFTER)):
+            found[label] = {server: (readings[server, BEFORE], readings[server, AFTER]) for server in servers}
+    return found
+
+
+def compared(told: Iterable[Row], traced: Sequence[Row]) -> list[Counter]:
+    """What the servers counted between each pair of readings, beside what was traced; only what differs from 0.
+
+    `traced`: rows as `counts.between_readings` has them.
+    """
+    traced_by = {(row.label, row.namespace, row.is_read): row for row in traced}
+    found = []
+    for label, pairs in sorted(_pairs(told).items()):
+        differences = [_differences(*pair) for pair in pairs.values()]
+        namespaces = {namespace for difference in differences for namespace in difference}
+        namespaces |= {namespace for of_label, namespace, _ in traced_by if of_label == label}
+        for namespace in sorted(namespaces):
+            counted = [difference.get(namespace, (0, 0)) for difference in differences]
+            for is_read, server in ((False, max(w for _, w in counted)), (True, sum(r for r, _ in counted))):
+                seen = traced_by.get((label, namespace, is_read))
+                traced_here, low, high = (seen.traced, seen.sure, seen.possible) if seen is not None else (0, 0, 0)
+                if server or traced_here:
+                    found.append(
+                        Counter(
+                            label=label,
+                            namespace=namespace,
+                            reads=is_read,
+                            server=server,
+                            traced=traced_here,
+                            traced_min=low,
+                            traced_max=high,
+                        )
+                    )
+    return found
+
+
+def _differences(before: _Reading, after: _Reading) -> dict[str, tuple[int, int]]:
+    """Reads and writes from one reading to the other; what a server has not counted yet it does not name."""
+    differences = {}
+    for namespace, (reads, writes) in after.counted.items():
+        reads_before, writes_before = before.counted.get(namespace, (0, 0))
+        differences[namespace] = (reads - reads_before, writes - writes_before)
+    return differences

@@ -1,0 +1,59 @@
+"""Readings of the servers' counters: in pairs, over the servers of an ensemble, beside what was traced."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import Row
+
+from comparison.pipeline.readings import compared, reading_times
+
+
+def reading(at: str, server: str, reads: int, writes: int, *, t_ns: int = 0, namespace: str = "consumers") -> Row:
+    return Row(kind="counters_read", at=at, server=server, namespace=namespace, reads=reads, writes=writes, t_ns=t_ns)
+
+
+def traced(*, is_read: bool, n: int) -> Row:
+    return Row(label="join-1", namespace="consumers", is_read=is_read, traced=n, sure=n - 1, possible=n + 1)
+
+
+#: Three servers; the second one is behind with what it applies, the third has not yet counted anything.
+ENSEMBLE = [
+    reading("join-1:before", "a", 10, 100, t_ns=1),
+    reading("join-1:before", "b", 20, 100, t_ns=2),
+    reading("join-1:before", "c", 0, 1, t_ns=3, namespace="zookeeper"),
+    reading("join-1:after", "a", 15, 107, t_ns=7),
+    reading("join-1:after", "b", 26, 106, t_ns=8),
+    reading("join-1:after", "c", 2, 7, t_ns=9),
+    reading("join-1:after", "c", 0, 1, t_ns=9, namespace="zookeeper"),
+]
+
+
+def test_reads_add_up_over_the_servers_and_writes_are_those_of_the_one_that_applied_most() -> None:
+    found = compared(ENSEMBLE, [traced(is_read=True, n=13), traced(is_read=False, n=7)])
+    assert [(c.label, c.namespace, c.reads, c.server, c.traced, c.traced_min, c.traced_max) for c in found] == [
+        ("join-1", "consumers", False, 7, 7, 6, 8),
+        ("join-1", "consumers", True, 13, 13, 12, 14),
+    ]
+
+
+def test_pair_of_readings_is_from_the_last_server_before_to_the_first_after() -> None:
+    assert reading_times(ENSEMBLE) == {"join-1": (3, 7)}
+
+
+def test_what_was_traced_and_never_counted_is_told() -> None:
+    pair = [reading("join-1:before", "a", 1, 1), reading("join-1:after", "a", 1, 1)]
+    assert [(c.reads, c.server, c.traced) for c in compared(pair, [traced(is_read=True, n=2)])] == [(True, 0, 2)]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [],
+        [reading("end", "a", 9, 9)],
+        ENSEMBLE[:3],
+        ENSEMBLE[:4],  # one server is cut off at the second reading
+        [reading("join-1:after", "a", 9, 9), reading("join-2:before", "a", 9, 9)],
+    ],
+)
+def test_reading_without_another_one_says_nothing(told: list[Row]) -> None:
+    assert (compared(told, []), reading_times(told)) == ([], {})
