@@ -59,3 +59,21 @@ def test_races_end_with_every_verdict_as_expected_whatever_the_seed(
     scenario: str, design: str, seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
     assert not unexpected(spark, tmp_path, scenario, design, seed=seed), f"seed {seed}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("scenario", "design", "parameters"),
+    [
+        ("join", "zookeeper", {"topics": 2, "streams": 2}),
+        ("join", "eager", {"topics": 2, "streams": 2}),
+        ("crash", "eager", {"preset": "kafka-defaults"}),
+    ],
+    ids=lambda value: " ".join(f"{name}={each}" for name, each in value.items()) if isinstance(value, dict) else value,
+)
+def test_other_parameters_than_the_defaults_end_with_nothing_unexpected(
+    scenario: str, design: str, parameters: dict[str, object], spark: SparkSession, tmp_path: Path
+) -> None:
+    found = unexpected(spark, tmp_path, scenario, design, seed=SEED, **parameters)
+    # What the model does not cover is unknown, which is no fault.
+    assert not {check: text for check, text in found.items() if text.startswith("not as expected")}, f"seed {SEED}"

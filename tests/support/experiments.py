@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def unexpected(spark: SparkSession, folder: Path, scenario: str, design: str, *, seed: int) -> dict[str, str]:
-    """{check: outcome and reason} of every verdict that is not as expected, for a run that came to its end."""
+def unexpected(
+    spark: SparkSession, folder: Path, scenario: str, design: str, *, seed: int, **parameters: object
+) -> dict[str, str]:
+    """{check: outcome and reason} of every verdict that is not as expected, for a run that came to its end.
+
+    `parameters` are those of the command's options, by the names of `comparison.scenarios.parameters`.
+    """
     before = {child.pid for child in psutil.Process().children(recursive=True)}
-    planned = plan([scenario], [design], {"seed": seed})
+    planned = plan([scenario], [design], {"seed": seed, **parameters})
     with RunProgress(1, quiet=True) as progress:
         experiments = Experiments(root=folder, name="test", command=["pytest"], zookeeper="embedded", progress=progress)
         finished = experiments.perform(planned)
