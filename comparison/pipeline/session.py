@@ -40,6 +40,10 @@ class SparkFailed(RebalanceLabError):
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 _LOG_TAIL_CHARACTERS = 2_000
+#: What the JVM says, as against what Spark logs; within the scratch folder.
+_OUTPUT = "spark.out"
+#: A connection breaks a moment before its process can be reaped.
+_REAPED_S = 1.0
 
 #: The packages of the JDK that Spark reaches into (Spark 4.3, JavaModuleOptions, without the vector module).
 _OPENED = (
@@ -84,6 +88,13 @@ def spark_session(
         except PySparkException as error:
             # Its text lies in the JVM, which is about to end.
             raise SparkFailed(str(error)) from None
+        except (Py4JError, ConnectionError) as error:
+            if not _has_ended(jvm.process):
+                raise
+            raise SparkFailed(
+                f"Spark's JVM ended with code {jvm.process.returncode} in the middle of its work: is memory or "
+                f"the disk of {scratch} short? {_tail(scratch / _OUTPUT)}"
+            ) from error
         finally:
             _stop_spark()
             _stop_jvm(jvm.process)
@@ -164,7 +175,7 @@ def _start_jvm(settings: Mapping[str, str], options: Sequence[str], scratch: Pat
         *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
         "pyspark-shell",
     ]
-    output = scratch / "spark.out"
+    output = scratch / _OUTPUT
     with output.open("wb") as out:
         # A session of its own: Ctrl-C reaches the command, and the command ends the JVM.
         process = subprocess.Popen(
@@ -230,6 +241,12 @@ def _stop_spark() -> None:
     SparkContext._jvm = None
     SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_REAPED_S)
+    return process.returncode is not None
 
 
 def _stop_jvm(process: subprocess.Popen[bytes]) -> None:

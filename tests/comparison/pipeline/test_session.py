@@ -30,6 +30,7 @@ with spark_session(sys.argv[1]) as spark:
     print(*jvms, flush=True)
     if len(sys.argv) > 2:
         sys.stdin.readline()
+        spark.range(10).count()
     else:
         print(spark.range(10).count(), spark._jvm.java.lang.System.getProperty("java.home"), flush=True)
 """
@@ -67,6 +68,15 @@ def test_jvm_ends_with_the_process_that_started_it(ending: signal.Signals) -> No
         process.send_signal(ending)
         process.communicate(timeout=60)
     wait_until(lambda: not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE, 30, "the JVM ends")
+
+
+def test_jvm_that_dies_in_the_middle_is_an_error_that_says_so() -> None:
+    with session_process("local[1]", "wait") as process:
+        assert process.stdout is not None
+        psutil.Process(int(process.stdout.readline())).kill()
+        _, errors = process.communicate("go on\n", timeout=60)
+    assert process.returncode == 1
+    assert "SparkFailed: Spark's JVM ended with code -9 in the middle of its work" in errors.splitlines()[-1]
 
 
 def test_second_session_in_a_command_is_refused(spark: SparkSession) -> None:
