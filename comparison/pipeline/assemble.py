@@ -150,7 +150,7 @@ def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
 
 
 def _commit_metrics(measured: Measured, whole: Tallies) -> dict[str, float | None]:
-    row = measured.commits
+    row, final = measured.commits, measured.final_offsets
     authority_traced = whole.first_ns("authority_named") is not None
     written = row is not None and row.written + row.refused > 0
     return {
@@ -162,6 +162,9 @@ def _commit_metrics(measured: Measured, whole: Tallies) -> dict[str, float | Non
         "old_accepted": row.old_accepted if row is not None and written else None,
         "refused": row.refused if row is not None and written else None,
         "fenced": row.fenced if row is not None and written else None,
+        "final_read": final.read if final is not None else None,
+        "final_behind": final.behind if final is not None else None,
+        "final_beyond": final.beyond if final is not None else None,
         "misdirected": whole.sum("request_answered", where=lambda count: count.outcome == NOT_COORDINATOR),
         "dropped": whole.sum("commit_answered", where=lambda count: count.outcome == "dropped"),
     }

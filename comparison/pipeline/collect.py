@@ -45,6 +45,7 @@ class Measured:
     counts: list[Row] = field(default_factory=list)
     stretches: dict[tuple[int, str], Row] = field(default_factory=dict)
     commits: Row | None = None
+    final_offsets: Row | None = None
     owners: dict[int, list[tuple[str | None, str | None]]] = field(default_factory=dict)
     stopped: dict[int, int] = field(default_factory=dict)
     phases: list[Row] = field(default_factory=list)
@@ -78,6 +79,8 @@ def measure(spark: SparkSession, flagged: DataFrame, progress: Callable[[str], N
     progress("commits")
     for row in measures.commit_measures(commits.judged(events)).collect():
         found[row.run].commits = row
+    for row in commits.final_offsets(events).collect():
+        found[row.run].final_offsets = row
     for row in coordinators.takeovers(events).collect():
         found[row.run].takeovers.append(row)
     for row in coordinators.acting(events).orderBy("run", "from_ns").collect():

@@ -73,6 +73,34 @@ def judged(events: DataFrame) -> DataFrame:
     )
 
 
+def final_offsets(events: DataFrame) -> DataFrame:
+    """run, read, behind, beyond: partitions whose committed offset was read at the end, how many of them stood behind
+    the last commit that the authority had accepted by then, and how many beyond the end of their log.
+    """
+    per_partition = Window.partitionBy("run", "group", "topic", "partition")
+    is_final = F.col("kind") == "final_offset"
+    read_ns = F.max(F.when(is_final, F.col("t_ns"))).over(per_partition)
+    # A commit so shortly before the reading may have come after it.
+    accepted = (F.col("kind") == "offset_written") & (F.col("t_ns") <= F.col("read_ns") - IN_FLIGHT_NS)
+    return (
+        events.where(is_final | (F.col("kind") == "offset_written"))
+        .withColumn("read_ns", read_ns)
+        .where(F.col("read_ns").isNotNull())
+        .groupBy("run", "group", "topic", "partition")
+        .agg(
+            F.max(F.when(is_final, F.struct("t_ns", "committed", "end"))).alias("final"),
+            F.max(F.when(accepted, F.struct("t_ns", "seq", "offset"))).alias("accepted"),
+        )
+        .groupBy("run")
+        .agg(
+            F.count(F.lit(1)).alias("read"),
+            F.count(F.when(F.col("final.committed") < F.col("accepted.offset"), 1)).alias("behind"),
+            F.count(F.when(F.col("final.committed") > F.col("final.end"), 1)).alias("beyond"),
+        )
+        .select("run", "read", "behind", "beyond")
+    )
+
+
 def _with_group(events: DataFrame) -> DataFrame:
     """The authority's commits with the state that their group, and their sender in it, had by then."""
     per_group = Window.partitionBy("run", "group").orderBy("t_ns", "seq")

@@ -69,6 +69,22 @@ def no_offset_moved_back(run: Run) -> Judgement:
     return EXPECTED, f"{_times(run.metrics['commits'] or 0, 'commit')}, none moved an offset back"
 
 
+def final_offsets_kept(run: Run) -> Judgement:
+    """Nothing committed is lost: at the end each offset stands where it was last put, and within its log."""
+    read = run.metrics["final_read"]
+    if read is None:
+        return None
+    behind, beyond = run.metrics["final_behind"] or 0, run.metrics["final_beyond"] or 0
+    if behind or beyond:
+        return NOT_EXPECTED, (
+            f"of {_times(read, 'partition')} {behind:g} stood behind the last commit accepted, "
+            f"{beyond:g} beyond the end of the log"
+        )
+    if run.metrics["commits"] is None:
+        return UNKNOWN, "no commit was traced at the authority"
+    return EXPECTED, f"{_times(read, 'partition')}: each where the last commit put it, and within its log"
+
+
 def no_stale_write(run: Run) -> Judgement:
     stale = run.metrics["stale_writes"]
     if stale is None:

@@ -225,6 +225,9 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "old_accepted": Metric("", "commits accepted with an older generation than the group's"),
         "refused": Metric("", "commits that the authority refused"),
         "fenced": Metric("", "of these, for who sent them: an old generation or an unknown member"),
+        "final_read": Metric("", "partitions whose committed offset was read at the end"),
+        "final_behind": Metric("", "of these, behind the last commit that the authority had accepted"),
+        "final_beyond": Metric("", "of these, beyond the end of the log"),
         "misdirected": Metric("", "requests that a broker refused because it was not the group's coordinator"),
         "dropped": Metric("", "commits that a member dropped itself when it had lost its generation"),
     }

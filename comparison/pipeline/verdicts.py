@@ -68,6 +68,7 @@ def _among(name: str, names: tuple[str, ...]) -> bool:
 CHECKS: tuple[Check, ...] = (
     # name                      kind            designs         scenarios                  fails by, decided by
     Check("no record lost", Kind.PROMISE, ALL, ALL, SEEN, j.no_record_lost),
+    Check("final offsets", Kind.PROMISE, ALL, ALL, SEEN, j.final_offsets_kept),
     Check("settles", Kind.PROMISE, ALL, ALL, MISSED, j.settles),
     Check("no offset moved back", Kind.PROMISE, ("zookeeper",), ("crash",), SEEN, j.no_offset_moved_back),
     Check("no offset moved back", Kind.PROMISE, BROKER_DESIGNS, ALL, SEEN, j.no_offset_moved_back),

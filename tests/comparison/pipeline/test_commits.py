@@ -127,3 +127,39 @@ def test_commits_are_counted_by_run(spark: SparkSession) -> None:
         "delivered": 10,
         "stale_delivered": 5,
     }
+
+
+def test_final_offset_is_held_against_the_last_commit_accepted_before_it(spark: SparkSession) -> None:
+    def wrote(at_ms: float, offset: int, partition: int = 0) -> dict:
+        return e(at_ms, "observer", "offset_written", group="g", p=partition, offset=offset, by="m", epoch=1)
+
+    def final(committed: int, end: int = 50, partition: int = 0) -> dict:
+        return e(1_000, "runner", "final_offset", group="g", p=partition, committed=committed, end=end)
+
+    cases = {
+        "kept": [wrote(1, 10), wrote(2, 20), final(20)],
+        "moved back before": [wrote(1, 20), wrote(2, 10), final(10)],
+        "lost": [wrote(1, 10), wrote(2, 20), final(10)],
+        "forgotten": [wrote(1, 10), final(-1)],
+        "further": [wrote(1, 10), final(20)],
+        "beyond": [wrote(1, 60), final(60)],
+        "committed by the way": [wrote(1, 10), wrote(950, 20), final(10)],
+        "committed afterwards": [wrote(1, 10), final(10), wrote(1_200, 20)],
+        "nothing committed": [final(-1)],
+        "one of two": [wrote(1, 10), wrote(1, 10, 1), final(10), final(5, partition=1)],
+        "not read": [wrote(1, 10)],
+    }
+    rows = staged(spark, cases, commits.final_offsets)
+    assert {case: [(row.read, row.behind, row.beyond) for row in found] for case, found in rows.items()} == {
+        "kept": [(1, 0, 0)],
+        "moved back before": [(1, 0, 0)],
+        "lost": [(1, 1, 0)],
+        "forgotten": [(1, 1, 0)],
+        "further": [(1, 0, 0)],
+        "beyond": [(1, 0, 1)],
+        "committed by the way": [(1, 0, 0)],
+        "committed afterwards": [(1, 0, 0)],
+        "nothing committed": [(1, 0, 0)],
+        "one of two": [(2, 1, 0)],
+        "not read": [],
+    }

@@ -17,7 +17,7 @@ def checks_of(scenario: str, design: str) -> set[str]:
     return {f"{check.kind}: {check.name}" for check in CHECKS if check.covers(run(scenario, design))}
 
 
-EVERYWHERE = {"promise: no record lost", "promise: settles"}
+EVERYWHERE = {"promise: no record lost", "promise: final offsets", "promise: settles"}
 IN_BROKER_DESIGNS = EVERYWHERE | {"promise: no offset moved back", "promise: no stale write"}
 FENCED = IN_BROKER_DESIGNS | {"promise: old commits refused"}
 SPLIT = EVERYWHERE | {"history: zombie commits", "history: two deliver"}
@@ -68,6 +68,10 @@ UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5
         ("no record lost", "crash", "zookeeper", {"lost": 1.0}, YES, "in hand"),
         ("no record lost", "crash", "zookeeper", {"lost": 2.0}, NO, "2 records lost"),
         ("no record lost", "join", "zookeeper", {"lost": 1.0}, NO, "1 record lost"),
+        ("final offsets", "crash", "eager", {"final_read": 12.0}, YES, "12 partitions: each where the last commit put"),
+        ("final offsets", "crash", "eager", {"final_read": 12.0, "final_behind": 1.0}, NO, "1 stood behind"),
+        ("final offsets", "crash", "zookeeper", {"final_read": 12.0, "final_beyond": 2.0}, NO, "2 beyond the end"),
+        ("final offsets", "crash", "eager", {"final_read": 12.0, "commits": None}, UNKNOWN, "no commit was traced"),
         ("settles", "join", "eager", {}, YES, "300 ms (join to 5)"),
         ("settles", "join", "eager", {"changes": [change(converge_ms=None)]}, NO, "after join to 5"),
         ("settles", "join", "eager", {"changes": [change("form")]}, UNKNOWN, "nothing was changed"),
@@ -216,6 +220,11 @@ def test_of_a_run_that_broke_off_only_what_was_seen_counts(
 ) -> None:
     (verdict,) = [v for v in judge(run(scenario, design, **given)).verdicts if v.check == check]
     assert verdict.outcome is outcome, verdict.reason
+
+
+def test_final_offsets_are_no_check_of_a_run_that_did_not_read_them() -> None:
+    verdicts = judge(run("join", "eager")).verdicts
+    assert "final offsets" not in {verdict.check for verdict in verdicts}
 
 
 def test_reason_of_what_is_unknown_tells_how_the_run_ended() -> None:
