@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +13,8 @@ from rich.console import Console
 
 from comparison.exits import Exit
 from comparison.report.terminal import render
-from comparison.scenarios.run_folder import write_json
+from comparison.scenarios.run_folder import UNWRITABLE, write_json
+from kernel.errors import EnvironmentFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,15 +33,26 @@ def analysed(
     master: str = "local[*]",
     progress: Callable[[str], None] = lambda _: None,
 ) -> Mapping[str, Any]:
-    """Analyse and keep the result beside the runs as `result.json`."""
+    """Analyse and keep the result beside the runs as `result.json`.
+
+    Raises `EnvironmentFault` when there is no room for it.
+    """
     # Only here: loading Spark takes longer than most commands.
     from comparison.pipeline.analysis import analyze
     from comparison.pipeline.session import spark_session
 
     # What py4j logs of an interrupt is a traceback of what we told it to do.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    with spark_session(master) as spark:
-        result = analyze(spark, run_dirs, output=folder, progress=progress)
+    try:
+        with spark_session(master) as spark:
+            result = analyze(spark, run_dirs, output=folder, progress=progress)
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        raise EnvironmentFault(
+            f"the analysis cannot write in {tempfile.gettempdir()} or {folder}: {os.strerror(error.errno)}; "
+            "make room, or set TMPDIR to a folder that has some"
+        ) from error
     write_json(folder / RESULT, result)
     return result
 

@@ -72,7 +72,7 @@ def test_a_disk_that_fills_ends_the_command_with_one_line_and_no_process_left(
     assert not [process for process in processes if process.is_running()]
 
 
-def test_a_member_that_cannot_trace_ends_and_its_run_is_no_evidence(
+def test_a_member_that_cannot_trace_ends_its_run_is_no_evidence_and_an_analysis_without_room_says_so(
     crash: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     (trace,) = tmp_path.glob("2*/crash/eager/trace/m2.jsonl")
@@ -82,3 +82,16 @@ def test_a_member_that_cannot_trace_ends_and_its_run_is_no_evidence(
     told = " ".join(crash.communicate(timeout=120)[1].split())
     assert crash.returncode == Exit.UNKNOWN, told
     assert "m2 ended while being a member (exit code 74): it cannot write its trace" in told
+
+    analysis = subprocess.run(
+        [sys.executable, "-m", "comparison.cli", "analyze", str(tmp_path / "latest")],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert analysis.returncode == Exit.USAGE, analysis.stderr
+    (line,) = analysis.stderr.splitlines()
+    assert "the analysis cannot write in" in line
+    assert "File too large; make room" in line
