@@ -79,8 +79,12 @@ def test_an_observer_tells_who_is_named_and_who_has_gone(chroot: str, zookeeper:
 
 def test_an_observer_that_was_blind_for_a_time_says_so(tmp_path: Path) -> None:
     async def scenario(server: EmbeddedZooKeeper) -> None:
-        observer = LiveObserver(server.connect_string, "g", [TopicPartition("t", 0)], SilentTracer())
+        tracer = ListTracer()
+        observer = LiveObserver(server.connect_string, "g", [TopicPartition("t", 0)], tracer)
         await observer.start()
+        async with await session(server.connect_string) as member:
+            await member.create(paths.owner("g", "t", 0), b"g_c1-0", makepath=True)
+        await until(lambda: tracer.events, 10, "it watches")
         observer.check()
         await asyncio.to_thread(server.servers[0].restart)
         await until(lambda: complaint(observer), 20, "the lost connection is told")
