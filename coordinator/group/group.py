@@ -173,6 +173,13 @@ class Group:
                 return Error.FENCED_INSTANCE_ID
         return None if member_id in self.members else Error.UNKNOWN_MEMBER_ID
 
+    def refusal_at(self, generation: int, member_id: str, instance_id: str | None) -> Error | None:
+        """As `refusal`, and then: whether the member speaks of the current generation."""
+        refused = self.refusal(member_id, instance_id)
+        if refused is None and generation != self.generation:
+            return Error.ILLEGAL_GENERATION
+        return refused
+
     def rebalance_timeout_ms(self) -> int:
         """The longest of all members; asked once per rebalance."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)

@@ -31,12 +31,7 @@ def _heartbeat_refusal(group: Group | None, request: Heartbeat) -> Error | None:
         return Error.UNKNOWN_MEMBER_ID
     if group.state is State.DEAD:
         return Error.COORDINATOR_NOT_AVAILABLE
-    refusal = group.refusal(request.member_id, request.instance_id)
-    if refusal is not None:
-        return refusal
-    if request.generation != group.generation:
-        return Error.ILLEGAL_GENERATION
-    return None
+    return group.refusal_at(request.generation, request.member_id, request.instance_id)
 
 
 def leave(group: Group | None, request: Leave, turn: Turn) -> None:

@@ -78,11 +78,9 @@ def commit_refusal(group: Group | None, request: Commit) -> Error | None:
         return None  # a consumer without group management, or an administrator: ids are not even looked at
     if anonymous and not request.member_id and request.instance_id is None:
         return Error.UNKNOWN_MEMBER_ID
-    refusal = group.refusal(request.member_id, request.instance_id)
+    refusal = group.refusal_at(request.generation, request.member_id, request.instance_id)
     if refusal is not None:
         return refusal
-    if request.generation != group.generation:
-        return Error.ILLEGAL_GENERATION
     return Error.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING else None
 
 

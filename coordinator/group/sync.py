@@ -50,11 +50,9 @@ def _refusal(group: Group | None, request: Sync) -> Error | None:
         return Error.UNKNOWN_MEMBER_ID
     if group.state is State.DEAD:
         return Error.COORDINATOR_NOT_AVAILABLE
-    refusal = group.refusal(request.member_id, request.instance_id)
+    refusal = group.refusal_at(request.generation, request.member_id, request.instance_id)
     if refusal is not None:
         return refusal
-    if request.generation != group.generation:
-        return Error.ILLEGAL_GENERATION
     if _differs(request.protocol_type, group.protocol_type) or _differs(request.protocol_name, group.protocol_name):
         return Error.INCONSISTENT_GROUP_PROTOCOL
     return {State.EMPTY: Error.UNKNOWN_MEMBER_ID, State.PREPARING: Error.REBALANCE_IN_PROGRESS}.get(group.state)
