@@ -19,7 +19,6 @@ from comparison.scenarios.child_trace import ChildTrace
 from comparison.scenarios.lines import lines_of_stdin, tell
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
-from kernel.trace.writer import TraceIdentity
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -52,17 +51,7 @@ async def run() -> int:
     if first is None or "command" in first:  # told to stop before it was needed
         return 0
     config = msgspec.convert(first, BrokerProcessConfig)
-    tracer = ChildTrace(
-        Path(config.trace),
-        TraceIdentity(
-            run=config.run,
-            scenario=config.scenario,
-            design=config.design,
-            role=Role.BROKER,
-            process=config.process,
-            seed=config.seed,
-        ),
-    )
+    tracer = ChildTrace.of(config, Role.BROKER)
     told = asyncio.create_task(_until_told(lines))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.cancel)
     try:

@@ -20,7 +20,6 @@ import asyncio
 import signal
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,7 +29,6 @@ from comparison.scenarios.designs import DESIGNS, ConsumerRequest
 from comparison.scenarios.lines import lines_of_stdin, tell
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
-from kernel.trace.writer import TraceIdentity
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -186,18 +184,7 @@ async def run() -> None:
     if first is None or "command" in first:  # told to stop before it was needed
         return
     config = msgspec.convert(first, MemberConfig)
-    tracer = ChildTrace(
-        Path(config.trace),
-        TraceIdentity(
-            run=config.run,
-            scenario=config.scenario,
-            design=config.design,
-            role=Role.MEMBER,
-            process=config.process,
-            seed=config.seed,
-        ),
-        tee=lambda event: tell(event) if event["kind"] in TOLD else None,
-    )
+    tracer = ChildTrace.of(config, Role.MEMBER, tee=lambda event: tell(event) if event["kind"] in TOLD else None)
     members = Members(config, tracer)
     obeying = asyncio.create_task(obey(lines, members))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, obeying.cancel)

@@ -37,10 +37,6 @@ class Gate:
         self._open = asyncio.Event()
         self._open.set()
 
-    @property
-    def shut(self) -> bool:
-        return not self._open.is_set()
-
     def close(self) -> None:
         self._open.clear()
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kernel.trace.writer import TraceIdentity
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from comparison.scenarios.catalogue import Scenario
     from comparison.scenarios.configuration import Configuration
     from comparison.scenarios.parameters import Parameters
+    from kernel.trace.events import Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,17 @@ class RunRequest:
     @property
     def split_brain(self) -> bool:
         return self.scenario.zookeeper_servers > 1
+
+    def trace_identity(self, role: Role, process: str) -> TraceIdentity:
+        """Whose trace it is, for what is written in our own process."""
+        return TraceIdentity(
+            run=self.run,
+            scenario=self.scenario.name,
+            design=self.design,
+            role=role,
+            process=process,
+            seed=self.parameters.seed,
+        )
 
     def identity(self, process: str) -> dict[str, object]:
         """The part of a child's configuration that goes to its trace's header."""

@@ -22,7 +22,7 @@ from comparison.scenarios.testbed import Testbed
 from comparison.scenarios.together import together
 from kernel.errors import RebalanceLabError, UserError
 from kernel.trace.events import Role
-from kernel.trace.writer import TraceIdentity, TraceWriter
+from kernel.trace.writer import TraceWriter
 from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
@@ -61,16 +61,8 @@ class Run:
         self._nemesis = Nemesis(self._testbed, self._members, self._enter)
 
     def _writer(self, role: Role, process: str) -> TraceWriter:
-        request = self._request
-        identity = TraceIdentity(
-            run=request.run,
-            scenario=request.scenario.name,
-            design=request.design,
-            role=role,
-            process=process,
-            seed=request.parameters.seed,
-        )
-        return TraceWriter(request.run_dir / "trace" / f"{process}.jsonl", identity)
+        path = self._request.run_dir / "trace" / f"{process}.jsonl"
+        return TraceWriter(path, self._request.trace_identity(role, process))
 
     async def perform(self, interrupted: asyncio.Event) -> RunOutcome:
         """Run to the end, the time limit or the interrupt.

@@ -174,14 +174,7 @@ class ZooKeeperBed:
         return self._request.run_dir / "trace" / "observer.jsonl"
 
     def _identity(self) -> TraceIdentity:
-        return TraceIdentity(
-            run=self._request.run,
-            scenario=self._request.scenario.name,
-            design=self._request.design,
-            role=Role.OBSERVER,
-            process="observer",
-            seed=self._request.parameters.seed,
-        )
+        return self._request.trace_identity(Role.OBSERVER, "observer")
 
     def write_observations(self) -> None:
         """After the stop: what the transaction log says, as the observer's trace. Nothing for a foreign ZooKeeper."""
