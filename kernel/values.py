@@ -59,15 +59,6 @@ class BrokerAddress:
 
 
 @dataclass(frozen=True, slots=True)
-class CommittedOffset:
-    """A committed position: `offset` is the next record to read, not the last one read."""
-
-    offset: int
-    metadata: str = ""
-    leader_epoch: int = -1
-
-
-@dataclass(frozen=True, slots=True)
 class CommitOutcome:
     """What became of one commit.
 

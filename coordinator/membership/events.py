@@ -65,13 +65,6 @@ class CoordinatorUnknown(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CoordinatorGone(Event):
-    """The connection to the coordinator is broken."""
-
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
 class Answer(Event):
     """Root of everything that answers a request or an effect of one identity's life."""
 

@@ -61,10 +61,6 @@ class DockerZooKeeper:
     def connect_string(self) -> str:
         return ",".join(f"{host}:{port}" for host, port in self.addresses)
 
-    @property
-    def container_id(self) -> str:
-        return str(self._container.get_wrapped_container().id)
-
     def start(self) -> Self:
         """Start and wait until it serves.
 
