@@ -189,7 +189,7 @@ class ZooKeeperConsumer:
     def _new_streams(self) -> dict[tuple[str, str], Stream]:
         chunks_max = self._config.queued_max_message_chunks
         return {
-            (topic, thread): Stream(topic, thread, chunks_max, self._filled)
+            (topic, thread): Stream(thread, chunks_max, self._filled)
             for topic, count in self._topics.items()
             for thread in thread_ids(self._consumer_id, count)
         }

@@ -51,7 +51,7 @@ class Parts:
     fetchers: FetcherManager
     offsets: Offsets
     registry: Registry
-    streams: Mapping[tuple[str, str], Stream]  #: by (topic, thread id)
+    streams: Mapping[tuple[str, str], Stream]  #: by (topic, thread id); with a pattern, topics share a thread's stream
     listener: RebalanceListener
     tracer: Tracer
     stop_auto_commit: Callable[[], Awaitable[None]]
@@ -189,12 +189,12 @@ class Executor:
         self._parts.registry.adopt(infos)
 
     def _end_streams(self, _: Effect) -> None:
-        for stream in self._parts.streams.values():
+        for stream in dict.fromkeys(self._parts.streams.values()):  # one marker each (KAFKA-1764)
             stream.end()
 
     def _clear(self, wanted: effects.ClearStreams) -> None:
-        for stream in self._parts.streams.values():
-            if wanted.topics is None or stream.topic in wanted.topics:
+        for (topic, _), stream in self._parts.streams.items():
+            if wanted.topics is None or topic in wanted.topics:
                 stream.clear()
 
     def _emit(self, told: effects.Emit) -> None:

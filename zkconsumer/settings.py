@@ -1,7 +1,11 @@
 """The settings of the 0.8.2 consumer by Kafka's own names and with its own defaults (ConsumerConfig.scala, 0.8.2.1).
 
-A member with one of 0.8's settings that we do not implement is warned; `offsets.storage=kafka`, wildcard
-subscriptions and `partition.assignment.strategy=roundrobin` come with a later version and are refused.
+A member with one of 0.8's settings that has no effect here is warned. Three families of names are not Kafka's:
+
+- where Kafka 0.8.2 and 1.1 differ, the setting names what differs and its values are the two releases' ways;
+- `fix.*` removes one historical weakness each; all are off unless asked for, `docs/zookeeper-consumer.md` says
+  which fault each removes and what it costs;
+- `seed`, since every random choice is repeatable here.
 """
 
 from __future__ import annotations
@@ -33,17 +37,12 @@ def _znode_name(value: object) -> str | None:
     return None if _LEGAL_ID.match(text) else "may have only letters, digits, '.', '_' and '-'"
 
 
-def _storage(value: object) -> str | None:
-    return None if value == "zookeeper" else "only zookeeper so far: offsets kept by the broker come later"
-
-
-def _strategy(value: object) -> str | None:
-    """Exactly `roundrobin` is round robin; any other word means range, without an error, as in 0.8.2."""
-    return "roundrobin comes with a later version: use range" if value == "roundrobin" else None
-
-
 def _integer(name: str, default: int | None, low: int, doc: str) -> Setting:
     return Setting(name=name, parse=int, default=default, doc=doc, valid=between(low, _INT_MAX))
+
+
+def _fix(name: str, doc: str) -> Setting:
+    return Setting(name=f"fix.{name}", parse=boolean, default=False, doc=doc)
 
 
 _ALL = (
@@ -62,7 +61,10 @@ _ALL = (
     _integer("rebalance.backoff.ms", None, 0, "after each failed attempt; default: zookeeper.sync.time.ms"),
     _integer("rebalance.max.retries", 4, 1, "attempts of a rebalance, in all"),
     Setting(
-        name="partition.assignment.strategy", parse=str, default="range", doc="range over threads", valid=_strategy
+        name="partition.assignment.strategy",
+        parse=str,
+        default="range",
+        doc="`roundrobin`; any other word means range over threads, without an error, as in Kafka",
     ),
     Setting(name="auto.commit.enable", parse=boolean, default=True, doc="commit by timer, in R4 and at the end"),
     _integer("auto.commit.interval.ms", 60_000, 1, "between two commits by the timer"),
@@ -73,7 +75,29 @@ _ALL = (
         doc="where a partition without a usable offset starts: smallest or largest",
         valid=one_of("smallest", "largest"),
     ),
-    Setting(name="offsets.storage", parse=str, default="zookeeper", doc="zookeeper", valid=_storage),
+    Setting(
+        name="offsets.storage",
+        parse=str,
+        default="zookeeper",
+        doc="where committed offsets are kept: zookeeper or kafka",
+        valid=one_of("zookeeper", "kafka"),
+    ),
+    Setting(
+        name="dual.commit.enabled",
+        parse=boolean,
+        default=None,
+        doc="with offsets.storage=kafka: start from the larger of both stores, commit to both; default: true then",
+    ),
+    _integer("offsets.commit.max.retries", 5, 0, "of a commit to Kafka; fetching offsets is retried for ever"),
+    _integer("offsets.channel.backoff.ms", 1000, 0, "before offsets in Kafka are tried again"),
+    _integer("offsets.channel.socket.timeout.ms", 10_000, 1, "for an answer of the broker that keeps the offsets"),
+    _integer("consumer.timeout.ms", -1, -1, "an iterator without a message for so long raises; -1: never"),
+    Setting(
+        name="exclude.internal.topics",
+        parse=boolean,
+        default=True,
+        doc="a pattern never matches __consumer_offsets",
+    ),
     _integer("queued.max.message.chunks", 2, 1, "fetched chunks that wait for a stream; then its fetcher waits"),
     _integer("fetch.message.max.bytes", 1_048_576, 1, "of one partition in one fetch"),
     _integer("fetch.min.bytes", 1, 0, "a fetch waits for so much"),
@@ -82,13 +106,51 @@ _ALL = (
     _integer("refresh.leader.backoff.ms", 200, 0, "between two looks for leaders"),
     _integer("socket.timeout.ms", 30_000, 1, "for an answer of a broker"),
     Setting(name="client.id", parse=str, default=None, doc="told to brokers; default: group.id"),
-    # Not Kafka's:
+    # Where 0.8.2 and 1.1 differ:
     Setting(
         name="rebalance.retries.while.closing",
         parse=boolean,
         default=True,
         doc="a shutdown waits for all attempts of a running rebalance (0.8.2.2); false: for the running one (1.1)",
     ),
+    Setting(
+        name="roundrobin.release",
+        parse=str,
+        default="0.8.2",
+        doc="whose round robin: 0.8.2 (equal subscriptions only) or 1.1 (any; another order of partitions)",
+        valid=one_of("0.8.2", "1.1"),
+    ),
+    Setting(
+        name="rebalance.listener.in.attempt",
+        parse=boolean,
+        default=False,
+        doc="1.1's listener: called before the release and before the start; raising fails the attempt",
+    ),
+    Setting(
+        name="registration.conflict",
+        parse=str,
+        default="wait",
+        doc="another session holds our id: wait for its end, a session timeout a try (0.8.2), or fail (1.1)",
+        valid=one_of("wait", "fail"),
+    ),
+    # Weaknesses that are removed on request:
+    _fix("claim.before.offsets", "offsets are read after the claim: nobody can commit in between"),
+    _fix("checked.release", "an owner node is deleted only if this session made it and it names our thread"),
+    _fix("checked.claim", "a node with our thread id counts as ours only if this session made it"),
+    Setting(
+        name="fix.commit.fence",
+        parse=str,
+        default="none",
+        doc="what a commit to ZooKeeper must pass: none; session: that of the claim; epoch: a node each owner bumps",
+        valid=one_of("none", "session", "epoch"),
+    ),
+    _fix("stop.on.disconnect", "nothing is fetched or handed out while ZooKeeper is not reached"),
+    _fix("sync.before.reads", "sync() before brokers and group are read: no stale follower"),
+    _fix("retry.when.free", "after the last failed attempt, look every backoff whether a partition of ours is free"),
+    _integer(
+        "fix.quiet.ms", 0, 0, "wait until the group has been quiet for so long before a rebalance (damps the herd)"
+    ),
+    _fix("skip.unreadable.members", "a member whose znode cannot be read is left out instead of failing everybody"),
     _integer("seed", 0, 0, "of the order in which brokers are asked for leaders"),
 )
 
@@ -98,21 +160,30 @@ ZK_CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: se
 KAFKA_OLD_CONSUMER_SETTINGS = frozenset(
     {
         "autooffset.reset",
-        "consumer.timeout.ms",
-        "dual.commit.enabled",
-        "exclude.internal.topics",
         "fetch.size",
         "mirror.consumer.numthreads",
         "mirror.topics.blacklist",
         "mirror.topics.whitelist",
-        "offsets.channel.backoff.ms",
-        "offsets.channel.socket.timeout.ms",
-        "offsets.commit.max.retries",
         "rebalance.retries.max",
         "socket.buffersize",
         "socket.receive.buffer.bytes",
     }
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixes:
+    """Which weaknesses of the original are removed (`fix.*`); none by default."""
+
+    claim_before_offsets: bool = False
+    checked_release: bool = False
+    checked_claim: bool = False
+    commit_fence: str = "none"  #: none, session or epoch
+    stop_on_disconnect: bool = False
+    sync_before_reads: bool = False
+    retry_when_free: bool = False
+    quiet_ms: int = 0
+    skip_unreadable_members: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +199,16 @@ class ZkConsumerConfig:
     rebalance_backoff_ms: int
     rebalance_max_retries: int
     retry_while_closing: bool
+    strategy: str  #: range, roundrobin-0.8.2 or roundrobin-1.1
+    listener_in_attempt: bool
+    registration_conflict: str  #: wait or fail
+    exclude_internal_topics: bool
+    consumer_timeout_ms: int | None  #: None: an iterator waits for ever
+    offsets_storage: str  #: zookeeper or kafka
+    dual_commit_enabled: bool  #: only ever true with offsets_storage kafka
+    offsets_commit_max_retries: int
+    offsets_channel_backoff_ms: int
+    offsets_channel_socket_timeout_ms: int
     auto_commit_enable: bool
     auto_commit_interval_ms: int
     auto_offset_reset: str
@@ -139,6 +220,7 @@ class ZkConsumerConfig:
     refresh_leader_backoff_ms: int
     socket_timeout_ms: int
     seed: int
+    fixes: Fixes
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[ZkConsumerConfig, list[str]]:
@@ -162,6 +244,16 @@ class ZkConsumerConfig:
             rebalance_backoff_ms=_or(values["rebalance.backoff.ms"], values["zookeeper.sync.time.ms"]),
             rebalance_max_retries=values["rebalance.max.retries"],
             retry_while_closing=values["rebalance.retries.while.closing"],
+            strategy=_strategy(values["partition.assignment.strategy"], values["roundrobin.release"]),
+            listener_in_attempt=values["rebalance.listener.in.attempt"],
+            registration_conflict=values["registration.conflict"],
+            exclude_internal_topics=values["exclude.internal.topics"],
+            consumer_timeout_ms=None if values["consumer.timeout.ms"] < 0 else values["consumer.timeout.ms"],
+            offsets_storage=values["offsets.storage"],
+            dual_commit_enabled=_dual(values["offsets.storage"], values["dual.commit.enabled"]),
+            offsets_commit_max_retries=values["offsets.commit.max.retries"],
+            offsets_channel_backoff_ms=values["offsets.channel.backoff.ms"],
+            offsets_channel_socket_timeout_ms=values["offsets.channel.socket.timeout.ms"],
             auto_commit_enable=values["auto.commit.enable"],
             auto_commit_interval_ms=values["auto.commit.interval.ms"],
             auto_offset_reset=values["auto.offset.reset"],
@@ -173,8 +265,22 @@ class ZkConsumerConfig:
             refresh_leader_backoff_ms=values["refresh.leader.backoff.ms"],
             socket_timeout_ms=values["socket.timeout.ms"],
             seed=values["seed"],
+            fixes=Fixes(**{name: values[_setting_of(name)] for name in Fixes.__dataclass_fields__}),
         )
 
 
 def _or(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
+
+
+def _strategy(word: str, release: str) -> str:
+    """Exactly `roundrobin` is round robin; any other word means range, as in Kafka."""
+    return f"roundrobin-{release}" if word == "roundrobin" else "range"
+
+
+def _dual(storage: str, asked: bool | None) -> bool:
+    return storage == "kafka" and asked is not False
+
+
+def _setting_of(fix: str) -> str:
+    return "fix." + fix.replace("_", ".")

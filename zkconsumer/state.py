@@ -53,6 +53,20 @@ class Rules:
     auto_commit: bool = True  #: auto.commit.enable
     #: 0.8.2.2 looks at its shutdown flag in R9 only; 1.1 before every attempt (off here)
     retry_while_closing: bool = True
+    strategy: str = "range"  #: range, roundrobin-0.8.2 or roundrobin-1.1
+    exclude_internal_topics: bool = True  #: a pattern never matches __consumer_offsets
+    listener_in_attempt: bool = False  #: 1.1's listener, which can fail the attempt
+    #: R8 reads them from ZooKeeper, from Kafka, or from both (dual commit)
+    offsets_from: frozenset[str] = frozenset({"zookeeper"})
+    claim_before_offsets: bool = False  #: fix.claim.before.offsets
+    checked_release: bool = False  #: fix.checked.release
+    checked_claim: bool = False  #: fix.checked.claim
+    stop_on_disconnect: bool = False  #: fix.stop.on.disconnect
+    sync_before_reads: bool = False  #: fix.sync.before.reads
+    retry_when_free: bool = False  #: fix.retry.when.free
+    quiet_ms: int = 0  #: fix.quiet.ms
+    skip_unreadable_members: bool = False  #: fix.skip.unreadable.members
+    fence_epochs: bool = False  #: fix.commit.fence=epoch: each claim bumps the partition's epoch node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Between fetchers and the application: what is known of a partition, chunks of records, and the streams.
 
-A stream belongs to one (topic, thread); all partitions that the thread owns of that topic share its queue. The
+A stream belongs to one (topic, thread), or with a pattern to one thread and all the topics that it matches; all
+partitions that the thread owns of them share its queue. The
 queue is bounded (`queued.max.message.chunks`) and a fetcher that finds it full waits, so a slow stream holds up
 everything that its fetcher fetches.
 
@@ -54,9 +55,8 @@ class Chunk:
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """The queue of one (topic, thread), and the chunk that is being handed out."""
+    """The queue of a thread for one topic or for a pattern, and the chunk that is being handed out."""
 
-    topic: str
     thread: str
     chunks_max: int
     filled: asyncio.Event  #: shared by all streams of a consumer: something was put somewhere

@@ -41,9 +41,8 @@ def test_any_word_but_roundrobin_means_range(word):
 @pytest.mark.parametrize(
     ("name", "value", "complaint"),
     [
-        ("partition.assignment.strategy", "roundrobin", "later version"),
         ("auto.offset.reset", "earliest", "smallest, largest"),
-        ("offsets.storage", "kafka", "only zookeeper"),
+        ("offsets.storage", "nowhere", "zookeeper, kafka"),
         ("group.id", "a/b", "letters, digits"),
         ("consumer.id", "a/b", "letters, digits"),
         ("group.id", "..", "relative path"),

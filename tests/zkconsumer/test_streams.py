@@ -18,7 +18,7 @@ TP = TopicPartition("t", 0)
 
 
 def stream(chunks_max: int = 2) -> Stream:
-    return Stream("t", "g_c-3", chunks_max, asyncio.Event())
+    return Stream("g_c-3", chunks_max, asyncio.Event())
 
 
 def info(into: Stream, offset: int) -> PartitionInfo:
