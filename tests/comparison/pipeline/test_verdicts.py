@@ -43,6 +43,29 @@ def test_what_a_scenario_is_held_against(scenario: str, zookeeper: set[str], eag
     assert checks_of(scenario, "eager") == eager
 
 
+FENCE = {"fix.commit.fence": "session"}
+KEPT = {"promise: no stale write", "promise: no offset moved back"}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "settings", "checks"),
+    [
+        ("pause", {"fix.commit.fence": "none"}, SPLIT),
+        ("pause", FENCE, EVERYWHERE | KEPT | {"history: two deliver"}),
+        ("split-brain", FENCE, EVERYWHERE | KEPT | {"history: two deliver"}),
+        ("pause", {**FENCE, "fix.stop.on.disconnect": "true"}, EVERYWHERE | KEPT),
+        ("split-brain", {"fix.stop.on.disconnect": "true"}, SPLIT),
+        ("leave", {"fix.checked.release": "true"}, EVERYWHERE),
+        ("leave", {"fix.checked.release": "false", "fix.quiet.ms": "0"}, EVERYWHERE | COUNTED),
+    ],
+)
+def test_a_fix_that_was_asked_for_turns_what_was_expected_as_history(
+    scenario: str, settings: dict[str, str], checks: set[str]
+) -> None:
+    fixed = run(scenario, "zookeeper", parameters={"settings": settings})
+    assert {f"{check.kind}: {check.name}" for check in CHECKS if check.covers(fixed)} == checks
+
+
 def term(broker: int, from_ms: float, **given: Any) -> Term:
     usual = {"group": "g", "broker": f"broker-{broker}", "leader_epoch": 0, "from_ms": from_ms, "commits": 9}
     return Term(**{**usual, "last_ms": from_ms + 100.0, "late": False, **given})
