@@ -140,17 +140,22 @@ class Member:
         return [(str(e["step"]), str(e["op"]), str(e["path"])) for e in self.tracer.of("zk_op")]
 
 
-@asynccontextmanager
-async def member(
-    chroot: str, name: str, topics: Mapping[str, int], *, group: str = "g", **settings: str
-) -> AsyncIterator[Member]:
-    """A member that has joined; settings by Kafka's names with underscores for dots. Closed at the end."""
+def new_member(chroot: str, name: str, *, group: str = "g", **settings: str) -> Member:
+    """A member that has not been started; settings by Kafka's names with underscores for dots."""
     given = {name.replace("_", "."): value for name, value in settings.items()}
     base = {"zookeeper.connect": chroot, "group.id": group, "consumer.id": name}
     config, warnings = ZkConsumerConfig.from_settings({**SETTINGS, **base, **given})
     assert not warnings
     tracer = ListTracer(process=name)
-    made = Member(ZooKeeperConsumer(config, tracer=tracer, process=name), tracer)
+    return Member(ZooKeeperConsumer(config, tracer=tracer, process=name), tracer)
+
+
+@asynccontextmanager
+async def member(
+    chroot: str, name: str, topics: Mapping[str, int], *, group: str = "g", **settings: str
+) -> AsyncIterator[Member]:
+    """A member that has joined (see `new_member`). Closed at the end."""
+    made = new_member(chroot, name, group=group, **settings)
     try:
         await made.consumer.start()
         await made.consumer.subscribe(topics, made)
