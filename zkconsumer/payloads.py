@@ -15,13 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.errors import RebalanceLabError
 from kernel.values import NO_OFFSET, BrokerAddress
+from zkconsumer.filters import WILDCARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STATIC = "static"
-#: Patterns of a wildcard member. Any other word reads as static, as the original reads it.
-WILDCARD_PATTERNS = ("white_list", "black_list")
+
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "/": "\\/",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
 
 
 class UnreadableZnode(RebalanceLabError):
@@ -40,11 +50,13 @@ class Registration:
     subscription: Mapping[str, int]
 
 
-def registration_payload(topics: Mapping[str, int], timestamp_ms: int) -> bytes:
-    """The data of /consumers/G/ids/C for a static subscription; the timestamp is a JSON string."""
-    return _compact(
-        {"version": 1, "subscription": dict(topics), "pattern": STATIC, "timestamp": str(timestamp_ms)},
-    )
+def registration_payload(subscription: Mapping[str, int], timestamp_ms: int, pattern: str = STATIC) -> bytes:
+    """The data of /consumers/G/ids/C; the timestamp is a JSON string.
+
+    `subscription` is {topic: streams}, or for a wildcard `pattern` {regular expression: streams}.
+    """
+    entries = ",".join(f'"{_escaped(key)}":{streams}' for key, streams in subscription.items())
+    return (f'{{"version":1,"subscription":{{{entries}}},"pattern":"{pattern}","timestamp":"{timestamp_ms}"}}').encode()
 
 
 def parse_registration(path: str, data: bytes) -> Registration:
@@ -57,7 +69,7 @@ def parse_registration(path: str, data: bytes) -> Registration:
     if not isinstance(subscription, dict) or not all(_is_count(streams) for streams in subscription.values()):
         raise UnreadableZnode(path, "the subscription must map each topic to a number of streams")
     pattern = content["pattern"]
-    wildcard = subscription and pattern in WILDCARD_PATTERNS
+    wildcard = subscription and pattern in WILDCARDS
     return Registration(pattern if wildcard else STATIC, MappingProxyType(subscription))
 
 
@@ -107,8 +119,12 @@ def parse_offset(path: str, data: bytes | None) -> int:
         raise UnreadableZnode(path, f"an offset must be a decimal number, this is {data[:40]!r}") from error
 
 
-def _compact(content: Mapping[str, object]) -> bytes:
-    return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+def _escaped(text: str) -> str:
+    """For a JSON string, as Kafka 0.8.2's Utils.JSONEscapeString: the slash too, DEL and C1 too, the rest as it is."""
+    return "".join(
+        _ESCAPES.get(char) or (f"\\u{ord(char):04x}" if char < " " or "\x7f" <= char <= "\x9f" else char)
+        for char in text
+    )
 
 
 def _is_count(value: object) -> bool:

@@ -1,0 +1,285 @@
+r"""Regular expressions of Java, written again for Python's `re`: topic patterns are Java's in every member's znode.
+
+Translated: quoting with \Q and \E, named groups, inline flags in the middle of an expression, Java's escapes,
+predefined and POSIX classes, \z and \Z, ranges that Python would take for something else. Refused with a reason:
+nested classes and intersections (`[a-z&&[^x]]`), \G, \R, \X, \N, Unicode scripts and blocks, comments mode, and what
+`re` itself refuses (a lookbehind without a fixed width). Also refused is what Python accepts and Java does not, such
+as a loose `{`, since the original would not start with it.
+
+Equal only for topic names, which are ASCII and have no line ends: the flags d, u and U and the line terminators
+beside \n make no difference to them and are left out; \p{L} and its kin mean their ASCII part.
+
+Source: java.util.regex.Pattern of Java 8.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from kernel.errors import UserError
+
+#: A set of characters as ranges, both ends included.
+Ranges = tuple[tuple[int, int], ...]
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """For `fullmatch`, which is what Java's String.matches does. Raises `UserError`."""
+    try:
+        return re.compile(translated(pattern), re.ASCII)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UserError(f"{pattern} is an invalid regex: {error}") from error
+
+
+def translated(pattern: str) -> str:
+    """The same expression in Python's syntax, for the flag re.ASCII. Raises `UserError`."""
+    return _Translation(pattern).run()
+
+
+def _ranges(pairs: str) -> Ranges:
+    return tuple((ord(pairs[i]), ord(pairs[i + 1])) for i in range(0, len(pairs), 2))
+
+
+def _without(ranges: Ranges) -> Ranges:
+    """Every other character."""
+    others, low = [], 0
+    for first, last in sorted(ranges):
+        if low < first:
+            others.append((low, first - 1))
+        low = max(low, last + 1)
+    if low <= sys.maxunicode:
+        others.append((low, sys.maxunicode))
+    return tuple(others)
+
+
+def _body(ranges: Ranges) -> str:
+    return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
+
+
+_LOWER, _UPPER, _DIGIT, _PUNCT = _ranges("az"), _ranges("AZ"), _ranges("09"), _ranges("!/:@[`{~")
+_PREDEFINED = {
+    "d": _DIGIT,
+    "w": _LOWER + _UPPER + _DIGIT + _ranges("__"),
+    "s": _ranges("\t\r  "),
+    "h": _ranges("\t\t  \xa0\xa0\u1680\u1680\u180e\u180e\u2000\u200a\u202f\u202f\u205f\u205f\u3000\u3000"),
+    "v": _ranges("\n\r\x85\x85\u2028\u2029"),
+}
+_PROPERTIES = {
+    "Lower": _LOWER,
+    "Upper": _UPPER,
+    "ASCII": _ranges("\x00\x7f"),
+    "Alpha": _LOWER + _UPPER,
+    "Digit": _DIGIT,
+    "Alnum": _LOWER + _UPPER + _DIGIT,
+    "Punct": _PUNCT,
+    "Graph": _ranges("!~"),
+    "Print": _ranges(" ~"),
+    "Blank": _ranges("\t\t  "),
+    "Cntrl": _ranges("\x00\x1f\x7f\x7f"),
+    "XDigit": _DIGIT + _ranges("afAF"),
+    "Space": _ranges("\t\r  "),
+    "L": _LOWER + _UPPER,
+    "Ll": _LOWER,
+    "Lu": _UPPER,
+    "N": _DIGIT,
+    "Nd": _DIGIT,
+    "IsAlphabetic": _LOWER + _UPPER,
+    "IsDigit": _DIGIT,
+    "IsLowercase": _LOWER,
+    "IsUppercase": _UPPER,
+}
+_CHARACTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
+_ASSERTIONS = {"A": r"\A", "b": r"\b", "B": r"\B", "z": r"\Z", "Z": r"(?=\n?\Z)"}
+_CODES = {
+    "x": re.compile(r"([0-9a-fA-F]{2})|\{([0-9a-fA-F]{1,6})\}"),
+    "u": re.compile(r"([0-9a-fA-F]{4})"),
+    "0": re.compile(r"([0-3][0-7]{2}|[0-7]{1,2})"),
+}
+_PROPERTY = re.compile(r"([A-Z])|\{(\w+)\}")
+_REPETITION = re.compile(r"\d+(,\d*)?\}")
+_NAMED_GROUP = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
+_NAMED_REFERENCE = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
+_FLAGS = re.compile(r"\?([imsdxuU]*)(?:-([imsdxuU]*))?([:)])")
+_GROUP = re.compile(r"\?(?:<[=!]|[:=!>])")
+
+
+class _Translation:
+    """One pass from left to right over a pattern."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._at = 0
+        self._groups = 0
+        self._out: list[str] = []
+        #: for each open group, and the whole at first: the flags that were switched on in the middle of it
+        self._levels: list[list[str]] = [[]]
+
+    def run(self) -> str:
+        while self._at < len(self._pattern):
+            char = self._take()
+            match char:
+                case "\\":
+                    self._escape()
+                case "[":
+                    self._class()
+                case "(":
+                    self._open()
+                case ")":
+                    self._close()
+                case "|":
+                    flags = self._levels[-1]
+                    self._out.append(")" * len(flags) + "|" + "".join(flags))
+                case "{":
+                    self._out.append("{" + self._match(_REPETITION, "a { that begins no repetition {n}").group())
+                case "*" | "+" | "?" | "." | "^" | "$":
+                    self._out.append(char)
+                case _:
+                    self._out.append(re.escape(char))
+        if len(self._levels) > 1:
+            raise self._refused("a group that is not closed")
+        return "".join(self._out) + ")" * len(self._levels[0])
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def _take(self) -> str:
+        if self._at >= len(self._pattern):
+            raise self._refused("its end comes too early")
+        self._at += 1
+        return self._pattern[self._at - 1]
+
+    def _follows(self, text: str) -> bool:
+        return self._pattern.startswith(text, self._at)
+
+    def _match(self, expected: re.Pattern[str], otherwise: str) -> re.Match[str]:
+        found = expected.match(self._pattern, self._at)
+        if found is None:
+            raise self._refused(otherwise)
+        self._at = found.end()
+        return found
+
+    def _refused(self, why: str) -> UserError:
+        return UserError(f"{self._pattern} is an invalid regex, or one that cannot be used here: {why}")
+
+    # -- groups ----------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        if not self._follows("?"):
+            self._groups += 1
+            self._enter("(")
+        elif found := _GROUP.match(self._pattern, self._at):
+            self._at = found.end()
+            self._enter("(" + found.group())
+        elif found := _NAMED_GROUP.match(self._pattern, self._at):
+            self._at = found.end()
+            self._groups += 1
+            self._enter(f"(?P<{found[1]}>")
+        else:
+            self._flags()
+
+    def _enter(self, opening: str) -> None:
+        self._out.append(opening)
+        self._levels.append([])
+
+    def _flags(self) -> None:
+        found = self._match(_FLAGS, "a group that begins with a ? and something unknown")
+        on, off = ("".join(c for c in "ims" if c in (flags or "")) for flags in found.group(1, 2))
+        if "x" in found[1]:
+            raise self._refused("comments mode, (?x)")
+        opening = f"(?{on}-{off}:" if off else f"(?{on}:"
+        if found[3] == ":":
+            self._enter(opening)
+        else:  # from here to the end of the enclosing group, in all its further branches
+            self._out.append(opening)
+            self._levels[-1].append(opening)
+
+    def _close(self) -> None:
+        if len(self._levels) == 1:
+            raise self._refused("a ) without its (")
+        self._out.append(")" * (len(self._levels.pop()) + 1))
+
+    # -- escapes ---------------------------------------------------------------------------------------------
+
+    def _escape(self) -> None:
+        letter = self._take()
+        if letter == "Q":
+            self._out.append(re.escape(self._quoted()))
+        elif letter in _ASSERTIONS:
+            self._out.append(_ASSERTIONS[letter])
+        elif letter in "123456789":
+            self._out.append(f"(?:\\{self._group_number(letter)})")
+        elif letter == "k":
+            self._out.append(f"(?P={self._match(_NAMED_REFERENCE, 'a reference without a name')[1]})")
+        else:
+            escaped = self._character_or_set(letter)
+            self._out.append(re.escape(escaped) if isinstance(escaped, str) else f"[{_body(escaped)}]")
+
+    def _quoted(self) -> str:
+        end = self._pattern.find("\\E", self._at)
+        quoted = self._pattern[self._at :] if end < 0 else self._pattern[self._at : end]
+        self._at = len(self._pattern) if end < 0 else end + 2
+        return quoted
+
+    def _group_number(self, first: str) -> int:
+        """As many digits as still name a group that was opened before; the others are characters."""
+        number = int(first)
+        while self._at < len(self._pattern) and self._pattern[self._at] in "0123456789":
+            longer = number * 10 + int(self._pattern[self._at])
+            if longer > self._groups:
+                break
+            number = longer
+            self._at += 1
+        return number
+
+    def _character_or_set(self, letter: str) -> str | Ranges:
+        if letter.lower() in _PREDEFINED:
+            ranges = _PREDEFINED[letter.lower()]
+            return ranges if letter.islower() else _without(ranges)
+        if letter in "pP":
+            found = self._match(_PROPERTY, "a \\p without a property")
+            name = found[1] or found[2]
+            if name not in _PROPERTIES:
+                raise self._refused(f"the property {name}")
+            return _PROPERTIES[name] if letter == "p" else _without(_PROPERTIES[name])
+        if letter in _CODES:
+            found = self._match(_CODES[letter], f"an incomplete \\{letter}")
+            code = int(found[found.lastindex or 1], 8 if letter == "0" else 16)
+            if code > sys.maxunicode:
+                raise self._refused(f"no character has the number {code:x}")
+            return chr(code)
+        if letter == "c":
+            return chr(ord(self._take()) ^ 64)
+        if letter in _CHARACTERS:
+            return _CHARACTERS[letter]
+        if letter.isascii() and letter.isalnum():
+            raise self._refused(f"the escape \\{letter}")
+        return letter
+
+    # -- classes ---------------------------------------------------------------------------------------------
+
+    def _class(self) -> None:
+        negated = self._follows("^")
+        self._at += negated
+        ranges: list[tuple[int, int]] = []
+        while (char := self._take()) != "]" or not ranges:  # a ] that comes first is a character
+            if char == "[" or (char == "&" and self._follows("&")):
+                raise self._refused("a character class inside another, or an intersection of classes")
+            if char == "\\" and self._follows("Q"):
+                self._at += 1
+                ranges += [(ord(quoted), ord(quoted)) for quoted in self._quoted()]
+                continue
+            item = self._character_or_set(self._take()) if char == "\\" else char
+            if not isinstance(item, str):
+                ranges += item
+            elif self._follows("-") and not self._follows("-]") and not self._follows("-["):
+                self._at += 1
+                ranges.append((ord(item), ord(self._range_end(item))))
+            else:
+                ranges.append((ord(item), ord(item)))
+        self._out.append(f"[{'^' * negated}{_body(tuple(ranges))}]")
+
+    def _range_end(self, first: str) -> str:
+        char = self._take()
+        last = self._character_or_set(self._take()) if char == "\\" else char
+        if not isinstance(last, str) or last < first:
+            raise self._refused(f"a range from {first} that ends in nothing after it")
+        return last
