@@ -1,0 +1,467 @@
+"""A proxy in front of a ZooKeeper server that reads every request, and that can cut, refuse, hold and pause.
+
+    with ZooKeeperProxy(chroot) as proxy:                       # "host:port" or "host:port/chroot"
+        async with member(proxy.connect_string, "c1", {"t": 1}) as c1:
+            proxy.operations()      # [Op(op="create", path="/consumers/g/ids/g_c1", result="ok", ...), ...]
+            proxy.events()          # watch notifications that were delivered
+            since = proxy.mark()    # operations(since) and events(since): what came later
+
+            pause = proxy.pause_at(lambda op: op.op == "delete" and "/owners/" in op.path)
+            ...
+            await pause.reached()                               # the request is here and has not been sent on
+            pause.release()                                     # now it is, and everything behind it; or proxy.cut()
+
+            proxy.hold(True)    # bytes of both directions are kept, TCP stays up ...
+            proxy.hold(False)   # ... and delivered now, also on connections that a side has closed meanwhile
+            proxy.refuse(True)  # new connections are closed at once; those that stand are left alone
+            proxy.cut()         # those are broken, in both directions
+            await proxy.quiet(0.5)                              # until nothing but pings has passed for so long
+
+`cut`, `refuse` and `hold` take a connection's name as well: the member's id (`g_c1`) from its first create under
+`/consumers/G/ids` on, also over reconnects of the same session, before that `port N`. One proxy a member makes names
+needless. Paths come without the chroot. Requests are recorded when they are sent on, so a paused or held one is not
+there yet. The proxy runs in a thread of its own: use it from async and other tests alike. After `close` (the end of
+the `with`) an error in reading the traffic is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from kernel.waiting import until, wait_until
+from kernel.zookeeper import paths
+from tests.support import zk_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+T = TypeVar("T")
+
+
+@dataclass
+class Op:
+    """One request as it passed. `op` is also `connect`, `reconnect` (path "") and `closeSession`; never `ping`."""
+
+    request: zk_frames.Request
+    at: float  #: time.monotonic() when it was sent on
+    _link: _Link = field(repr=False)
+    result: str | None = None  #: "ok" or the error's name; None as long as there is no answer
+    answered_at: float | None = None
+
+    @property
+    def connection(self) -> str:
+        """The member's id (`g_c1`) or, while it has not registered, `port N`."""
+        return self._link.name
+
+    @property
+    def session(self) -> int:
+        return self._link.session
+
+    @property
+    def op(self) -> str:
+        return self.request.op
+
+    @property
+    def path(self) -> str:
+        return self.request.path
+
+    @property
+    def watch(self) -> bool:
+        return self.request.watch
+
+    @property
+    def ephemeral(self) -> bool:
+        return self.request.ephemeral
+
+    @property
+    def data(self) -> bytes | None:
+        return self.request.data
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.path} {self.result}"
+
+
+@dataclass(frozen=True)
+class Notification:
+    """A watch notification as it was delivered; `event` is created, deleted, changed, children or none."""
+
+    event: str
+    path: str
+    at: float
+    _link: _Link = field(repr=False)
+
+    @property
+    def connection(self) -> str:
+        return self._link.name
+
+    @property
+    def session(self) -> int:
+        return self._link.session
+
+
+@dataclass
+class Pause:
+    """A request that waits in the proxy, or will; `reached` before `release`."""
+
+    _match: Callable[[Op], bool]
+    _at_reply: bool
+    _proxy: ZooKeeperProxy
+    op: Op | None = None  #: the request that waits
+    _released: bool = False
+    _link: _Link | None = None
+
+    @property
+    def is_reached(self) -> bool:
+        return self.op is not None
+
+    async def reached(self, timeout_s: float = 10) -> Op:
+        await until(lambda: self.is_reached, timeout_s, "a request to reach the proxy's pause")
+        assert self.op is not None
+        return self.op
+
+    def wait_reached(self, timeout_s: float = 10) -> Op:
+        """As `reached`, for tests without an event loop."""
+        wait_until(lambda: self.is_reached, timeout_s, "a request to reach the proxy's pause")
+        assert self.op is not None
+        return self.op
+
+    def release(self) -> None:
+        """Send it on, with what waits behind it. Before it is reached: pause no more."""
+
+        def go() -> None:
+            self._released = True
+            if self in self._proxy._pauses:
+                self._proxy._pauses.remove(self)
+            if self._link is not None:
+                self._link.flush()
+
+        self._proxy._do(go)
+
+    def _takes(self, op: Op, link: _Link, *, at_reply: bool) -> bool:
+        if self._at_reply is not at_reply or self.op is not None or not self._match(op):
+            return False
+        self._link = link
+        self.op = op
+        return True
+
+
+class _End(asyncio.Protocol):
+    """One side of a connection: what it sends is queued as frames until it may go to the other side."""
+
+    def __init__(self, link: _Link) -> None:
+        self.link = link
+        self.transport: asyncio.Transport | None = None
+        self.frames = zk_frames.Frames()
+        self.queue: deque[bytes] = deque()
+        self.pause: Pause | None = None
+        self.released: Op | None = None  #: what comes next has been paused once: not again
+        self.first = True
+        self.ended = False
+        self.closed = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        if self is self.link.client:
+            self.link.proxy._begin(self.link)
+
+    def data_received(self, data: bytes) -> None:
+        self.queue.extend(self.frames.feed(data))
+        self.link.flush()
+
+    def eof_received(self) -> bool:
+        self.ended = True
+        self.link.flush()
+        return True  # what the other side still has to say may be on its way
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self.ended = self.closed = True
+        self.link.flush()
+
+
+class _Link:
+    """A client's connection and ours to the server."""
+
+    def __init__(self, proxy: ZooKeeperProxy) -> None:
+        self.proxy = proxy
+        self.client = _End(self)
+        self.server = _End(self)
+        self.port = 0
+        self.session = 0
+        self.waiting: dict[int, deque[Op]] = {}  #: requests without an answer, by xid
+        self.connecting: Op | None = None
+        self.broken = False
+
+    @property
+    def name(self) -> str:
+        return self.proxy._names.get(self.session) or f"port {self.port}"
+
+    def flush(self) -> None:
+        if self.broken or self.server.transport is None:
+            return
+        self._flush(self.client, self.server)
+        self._flush(self.server, self.client)
+
+    def _flush(self, source: _End, target: _End) -> None:
+        assert target.transport is not None
+        passing: list[bytes] = []
+        while source.queue and not self._blocked(source):
+            frame = source.queue[0]
+            ready = frame if source.frames.plain else self._pass(source, frame)
+            if ready is None:
+                continue  # a pause has begun, or the connection has been refused
+            source.queue.popleft()
+            passing.append(ready)
+        if self.broken:
+            return
+        if not target.transport.is_closing():
+            target.transport.write(b"".join(passing))
+        if source.ended and not source.queue and not target.transport.is_closing():
+            target.transport.close()
+
+    def _blocked(self, source: _End) -> bool:
+        if source.pause is not None and source.pause._released:
+            source.released, source.pause = source.pause.op, None
+        return self.broken or self.proxy._holds(self) or source.pause is not None
+
+    def _pass(self, source: _End, frame: bytes) -> bytes | None:
+        body = frame[4:]
+        if source is self.client:
+            passed = self._first_request(body) if source.first else self._request(body)
+        else:
+            passed = self._first_reply(body) if source.first else self._reply(body)
+        source.first = source.first and not passed
+        return frame if passed else None
+
+    def _first_request(self, body: bytes) -> bool:
+        asked = zk_frames.connect(body)
+        self.session = asked.session
+        if self.proxy._refuses(self):
+            self.abort()
+            return False
+        request = zk_frames.Request("reconnect" if asked.session else "connect")
+        self.connecting = Op(request, time.monotonic(), self)
+        self.proxy._ops.append(self.connecting)
+        return True
+
+    def _first_reply(self, body: bytes) -> bool:
+        granted = zk_frames.connected(body)
+        assert self.connecting is not None
+        self.connecting.result = "ok" if granted.timeout_ms else "SessionExpired"
+        self.connecting.answered_at = time.monotonic()
+        self.session = granted.session or self.session
+        return True
+
+    def _request(self, body: bytes) -> bool:
+        xid, request = zk_frames.request(body, self.proxy._relative)
+        if request.op == "ping":
+            return True
+        op = self.client.released or Op(request, 0.0, self)
+        if request.op == "create" and request.ephemeral and paths.parse_member_id(request.path):
+            self.proxy._names.setdefault(self.session, paths.name(request.path))
+        if self._pauses(self.client, op, at_reply=False):
+            return False
+        op.at = time.monotonic()
+        self.waiting.setdefault(xid, deque()).append(op)
+        self.proxy._ops.append(op)
+        return True
+
+    def _pauses(self, source: _End, op: Op, *, at_reply: bool) -> bool:
+        if source.released is not None:
+            source.released = None
+            return False
+        for pause in self.proxy._pauses:
+            if pause._takes(op, self, at_reply=at_reply):
+                source.pause = pause
+                self.proxy._pauses.remove(pause)
+                return True
+        return False
+
+    def _reply(self, body: bytes) -> bool:
+        answer = zk_frames.reply(body, self.proxy._relative)
+        if answer.xid == zk_frames.PING:
+            return True
+        if answer.xid == zk_frames.NOTIFICATION:
+            self.proxy._events.append(Notification(answer.event, answer.path, time.monotonic(), self))
+            return True
+        op = self.waiting[answer.xid][0]
+        if self._pauses(self.server, op, at_reply=True):
+            return False
+        self.waiting[answer.xid].popleft()
+        op.result, op.answered_at = answer.result, time.monotonic()
+        return True
+
+    def abort(self) -> None:
+        self.broken = True
+        for end in (self.client, self.server):
+            if end.transport is not None:
+                end.transport.abort()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place in the record."""
+
+    ops: int = 0
+    events: int = 0
+
+
+class ZooKeeperProxy:
+    """See the module's text. `target` is a connect string with one server, with or without a chroot."""
+
+    def __init__(self, target: str) -> None:
+        server, _, chroot = target.partition("/")
+        host, _, port = server.partition(":")
+        self._target = (host, int(port))
+        self._chroot = f"/{chroot}" if chroot else ""
+        self._ops: list[Op] = []
+        self._events: list[Notification] = []
+        self._links: list[_Link] = []
+        self._names: dict[int, str] = {}  #: session id -> member id
+        self._pauses: list[Pause] = []
+        self._held: set[str | None] = set()
+        self._refused: set[str | None] = set()
+        self._errors: list[BaseException] = []
+        self._connecting: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(self._failed)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="zookeeper-proxy", daemon=True)
+        self._thread.start()
+        self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        self.connect_string = f"127.0.0.1:{self.port}{self._chroot}"
+
+    async def _listen(self) -> asyncio.Server:
+        return await self._loop.create_server(self._accept, "127.0.0.1", 0, backlog=512)
+
+    def _accept(self) -> _End:
+        link = _Link(self)
+        self._links = [known for known in self._links if not known.broken]
+        self._links.append(link)
+        return link.client
+
+    def _begin(self, link: _Link) -> None:
+        task = self._loop.create_task(self._connect(link))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, link: _Link) -> None:
+        assert link.client.transport is not None
+        link.port = link.client.transport.get_extra_info("peername")[1]
+        if None in self._refused:
+            link.abort()
+            return
+        try:
+            await self._loop.create_connection(lambda: link.server, *self._target)
+        except OSError:
+            link.abort()
+            return
+        if link.broken:
+            link.abort()
+        link.flush()
+
+    def _relative(self, path: str) -> str:
+        return path.removeprefix(self._chroot) or "/"
+
+    def _failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        error = context.get("exception")
+        self._errors.append(error if isinstance(error, BaseException) else RuntimeError(str(context)))
+
+    def _holds(self, link: _Link) -> bool:
+        return bool(self._held) and (None in self._held or link.name in self._held)
+
+    def _refuses(self, link: _Link) -> bool:
+        return None in self._refused or link.name in self._refused
+
+    def _do(self, action: Callable[[], T]) -> T:
+        """Run something in the proxy's thread and wait for it."""
+
+        async def run() -> T:
+            return action()
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(10)
+
+    # What passed.
+
+    def mark(self) -> Mark:
+        return Mark(len(self._ops), len(self._events))
+
+    def operations(self, since: Mark | None = None, *, connection: str | None = None) -> list[Op]:
+        """Requests in the order in which they were sent on, without pings; of one connection, if named."""
+        found = self._ops[since.ops if since else 0 :]
+        return [op for op in found if connection in (None, op.connection)]
+
+    def events(self, since: Mark | None = None, *, connection: str | None = None) -> list[Notification]:
+        found = self._events[since.events if since else 0 :]
+        return [event for event in found if connection in (None, event.connection)]
+
+    async def quiet(self, seconds: float = 0.5, *, timeout_s: float = 60) -> None:
+        """Wait until for so long nothing has been sent or answered, pings aside."""
+        await until(lambda: self._silence() >= seconds, timeout_s, lambda: f"silence, last {self._ops[-3:]}")
+
+    def _silence(self) -> float:
+        last = [op.answered_at or op.at for op in self._ops[-50:]] + [event.at for event in self._events[-1:]]
+        return time.monotonic() - max(last, default=0.0)
+
+    # What happens to the connections.
+
+    def pause_at(self, match: Callable[[Op], bool], *, at_reply: bool = False) -> Pause:
+        """Stop the first request that matches before it is sent on, or, `at_reply`, its answer (it has been done).
+
+        What its connection sends later in the same direction waits behind it; pings too.
+        """
+        pause = Pause(match, at_reply, self)
+        self._do(lambda: self._pauses.append(pause))
+        return pause
+
+    def cut(self, connection: str | None = None) -> None:
+        """Break connections, all or those of that name; what waits in them never arrives."""
+        self._do(lambda: [link.abort() for link in self._links if connection in (None, link.name)])
+
+    def refuse(self, on: bool = True, connection: str | None = None) -> None:
+        """Close new connections at once; with a name, those that come back with that member's session."""
+        self._do(lambda: self._switch(self._refused, connection, on))
+
+    def hold(self, on: bool = True, connection: str | None = None) -> None:
+        """Keep the bytes of both directions, or deliver what was kept."""
+        self._do(lambda: self._switch(self._held, connection, on))
+
+    def _switch(self, which: set[str | None], connection: str | None, on: bool) -> None:
+        (which.add if on else which.discard)(connection)
+        for link in self._links:
+            link.flush()
+
+    # Its own life.
+
+    def close(self) -> None:
+        """Break everything and end the thread; raises what went wrong in reading the traffic."""
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+        if self._errors:
+            raise self._errors[0]
+
+    async def _end(self) -> None:
+        self._server.close()
+        for task in list(self._connecting):
+            task.cancel()
+        for link in self._links:
+            link.abort()
+        await asyncio.gather(*self._connecting, return_exceptions=True)
+        ends = [end for link in self._links for end in (link.client, link.server)]
+        await until(lambda: all(e.closed or e.transport is None for e in ends), 5, "the proxy's connections to close")
+
+    def __enter__(self) -> ZooKeeperProxy:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
