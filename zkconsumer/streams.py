@@ -37,6 +37,8 @@ class PartitionInfo:
     consumed: int
     checkpointed: int
     started: bool = False  #: whether it has been told where delivery starts
+    session: int = 0  #: the ZooKeeper session in which it was claimed (fix.commit.fence=session)
+    epoch: int | None = None  #: version of the partition's epoch node at the claim (fix.commit.fence=epoch)
 
     @classmethod
     def of(cls, claim: Claim, stream: Stream) -> PartitionInfo:

@@ -23,7 +23,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import ConnectionLoss, KazooException
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.paths import _prefix_root
@@ -158,6 +158,16 @@ class _Client(KazooClient):  # type: ignore[misc]  # kazoo has no type informati
         with self._exclusion:
             return super()._call(request, async_object)
 
+    def call_in(self, session_id: int, request: Any, async_object: Any) -> None:
+        """As `_call`, but only while the connection stands in that session: kazoo empties its queue at a break,
+        so what is enqueued now is sent in this session or not at all.
+        """
+        with self._exclusion:
+            if self._live.is_set() and self._session_id == session_id:
+                super()._call(request, async_object)
+            else:
+                async_object.set_exception(ConnectionLoss())
+
     def _session_callback(self, state: Any) -> None:
         with self._exclusion:
             super()._session_callback(state)
@@ -225,9 +235,16 @@ class Bridge:
         """Session id and password: who has them can take the session over, or end it."""
         return self._client._session_id or 0, bytes(self._client._session_passwd)
 
-    def send(self, request: Any, token: object) -> None:
-        """Hand a request over; its `Answered` carries `token`. Never blocks."""
-        self._client._call(request, _Answer(self._client, self._put, token))
+    def send(self, request: Any, token: object, only_in: int = 0) -> None:
+        """Hand a request over; its `Answered` carries `token`. Never blocks.
+
+        With `only_in`, a session's id, it is sent in no other session, however late the loop hears of the change.
+        """
+        answer = _Answer(self._client, self._put, token)
+        if only_in:
+            self._client.call_in(only_in, request, answer)
+        else:
+            self._client._call(request, answer)
 
     def stop(self) -> None:
         """Close the session (when connected) and end the thread. Blocks, in bad cases for a session timeout."""

@@ -172,6 +172,8 @@ class SessionLife:
         while True:
             if self._closing is not None:
                 raise SessionClosed("the session was closed", operation.path)
+            if operation.only_in and (operation.only_in != self.session_id or self.state is SessionState.LOST):
+                raise SessionExpired(f"session {session_name(operation.only_in)} is over", operation.path)
             attempt = Try(operation, self._loop.create_future())
             self._pipeline.append(attempt)
             if self.connected:
@@ -251,6 +253,8 @@ class SessionLife:
             return
         if state is SessionState.LOST and not self._retry_forever:
             self._pipeline.fail_all(SessionExpired, "the session has expired")
+        elif state is SessionState.LOST:
+            self._pipeline.fail_bound(self.session_id, SessionExpired, "the session has expired")
         self._be_patient()
         for fired, callback in self._watches.drop_all():
             self._loop.call_soon(callback, fired)

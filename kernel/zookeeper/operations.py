@@ -119,6 +119,7 @@ class Operation:
     cause: str = ""
     watch: WatchCallback | None = None
     parts: tuple[TransactionPart, ...] = ()
+    only_in: int = 0  #: the session that it may be sent in; 0: any, also a later one
 
 
 @dataclass(slots=True, eq=False)

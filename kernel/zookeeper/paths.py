@@ -112,6 +112,11 @@ def offset(group_id: str, topic_name: str, number: int) -> str:
     return f"{topic_offsets(group_id, topic_name)}/{number}"
 
 
+def epoch(group_id: str, topic_name: str, number: int) -> str:
+    """Persistent and not Kafka's: its version counts the partition's owners (fix.commit.fence=epoch)."""
+    return f"{CONSUMERS}/{group_id}/epochs/{topic_name}/{number}"
+
+
 def parent(path: str) -> str:
     """The path one level up; "/" is its own parent."""
     return path.rsplit("/", 1)[0] or "/"

@@ -26,13 +26,13 @@ WINDOW = 64
 class Pipeline:
     """What was issued and not yet answered.
 
-    `send` hands a request over; `finished` is told of every try that ended: the operation, its error or None,
-    the zxid of the reply or 0.
+    `send` hands a request over, with the one session that it is for or 0; `finished` is told of every try that
+    ended: the operation, its error or None, the zxid of the reply or 0.
     """
 
     def __init__(
         self,
-        send: Callable[[Any, Try], None],
+        send: Callable[[Any, Try, int], None],
         finished: Callable[[Operation, ZooKeeperError | None, int], None],
     ) -> None:
         self._send = send
@@ -50,7 +50,7 @@ class Pipeline:
             if attempt.future.cancelled():
                 continue  # nobody waits and nothing was sent: as if it had not been issued
             self._sent[attempt] = None
-            self._send(attempt.operation.request, attempt)
+            self._send(attempt.operation.request, attempt, attempt.operation.only_in)
 
     def answer(self, answered: Answered) -> None:
         attempt = answered.token
@@ -74,6 +74,13 @@ class Pipeline:
         self._sent.clear()
         self._unsent.clear()
         for attempt in attempts:
+            self._finish(attempt, None, kind(message, attempt.operation.path), 0)
+
+    def fail_bound(self, session_id: int, kind: type[ZooKeeperError], message: str) -> None:
+        """Give up what waits to be sent in that session only; what was sent is failed by kazoo."""
+        bound = [attempt for attempt in self._unsent if attempt.operation.only_in == session_id]
+        for attempt in bound:
+            self._unsent.remove(attempt)
             self._finish(attempt, None, kind(message, attempt.operation.path), 0)
 
     def _finish(self, attempt: Try, value: Any, error: ZooKeeperError | None, zxid: int) -> None:

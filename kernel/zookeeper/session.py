@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 class ZooKeeperSession(SessionLife):
     """A session with its operations; made by `open`, usable on the event loop that opened it.
 
-    Every operation takes `step` and `cause` for the trace.
+    Every operation takes `step` and `cause` for the trace. Creates and sets take `only_in`, a session's id: they
+    are then done in that session or raise `SessionExpired`, also with `retry_forever`.
     """
 
     async def create(
@@ -53,6 +54,7 @@ class ZooKeeperSession(SessionLife):
         makepath: bool = False,
         step: str = "",
         cause: str = "",
+        only_in: int = 0,
     ) -> str:
         """Create a znode and return its path; `data=None` stores null, as Kafka does for plain folders.
 
@@ -61,7 +63,7 @@ class ZooKeeperSession(SessionLife):
         Raises `NodeExists`, `NoNode` (a missing parent, without `makepath`), `NoChildrenForEphemerals`.
         """
         request = requests.create(self._bridge.absolute(path), data, ephemeral=ephemeral)
-        operation = Operation(op="create", path=path, request=request, step=step, cause=cause)
+        operation = Operation(op="create", path=path, request=request, step=step, cause=cause, only_in=only_in)
         try:
             return self._bridge.relative(await self._perform(operation))
         except NoNode:
@@ -114,11 +116,11 @@ class ZooKeeperSession(SessionLife):
         return sorted(names)
 
     async def set(
-        self, path: str, data: bytes | None, version: int = -1, *, step: str = "", cause: str = ""
+        self, path: str, data: bytes | None, version: int = -1, *, step: str = "", cause: str = "", only_in: int = 0
     ) -> ZnodeStat:
         """Raises `NoNode` and `BadVersion`. A version is no fence across a re-creation: it starts at 0 again."""
         request = requests.set_data(self._bridge.absolute(path), data, version)
-        operation = Operation(op="setData", path=path, request=request, step=step, cause=cause)
+        operation = Operation(op="setData", path=path, request=request, step=step, cause=cause, only_in=only_in)
         return requests.stat(await self._perform(operation))
 
     async def sync(self, path: str, *, step: str = "", cause: str = "") -> None:

@@ -40,18 +40,19 @@ async def opened(
         yield session
 
 
+def end_session(connect_string: str, credentials: tuple[int, bytes], *, timeout_s: float = 10) -> None:
+    """A second client takes the session over and closes it: to its first client it has expired. Blocks."""
+    client = KazooClient(hosts=connect_string, client_id=credentials, timeout=10)
+    # Not start(): under a chroot it reads the chroot, and these tests count reads.
+    client.start_async().wait(timeout_s)
+    client.stop()
+    client.close()
+
+
 async def expire(session: ZooKeeperSession, *, timeout_s: float = 10) -> None:
-    """End the session on the server, for real: a second client takes it over and closes it."""
-    client = KazooClient(hosts=session.connect_string, client_id=session.credentials, timeout=10)
-
-    def take_over_and_close() -> None:
-        # Not start(): under a chroot it reads the chroot, and these tests count reads.
-        client.start_async().wait(timeout_s)
-        client.stop()
-        client.close()
-
+    """End the session on the server, for real."""
     old = session.session_id
-    await asyncio.to_thread(take_over_and_close)
+    await asyncio.to_thread(end_session, session.connect_string, session.credentials, timeout_s=timeout_s)
     await until(
         lambda: session.state is SessionState.LOST or session.session_id != old, timeout_s, "the session to be expired"
     )
