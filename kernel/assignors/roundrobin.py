@@ -13,7 +13,8 @@ from kernel.assignors.subscription import java_order, members_in_order
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from kernel.assignors.subscription import MemberSubscription
 
@@ -22,14 +23,24 @@ def deal_round_robin(
     partitions_per_topic: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
 ) -> dict[str, list[TopicPartition]]:
     """See the module; topics are dealt in Java's order of their names, partitions ascending."""
-    members = members_in_order(subscriptions)
-    topics_of = {member: frozenset(subscriptions[member].topics) for member in members}
-    assignment: dict[str, list[TopicPartition]] = {member: [] for member in subscriptions}
+    topics_of = {member: frozenset(subscriptions[member].topics) for member in members_in_order(subscriptions)}
+    topics = sorted(frozenset[str]().union(*topics_of.values()), key=java_order)
+    cards = (TopicPartition(t, number) for t in topics for number in range(partitions_per_topic.get(t, 0)))
+    return deal(cards, list(topics_of), topics_of)
+
+
+def deal(
+    cards: Iterable[TopicPartition], players: Sequence[str], topics_of: Mapping[str, AbstractSet[str]]
+) -> dict[str, list[TopicPartition]]:
+    """{player: its cards in the order in which they were dealt}, every player named, players in the order given.
+
+    Somebody has to take each card: its topic is in at least one player's topics.
+    """
+    hands: dict[str, list[TopicPartition]] = {player: [] for player in players}
     pointer = 0
-    for topic in sorted(frozenset[str]().union(*topics_of.values()), key=java_order):
-        for partition in range(partitions_per_topic.get(topic, 0)):
-            while topic not in topics_of[members[pointer]]:
-                pointer = (pointer + 1) % len(members)
-            assignment[members[pointer]].append(TopicPartition(topic, partition))
-            pointer = (pointer + 1) % len(members)
-    return assignment
+    for card in cards:
+        while card.topic not in topics_of[players[pointer]]:
+            pointer = (pointer + 1) % len(players)
+        hands[players[pointer]].append(card)
+        pointer = (pointer + 1) % len(players)
+    return hands

@@ -1,0 +1,92 @@
+"""The two round robins of the ZooKeeper-era consumer: over threads, in the order of a hash (0.8.2 and 1.1).
+
+Both sort the threads of the group as strings and the partitions by the Java hash of a text, so that the
+partitions of one topic do not end up side by side, and deal. They differ in the text, and in what they ask of the
+group; members of both releases in one group therefore leave partitions unowned (9 of 19 were seen).
+
+Partitions with equal hashes are dealt by topic and number; Kafka leaves them in the order of a hash map.
+
+Source: RoundRobinAssignor in kafka.consumer.PartitionAssignor of Kafka 0.8.2.2 and 1.1.1; KAFKA-2434 dropped the
+precondition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernel.assignors.roundrobin import deal
+from kernel.assignors.subscription import java_order
+from kernel.errors import RebalanceLabError
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+class UnequalSubscriptions(RebalanceLabError):
+    """0.8.2's round robin needs the same threads for every topic of the group."""
+
+
+def roundrobin_0_8_2(
+    partitions: Mapping[str, Sequence[int]], threads: Mapping[str, Sequence[str]]
+) -> dict[str, list[TopicPartition]]:
+    """{thread: its partitions}, from {topic: partitions} to deal and {topic: threads} of the whole group.
+
+    Raises `UnequalSubscriptions` unless every topic of the group, dealt or not, has the same threads, and when
+    the group has no topic at all (Kafka's NoSuchElementException; 0.9 guards it).
+    """
+    if not threads:
+        raise UnequalSubscriptions("round robin of 0.8.2 cannot assign: no member of the group subscribes to a topic")
+    first, *others = threads
+    expected = frozenset(threads[first])
+    for topic in others:
+        if frozenset(threads[topic]) != expected:
+            raise UnequalSubscriptions(
+                "round robin of 0.8.2 needs the same topics and numbers of streams of every member: "
+                f"{_some(threads[first])} consume {first}, but {_some(threads[topic])} consume {topic}"
+            )
+    every = frozenset(partitions)
+    return deal(
+        _in_hash_order(partitions, lambda tp: f"[{tp.topic},{tp.partition}]"),
+        sorted(expected, key=java_order),
+        dict.fromkeys(expected, every),
+    )
+
+
+def roundrobin_1_1(
+    partitions: Mapping[str, Sequence[int]], threads: Mapping[str, Sequence[str]]
+) -> dict[str, list[TopicPartition]]:
+    """As `roundrobin_0_8_2`, for any subscriptions: a thread that does not consume the topic is passed over.
+
+    `partitions` has to be that of every topic of the group, or members would not deal alike.
+    """
+    topics_of: dict[str, set[str]] = {}
+    for topic, its_threads in threads.items():
+        for thread in its_threads:
+            topics_of.setdefault(thread, set()).add(topic)
+    wanted = {topic: numbers for topic, numbers in partitions.items() if threads.get(topic)}
+    return deal(
+        _in_hash_order(wanted, lambda tp: f"{tp.topic}-{tp.partition}"), sorted(topics_of, key=java_order), topics_of
+    )
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 code units, signed 32 bit."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - 2**32 if value >= 2**31 else value
+
+
+def _in_hash_order(
+    partitions: Mapping[str, Sequence[int]], text: Callable[[TopicPartition], str]
+) -> list[TopicPartition]:
+    every = (TopicPartition(topic, number) for topic, numbers in partitions.items() for number in numbers)
+    return sorted(every, key=lambda tp: (java_hash(text(tp)), tp))
+
+
+def _some(threads: Sequence[str]) -> str:
+    """A few of them, since the text goes into logs and traces."""
+    shown = ", ".join(sorted(threads)[:5])
+    return shown if len(threads) <= 5 else f"{shown} and {len(threads) - 5} more"
