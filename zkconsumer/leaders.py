@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.client import ClusterClient
 from kernel.errors import RebalanceLabError, Unavailable
-from kernel.zookeeper import paths
-from kernel.zookeeper.errors import NoNode
+from zkconsumer.broker_list import read_brokers
 from zkconsumer.fetchers import Fetcher
-from zkconsumer.payloads import parse_broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -94,7 +92,7 @@ class FetcherManager:
             await asyncio.sleep(self._config.refresh_leader_backoff_ms / 1000)
 
     async def _look_once(self) -> None:
-        brokers = await self._read_brokers()
+        brokers = await read_brokers(self._watching, step="leader-finder")
         if not brokers:
             raise Unavailable("no broker is registered")
         client = self._asking(brokers)
@@ -117,25 +115,6 @@ class FetcherManager:
             self._client.member = self._member
         self._client.bootstrap = tuple(addresses)
         return self._client
-
-    async def _read_brokers(self) -> list[BrokerAddress]:
-        """One read for the names and one for each broker; one that vanishes in between is left out."""
-        step = "leader-finder"
-        try:
-            names = await self._watching.children(paths.BROKER_IDS, step=step)
-        except NoNode:
-            return []
-        found = await asyncio.gather(
-            *(self._watching.get(f"{paths.BROKER_IDS}/{name}", step=step) for name in names), return_exceptions=True
-        )
-        brokers = []
-        for name, data in zip(names, found, strict=True):
-            if isinstance(data, NoNode):
-                continue
-            if isinstance(data, BaseException):
-                raise data
-            brokers.append(parse_broker(f"{paths.BROKER_IDS}/{name}", data))
-        return brokers
 
     def _fetcher(self, broker: BrokerAddress, tp: TopicPartition) -> Fetcher:
         # By address, not by id alone: a broker that came back elsewhere needs a fetcher that knows where.
