@@ -30,7 +30,7 @@ from kernel.zookeeper.session import ZooKeeperSession
 from zkconsumer.effects import ChangeNotified, CloseDemanded, SessionRenewed
 from zkconsumer.executor import Executor, Parts
 from zkconsumer.leaders import FetcherManager
-from zkconsumer.offsets import Offsets
+from zkconsumer.offsets import BY_TIMER, Offsets
 from zkconsumer.payloads import thread_ids
 from zkconsumer.registration import new_consumer_id, register
 from zkconsumer.state import Rebalance, Rules, State
@@ -109,8 +109,11 @@ class ZooKeeperConsumer:
         )
         session.member = self._consumer_id
         self._watching = Watching(session, self._session_renewed)
-        self._offsets = Offsets(session, self._registry, config.group_id, self._tracer)
+        self._offsets = Offsets(
+            session, self._watching, self._registry, config, self._tracer, closing=lambda: self._closing is not None
+        )
         self._fetchers = FetcherManager(self._watching, config, self._tracer, self._consumer_id, self._spawn)
+        await self._offsets.open()
         if config.auto_commit_enable:
             self._tasks["auto-commit"] = self._spawn(self._auto_commit())
 
@@ -206,6 +209,8 @@ class ZooKeeperConsumer:
             backoff_ms=config.rebalance_backoff_ms,
             auto_commit=config.auto_commit_enable,
             retry_while_closing=config.retry_while_closing,
+            offsets_from=config.offsets_from,
+            fence_epochs=config.fixes.commit_fence == "epoch",
         )
         parts = Parts(
             session=self.session,
@@ -238,12 +243,14 @@ class ZooKeeperConsumer:
         while True:
             await asyncio.sleep(self._config.auto_commit_interval_ms / 1000)
             try:
-                await self._offsets.commit(explicit=False, step="auto-commit")
+                await self._offsets.commit(explicit=False, step=BY_TIMER)
             except RebalanceLabError:
                 log.exception("%s: the commit by the timer failed", self._consumer_id)
 
     async def _stop_auto_commit(self) -> None:
-        await self._end("auto-commit")
+        assert self._offsets is not None
+        async with self._offsets.between_commits():  # as the original, which waits for one that is under way
+            await self._end("auto-commit")
 
     def _take(self, max_records: int) -> list[Batch]:
         """From each stream in turn, another one first each time."""
@@ -331,6 +338,8 @@ class ZooKeeperConsumer:
             self._executor.abandon()
         if self._session is not None:
             await self._session.close()
+        if self._offsets is not None:
+            await self._offsets.close()
         self._filled.set()
 
     async def _wait_closed(self, executor: asyncio.Task[None]) -> None:

@@ -222,6 +222,13 @@ class ZkConsumerConfig:
     seed: int
     fixes: Fixes
 
+    @property
+    def offsets_from(self) -> frozenset[str]:
+        """Where a partition's start is read: zookeeper, kafka, or both, of which the larger counts."""
+        if self.offsets_storage == "zookeeper":
+            return frozenset({"zookeeper"})
+        return frozenset({"kafka", "zookeeper"} if self.dual_commit_enabled else {"kafka"})
+
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[ZkConsumerConfig, list[str]]:
         """The configuration and the warnings that a user should see. Raises `ConfigurationError`."""

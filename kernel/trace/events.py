@@ -226,7 +226,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "position_started": _kind("delivery of a partition starts here", topic=TEXT, partition=INT, offset=INT),
         "commit_answered": _kind(
-            "what the member learned of its commit: accepted, refused, dropped or unknown",
+            "what the member learned of its commit: accepted, refused, dropped or unknown; `store` is kafka or "
+            "zookeeper where a design has both",
             group=TEXT,
             topic=TEXT,
             partition=INT,
@@ -235,7 +236,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             error=TEXT,
             generation=INT,
             explicit=FLAG,
-            optional="error generation explicit",
+            store=TEXT,
+            optional="error generation explicit store",
         ),
         "session_changed": _kind("connected, suspended, lost or closed", state=TEXT, session=TEXT, optional="session"),
         "zk_op": _kind(
