@@ -154,7 +154,7 @@ class Broker:
             TopicHandlers(cluster, config).table(),
             ProduceHandlers(cluster, logs, batch_bytes_max=config.number("message.max.bytes")).table(),
             FetchHandlers(cluster, logs, max_bytes=config.number("fetch.max.bytes")).table(),
-            OffsetHandlers(cluster, logs).table(),
+            OffsetHandlers(cluster, logs, self._clock).table(),
             *(mount(services) for mount in self._mount),
         ):
             server.mount(table)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kernel.broker.connection import REQUEST_TIMEOUT_MS, BrokerConnection, Disconnected, RequestTimedOut
 from kernel.broker.records import decode
 from kernel.errors import Unavailable
-from kernel.values import BrokerAddress, Record, TopicPartition
+from kernel.values import NO_OFFSET, BrokerAddress, Record, TopicPartition
 from kernel.wire.errors import ErrorCode, error_name
 from kernel.wire.versions import Api
 
@@ -295,7 +295,8 @@ async def list_offset(
 ) -> dict[TopicPartition, tuple[str, int]]:
     """(error, offset) for each partition: of LATEST (-1), EARLIEST (-2), or the first record at or after epoch ms.
 
-    The offset is -1 when no record is that young. Raises as `BrokerConnection.call`.
+    The offset is -1 when no record is that young. Raises as `BrokerConnection.call`. Brokers of before 0.10.1 answer
+    a point in time with the begin of the segment that was written before it.
     """
     body = {
         "replica_id": -1,
@@ -304,7 +305,12 @@ async def list_offset(
             {
                 "name": topic,
                 "partitions": [
-                    {"partition_index": tp.partition, "current_leader_epoch": -1, "timestamp": timestamp}
+                    {
+                        "partition_index": tp.partition,
+                        "current_leader_epoch": -1,
+                        "timestamp": timestamp,
+                        "max_num_offsets": 1,
+                    }
                     for tp, timestamp in timestamps.items()
                     if tp.topic == topic
                 ],
@@ -315,7 +321,14 @@ async def list_offset(
     version = min(7, connection.version_of(Api.ListOffsets))
     answer = await connection.call(Api.ListOffsets, body, version=version, timeout_ms=timeout_ms)
     return {
-        TopicPartition(topic.name, partition.partition_index): (error_name(partition.error_code), partition.offset)
+        TopicPartition(topic.name, partition.partition_index): (error_name(partition.error_code), _offset_of(partition))
         for topic in answer.topics
         for partition in topic.partitions
     }
+
+
+def _offset_of(answer: Any) -> int:
+    """Version 0 answers with a list, which is empty when there is no such offset."""
+    several = getattr(answer, "old_style_offsets", None)
+    offset: int = answer.offset if several is None else next(iter(several), NO_OFFSET)
+    return offset

@@ -9,12 +9,15 @@ durable is not visible at all.
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kernel.broker.cluster_view import NO_LEADER
+from kernel.broker.down_conversion import NotConvertible, down_converted
 from kernel.broker.handlers_produce import endpoints
+from kernel.broker.records import CorruptRecords
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageFailed
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from kernel.broker.handlers import HandlerTable, RequestContext
     from kernel.broker.logs import LedLogs
     from kernel.broker.storage.logs import PartitionLog
+
+log = logging.getLogger(__name__)
 
 _NO_ID = UUID(int=0)
 
@@ -55,29 +60,30 @@ class FetchHandlers:
     def table(self) -> HandlerTable:
         return {Api.Fetch: self.fetch}
 
-    async def fetch(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
+    async def fetch(self, context: RequestContext, body: Any) -> Mapping[str, Any]:
         if getattr(body, "session_id", 0) != 0:
             return {"error_code": ErrorCode.fetch_session_id_not_found, "responses": ()}
         wanted = self._wanted(body)
-        max_bytes = min(body.max_bytes, self._max_bytes)
+        max_bytes = min(getattr(body, "max_bytes", self._max_bytes), self._max_bytes)
+        read = self._read_cutting if context.version <= 2 else self._read
         loop = asyncio.get_running_loop()
         deadline = loop.time() + max(body.max_wait.total_seconds(), 0)
         while True:
             moved = asyncio.Event()
             cancels = [led.on_advance(moved.set) for one in wanted if (led := self._led(one)) is not None]
             try:
-                answers = await self._read(wanted, max_bytes)
+                answers = await read(wanted, max_bytes)
                 size = sum(len(answer["records"]) for answer in answers)
                 failed = any(answer["error_code"] is not ErrorCode.none for answer in answers)
                 left_s = deadline - loop.time()
                 if failed or not wanted or size >= body.min_bytes or left_s <= 0:
-                    return self._answer(wanted, answers)
+                    return self._answer(wanted, await _for_version(context.version, wanted, answers))
                 try:
                     async with asyncio.timeout(left_s):
                         await moved.wait()
                 except TimeoutError:
                     # What is there is less than min_bytes; the last look was a moment ago and nothing has moved since.
-                    return self._answer(wanted, answers)
+                    return self._answer(wanted, await _for_version(context.version, wanted, answers))
             finally:
                 for cancel in cancels:
                     cancel()
@@ -112,6 +118,20 @@ class FetchHandlers:
         size = 0
         for one in wanted:
             answer = await self._read_one(one, max_bytes - size, at_least_one=size == 0)
+            size += len(answer["records"])
+            answers.append(answer)
+        return answers
+
+    async def _read_cutting(self, wanted: Sequence[Wanted], max_bytes: int) -> list[dict[str, Any]]:
+        """As `_read`, but a first batch above its partition's limit is cut to it."""
+        answers = []
+        size = 0
+        for one in wanted:
+            answer = await self._read_one(one, max_bytes - size, at_least_one=False)
+            if answer["error_code"] is ErrorCode.none and not answer["records"] and one.max_bytes > 0:
+                whole = await self._read_one(one, 0, at_least_one=True)
+                if len(whole["records"]) > one.max_bytes:
+                    answer = {**whole, "records": whole["records"][: one.max_bytes]}
             size += len(answer["records"])
             answers.append(answer)
         return answers
@@ -171,6 +191,30 @@ class FetchHandlers:
             ],
             "node_endpoints": endpoints(self._cluster, leaders),
         }
+
+
+async def _for_version(version: int, wanted: Sequence[Wanted], answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What clients of before 0.11 can read: their format of messages, and no error that they take for fatal."""
+    if version > 5:
+        return answers
+    return [await _for_old_client(version, one, answer) for one, answer in zip(wanted, answers, strict=True)]
+
+
+async def _for_old_client(version: int, one: Wanted, answer: dict[str, Any]) -> dict[str, Any]:
+    if answer["error_code"] is ErrorCode.kafka_storage_error:  # FetchResponse: unknown to them, and not retried
+        return _refusal(one, ErrorCode.not_leader_or_follower)
+    if version > 3 or not answer["records"]:
+        return answer
+    assert one.tp is not None, "records came of a partition that is known"
+    magic = 0 if version <= 1 else 1
+    try:
+        # Unpacking and packing may take a while; the event loop has heartbeats to answer meanwhile.
+        messages = await asyncio.to_thread(down_converted, one.tp, answer["records"], one.offset, magic)
+    except (NotConvertible, CorruptRecords) as error:
+        log.warning("for a client of before 0.11: %s", error)
+        zstd = isinstance(error, NotConvertible)
+        return _refusal(one, ErrorCode.unsupported_compression_type if zstd else ErrorCode.corrupt_message)
+    return {**answer, "records": messages}
 
 
 def _refusal(one: Wanted, code: ErrorCode) -> dict[str, Any]:

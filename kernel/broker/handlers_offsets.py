@@ -1,6 +1,7 @@
 """ListOffsets: the log's ends, or the first record at or after a point in time.
 
-Source: KafkaApis.handleListOffsetRequest and UnifiedLog.fetchOffsetByTimestamp of Kafka 3.9.
+Source: KafkaApis.handleListOffsetRequest and UnifiedLog.fetchOffsetByTimestamp of Kafka 3.9; version 0, which the
+original consumers of 0.8 to 1.1 send, by KafkaApis.fetchOffsetsBefore of 1.1.1.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from kernel.broker.handlers import HandlerTable, RequestContext
     from kernel.broker.logs import LedLogs
     from kernel.broker.storage.logs import PartitionLog
+    from kernel.clock import Clock
 
 #: ListOffsetsRequest's special timestamps; the local ones are of tiered storage, which there is none of.
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
@@ -31,31 +33,65 @@ _TIMESTAMP_MAX = 2**63 - 1
 class OffsetHandlers:
     """Answers from the logs that this broker leads."""
 
-    def __init__(self, cluster: ClusterView, logs: LedLogs) -> None:
+    def __init__(self, cluster: ClusterView, logs: LedLogs, clock: Clock) -> None:
         self._cluster = cluster
         self._logs = logs
+        self._clock = clock
 
     def table(self) -> HandlerTable:
         return {Api.ListOffsets: self.list_offsets}
 
-    async def list_offsets(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
+    async def list_offsets(self, context: RequestContext, body: Any) -> Mapping[str, Any]:
+        answer = self._several if context.version == 0 else self._one
         return {
             "topics": [
                 {
                     "name": topic.name,
-                    "partitions": [await self._one(topic.name, partition) for partition in topic.partitions],
+                    "partitions": [await answer(topic.name, partition) for partition in topic.partitions],
                 }
                 for topic in body.topics
             ]
         }
+
+    async def _several(self, topic: str, wanted: Any) -> dict[str, Any]:
+        """Version 0: offsets at which to begin reading, descending, by when the log's segments were written last.
+
+        Our logs have one segment, and its newest record's time stands for the time of the last write. So a log with
+        records has two such offsets, its begin and its end, and a time before the newest record's has none.
+        """
+        tp = TopicPartition(topic, wanted.partition_index)
+        led = self._logs.get(tp)
+        if led is None:
+            return {"partition_index": tp.partition, "error_code": self._absence(tp)}
+        if wanted.max_num_offsets < 0:  # Kafka fails to make an array of that size
+            return {"partition_index": tp.partition, "error_code": ErrorCode.unknown_server_error}
+        start, end = led.start_offset, led.end_offset
+        offsets = [end, start] if end > start else [start]
+        try:
+            if wanted.timestamp == EARLIEST:
+                offsets = [start]
+            elif wanted.timestamp != LATEST and wanted.timestamp < self._clock.wall_ms():
+                offsets = [start] if await _largest_timestamp(led) <= wanted.timestamp else []
+        except Fenced:
+            return {"partition_index": tp.partition, "error_code": ErrorCode.not_leader_or_follower}
+        except StorageFailed:
+            return {"partition_index": tp.partition, "error_code": ErrorCode.kafka_storage_error}
+        return {
+            "partition_index": tp.partition,
+            "error_code": ErrorCode.none,
+            "old_style_offsets": offsets[: wanted.max_num_offsets],
+        }
+
+    def _absence(self, tp: TopicPartition) -> ErrorCode:
+        unknown = self._cluster.snapshot.partition(tp) is None
+        return ErrorCode.unknown_topic_or_partition if unknown else ErrorCode.not_leader_or_follower
 
     async def _one(self, topic: str, wanted: Any) -> dict[str, Any]:
         tp = TopicPartition(topic, wanted.partition_index)
         led = self._logs.get(tp)
         epoch = getattr(wanted, "current_leader_epoch", -1)
         if led is None:
-            unknown = self._cluster.snapshot.partition(tp) is None
-            return _refusal(tp, ErrorCode.unknown_topic_or_partition if unknown else ErrorCode.not_leader_or_follower)
+            return _refusal(tp, self._absence(tp))
         if epoch >= 0 and epoch != led.leader_epoch:
             return _refusal(
                 tp, ErrorCode.fenced_leader_epoch if epoch < led.leader_epoch else ErrorCode.unknown_leader_epoch

@@ -35,7 +35,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH_AT, _MAGIC_AT, _CHECKED_FROM = 8, 16, 21
 _LOG_OVERHEAD = 12  #: base offset and length: what `length` does not count
 _ATTRIBUTES_AT = 21
-_CODEC_MASK, _TRANSACTIONAL, _CONTROL = 0x07, 0x10, 0x20
+CODEC_MASK, LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20  #: bits of a batch's attributes
 
 #: What the readers raise about bytes that they cannot make sense of.
 _UNREADABLE = (
@@ -98,6 +98,11 @@ class NewRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
+def is_control(header: BatchHeader) -> bool:
+    """Whether the batch is a transaction's marker, which holds nothing for applications."""
+    return bool(header.attributes & _CONTROL)
+
+
 def build_batch(
     records: Sequence[NewRecord],
     *,
@@ -153,7 +158,7 @@ def accepted(data: bytes | None, *, max_bytes: int, zstd: bool = True) -> Append
         )
     if header.attributes & _CONTROL:
         raise RefusedBatch(ErrorCode.invalid_record, "clients write no control batches")
-    codec = header.attributes & _CODEC_MASK
+    codec = header.attributes & CODEC_MASK
     if codec not in CODECS.values() or (codec == CODECS["zstd"] and not zstd):
         raise RefusedBatch(ErrorCode.unsupported_compression_type, f"codec {codec} is not accepted here")
     return AppendBatch(bytes(data), header.record_count, header.max_timestamp, _producer(header))
@@ -251,7 +256,7 @@ def _unpacked(batch: bytes) -> bytes:
     if len(batch) < _HEADER.size:
         raise CorruptRecords(f"a record batch of {len(batch)} bytes has no room for its header")
     header = BatchHeader(*_HEADER.unpack_from(batch))
-    codec = header.attributes & _CODEC_MASK
+    codec = header.attributes & CODEC_MASK
     if codec == 0:
         return batch
     if calc_crc32c(memoryview(batch)[_CHECKED_FROM:]) != header.checksum:
@@ -262,7 +267,7 @@ def _unpacked(batch: bytes) -> bytes:
     content = unpack(batch[_HEADER.size :])
     if len(content) > UNPACKED_BYTES_MAX:
         raise CorruptRecords(f"a record batch unpacks to {len(content)} bytes, at most {UNPACKED_BYTES_MAX} are read")
-    checked = struct.pack(">h", header.attributes & ~_CODEC_MASK) + batch[_ATTRIBUTES_AT + 2 : _HEADER.size] + content
+    checked = struct.pack(">h", header.attributes & ~CODEC_MASK) + batch[_ATTRIBUTES_AT + 2 : _HEADER.size] + content
     return b"".join(
         (
             struct.pack(">qi", header.base_offset, len(checked) + _CHECKED_FROM - _LOG_OVERHEAD),

@@ -35,10 +35,9 @@ def new_id() -> uuid.UUID:
 
 
 async def ensure_cluster(session: ZooKeeperSession) -> str:
-    """Make the folders that Kafka makes, but /consumers, which is the groups'; returns the cluster's id."""
-    roots = [path for path in paths.BROKER_ROOTS if path != paths.CONSUMERS]
-    found = await asyncio.gather(*(session.exists(path, step=_STEP) for path in roots))
-    for path, stat in zip(roots, found, strict=True):
+    """Make the folders that Kafka makes, /consumers among them; returns the cluster's id."""
+    found = await asyncio.gather(*(session.exists(path, step=_STEP) for path in paths.BROKER_ROOTS))
+    for path, stat in zip(paths.BROKER_ROOTS, found, strict=True):
         if stat is None:
             await session.ensure_path(path, step=_STEP)
     proposed = znodes.id_text(new_id())

@@ -1,4 +1,4 @@
-"""Requests and responses as bytes and back. kio holds the message schemas; this module holds what kio leaves open.
+"""Requests and responses as bytes and back. The message schemas are kio's, but for the oldest; what kio leaves open:
 
 - Unknown tagged fields are skipped, as KIP-482 asks (kio raises `KeyError`): see `kernel.wire.tags`.
 - Bytes behind the end of a message are refused (kio does not look).
@@ -17,13 +17,12 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
 from kernel.wire.building import Build, builder
 from kernel.wire.errors import MalformedFrame, UnsupportedVersion
-from kernel.wire.schema import fields_of, is_flexible
+from kernel.wire.schema import entity_class, fields_of, is_flexible
 from kernel.wire.tags import skip_tags, without_unknown_tags
 from kernel.wire.versions import SERVED, Api
 
@@ -52,8 +51,7 @@ class _Codec:
     __slots__ = ("build", "entity", "flexible_header", "nulls", "read", "write")
 
     def __init__(self, api: Api, version: int, *, request: bool) -> None:
-        load: Callable[[int, int], type[Any]] = load_request_schema if request else load_response_schema
-        self.entity = load(api, version)
+        self.entity = entity_class(api, version, request=request)
         self.flexible_header = is_flexible(self.entity.__header_schema__)
         self.read: Read = entity_reader(self.entity)
         self.write: Write = entity_writer(self.entity)

@@ -1,4 +1,4 @@
-"""What kio's entity classes say about themselves, as far as the codec needs it: names, kinds, null or not, tags."""
+"""Where the entity classes come from, and what they say about themselves: names, kinds, null or not, tags."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from kio.index import UnknownEntity, load_request_schema, load_response_schema
 
-if typing.TYPE_CHECKING:
-    from collections.abc import Callable
+from kernel.wire import first_versions
 
+if typing.TYPE_CHECKING:
     from kernel.wire.versions import Api
 
 
@@ -64,14 +64,21 @@ def is_flexible(entity: type[Any]) -> bool:
     return bool(entity.__flexible__)
 
 
+def entity_class(api: Api, version: int, *, request: bool) -> type[Any]:
+    """The class of a whole message: kio's, or ours where kio is too young. Raises kio's `UnknownEntity`."""
+    own = (first_versions.REQUESTS if request else first_versions.RESPONSES).get((api, version))
+    if own is not None:
+        return own
+    return load_request_schema(api, version) if request else load_response_schema(api, version)
+
+
 @functools.cache
 def names_of_all_versions(api: Api, *, request: bool) -> dict[str, frozenset[str]]:
     """{path of nested fields: names that exist there in some version of the API}; the top is ''."""
-    load: Callable[[int, int], type[Any]] = load_request_schema if request else load_response_schema
     found: dict[str, set[str]] = {}
     for version in range(64):
         try:
-            _collect(load(api, version), "", found)
+            _collect(entity_class(api, version, request=request), "", found)
         except UnknownEntity:
             continue
     return {path: frozenset(names) for path, names in found.items()}

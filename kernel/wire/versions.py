@@ -1,7 +1,8 @@
 """The version table: every API that we can serve or call, and from which version to which.
 
 The minimum is the lowest version that kio has a schema for, because stock clients differ widely in what they
-send; the maximum is what our handlers answer in full. A broker advertises the rows for which a handler is mounted.
+send, and lower where an original consumer of 0.8 to 1.1 needs it (`kernel.wire.first_versions`). The maximum is
+what our handlers answer in full. A broker advertises the rows for which a handler is mounted; originals never ask.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Api(IntEnum):
 SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
     {
         Api.Produce: (3, 12),  # 13 names topics by id only
-        Api.Fetch: (4, 17),
-        Api.ListOffsets: (1, 10),
+        Api.Fetch: (0, 17),
+        Api.ListOffsets: (0, 10),
         Api.Metadata: (0, 13),
         Api.OffsetCommit: (2, 9),  # 10 names topics by id only
         Api.OffsetFetch: (1, 9),

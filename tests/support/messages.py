@@ -1,4 +1,4 @@
-"""Random Kafka messages, made from kio's own schemas, as the mappings that `kernel.wire` takes."""
+"""Random Kafka messages, made from the schemas that the codec uses, as the mappings that `kernel.wire` takes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import datetime
 from typing import Any
 
 from hypothesis import strategies as st
-from kio.index import load_request_schema, load_response_schema
 
 from kernel.wire.errors import ErrorCode
-from kernel.wire.schema import Field, fields_of
+from kernel.wire.schema import Field, entity_class, fields_of
 from kernel.wire.versions import SERVED, Api
 
 #: Every (api, version) of the version table.
@@ -17,7 +16,7 @@ SERVED_VERSIONS = [(api, version) for api, (low, high) in SERVED.items() for ver
 
 
 def entity_of(api: Api, version: int, *, request: bool) -> type[Any]:
-    return load_request_schema(api, version) if request else load_response_schema(api, version)
+    return entity_class(api, version, request=request)
 
 
 def mappings(entity: type[Any]) -> st.SearchStrategy[dict[str, Any]]:

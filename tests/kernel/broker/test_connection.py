@@ -61,11 +61,13 @@ async def closed(connection: BrokerConnection) -> None:
 
 def test_versions_are_the_highest_that_both_sides_speak() -> None:
     async def test() -> None:
-        async with replying(lambda frame: versions(frame, (18, 0, 3), (12, 1, 2), (1, 0, 3), (11, 5, 99))) as port:
+        offered = ((18, 0, 3), (12, 1, 2), (0, 0, 2), (1, 0, 3), (11, 5, 99))
+        async with replying(lambda frame: versions(frame, *offered)) as port:
             connection = await BrokerConnection.open("127.0.0.1", port, "c")
             assert connection.version_of(Api.Heartbeat) == 2
             assert connection.version_of(Api.JoinGroup) == 9
-            for api in (Api.Fetch, Api.Metadata):  # too old for us; not offered
+            assert connection.version_of(Api.Fetch) == 3
+            for api in (Api.Produce, Api.Metadata):  # too old for us; not offered
                 with pytest.raises(UnsupportedByBroker, match=api.name):
                     connection.version_of(api)
             await closed(connection)

@@ -143,7 +143,7 @@ def test_api_versions_names_what_is_mounted() -> None:
     async def test() -> None:
         async with serving(Stub()) as server:
             connection = await BrokerConnection.open(server.host, server.port, "c")
-            assert connection.offered == {1: (4, 17), 11: (0, 9), 12: (0, 4), 14: (0, 5), 18: (0, 4)}
+            assert connection.offered == {1: (0, 17), 11: (0, 9), 12: (0, 4), 14: (0, 5), 18: (0, 4)}
             answer = await connection.call(Api.ApiVersions, {"client_software_name": "no spaces!"}, version=3)
             assert answer.error_code is ErrorCode.invalid_request
             connection.close()

@@ -204,7 +204,7 @@ def test_topics_are_created_grown_and_deleted_from_any_broker(chroot: str) -> No
     asyncio.run(body())
 
 
-def test_nodes_in_zookeeper_are_those_of_3_9_1_and_consumers_are_left_alone(chroot: str) -> None:
+def test_nodes_in_zookeeper_are_those_of_3_9_1_and_groups_are_left_alone(chroot: str) -> None:
     async def body() -> None:
         async with Brokers(chroot) as brokers, opened(chroot) as session:
             one = await brokers.start(1)
@@ -229,11 +229,11 @@ def test_nodes_in_zookeeper_are_those_of_3_9_1_and_consumers_are_left_alone(chro
             assert (await fields("/cluster/id"))["id"] == one.snapshot.cluster_id
             assert await fields("/config/topics/t") == {"version": 1, "config": {}}
             assert await session.children("/") == [
-                *("admin", "brokers", "cluster", "config", "controller", "controller_epoch", "feature"),
+                *("admin", "brokers", "cluster", "config", "consumers", "controller", "controller_epoch", "feature"),
                 *("isr_change_notification", "latest_producer_id_block", "log_dir_event_notification"),
             ]
             touched = {str(event["path"]) for event in brokers.tracers[1].of("zk_op")}
-            assert not [path for path in touched if path.startswith("/consumers")]
+            assert not [path for path in touched if path.startswith("/consumers/")]
 
     asyncio.run(body())
 
