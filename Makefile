@@ -3,12 +3,14 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# What only the originals need, installed when they are first run.
+ORIGINALS := $(VENV)/.installed-originals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare test test-faults test-long lint bench clean
+.PHONY: help setup compare test test-faults test-originals test-long lint bench clean
 
 help:  ## this text
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## a virtual environment in .venv with everything installed
 
@@ -16,6 +18,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "rebalance-lab needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=..." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+$(ORIGINALS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[originals]'
 	@touch $@
 
 compare: setup  ## run the scenarios under both designs and compare them (SMOKE=1: crash and herd only)
@@ -27,7 +33,10 @@ test: setup  ## the tests (at most 8 minutes)
 test-faults: setup  ## the scenarios as failure-injection tests (at most 10 minutes)
 	$(BIN)/python -m pytest -m "faults and not long" $(ARGS)
 
-test-long: setup  ## what CI has no time for: races under more seeds
+test-originals: $(ORIGINALS)  ## beside Kafka's own consumers and brokers (a Maven repository needed, once)
+	$(BIN)/python -m pytest -m "originals and not long" $(ARGS)
+
+test-long: $(ORIGINALS)  ## what CI has no time for: races under more seeds
 	$(BIN)/python -m pytest -m "long or originals" $(ARGS)
 
 lint: setup  ## format, lint and types

@@ -1,0 +1,71 @@
+"""Original Kafka for tests: skipped, with the reason, where its jars or JPype cannot be had.
+
+    require("1.1.1")                                       # in a fixture or a test: skips, fetches what is missing
+    with real_broker("1.1.1", folder, zookeeper=chroot) as broker: ...
+    with original_host("0.8.2.2", folder) as host: ...
+
+A jar with another SHA-256 than the lock file's fails the tests: that is no missing network.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from comparison.originals import jars
+from comparison.originals.brokers import RealBroker
+from comparison.originals.hosts import OriginalHost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+#: An original consumer's settings that suit a test, as `tests.support.zk_consumers.SETTINGS` do ours.
+PROPERTIES = {
+    "zookeeper.session.timeout.ms": "4000",
+    "zookeeper.connection.timeout.ms": "20000",
+    "rebalance.backoff.ms": "200",
+    "rebalance.max.retries": "20",
+    "auto.commit.interval.ms": "3600000",
+    "auto.offset.reset": "smallest",
+}
+
+
+@functools.cache
+def unavailable(version: str) -> str:
+    """Why originals of a version cannot be run here, asked once a run; "" when they can."""
+    if importlib.util.find_spec("jpype") is None:
+        return "jpype1 is not installed: pip install 'rebalance-lab[originals]'"
+    try:
+        jars.class_path(version)
+    except jars.OriginalsUnavailable as error:
+        return str(error)
+    return ""
+
+
+def require(*versions: str) -> None:
+    """Skip the test, saying why, unless all these can be run."""
+    for version in versions:
+        reason = unavailable(version)
+        if reason:
+            pytest.skip(f"original Kafka {version} cannot be run: {reason}")
+
+
+@contextmanager
+def real_broker(version: str, folder: Path, **described: Any) -> Iterator[RealBroker]:
+    """A real broker (`RealBroker`'s arguments), or a skip."""
+    require(version)
+    with RealBroker(version, folder, **described) as broker:
+        yield broker
+
+
+@contextmanager
+def original_host(version: str, folder: Path, **described: Any) -> Iterator[OriginalHost]:
+    """A JVM for original consumers (`OriginalHost`'s arguments), or a skip."""
+    require(version)
+    with OriginalHost(version, folder, **described) as host:
+        yield host
