@@ -1,0 +1,166 @@
+"""fix.commit.fence: which stale commits move an offset back, which fence stops them, and what each costs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kernel.zookeeper import paths
+from kernel.zookeeper.operations import SessionState
+from tests.support.offset_keepers import Keeper, keeper, stored, t
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import become, end_session, opened
+
+EPOCH = paths.epoch("g", "t", 0)
+REFUSAL = {"session": "SessionExpired", "epoch": "BadVersion"}
+
+
+async def claimed(one: Keeper, offset: int) -> None:
+    """As a rebalance claims t-0: each owner bumps the epoch's version and remembers it."""
+    await one.session.ensure_path(EPOCH)
+    one.own(offset, epoch=(await one.session.set(EPOCH, b"")).version)
+
+
+@pytest.mark.parametrize("fence", ["none", "session", "epoch"])
+def test_a_commit_that_was_cut_off_by_an_expiry_moves_the_offset_back_unless_fenced(chroot, fence):
+    """The frozen member: its commit waits for a connection, and gets one in its next session."""
+
+    async def conversation():
+        with ZooKeeperProxy(chroot) as proxy:
+            async with (
+                keeper(proxy.connect_string, fix_commit_fence=fence) as frozen,
+                keeper(chroot, fix_commit_fence=fence) as heir,
+            ):
+                await claimed(frozen, -1)
+                frozen.move(5)
+                await frozen.commit()
+                frozen.move(10)
+                proxy.refuse(True)
+                proxy.cut()
+                await become(frozen.session, SessionState.SUSPENDED)
+                stale = asyncio.ensure_future(frozen.commit("auto-commit", explicit=False))
+                await asyncio.to_thread(end_session, chroot, frozen.session.credentials)
+                await claimed(heir, 5)
+                heir.move(20)
+                assert (await heir.commit()).accepted == {t(0): 20}
+                proxy.refuse(False)
+                outcome = await stale
+                at_last = await stored(heir.session)
+                if fence == "none":
+                    assert (outcome.accepted, at_last) == ({t(0): 10}, 10)
+                    assert frozen.answered()[-1] == ("zookeeper", 0, 10, "accepted")
+                else:
+                    assert (outcome.refused, at_last) == ({t(0): REFUSAL[fence]}, 20)
+                    assert frozen.answered()[-1] == ("zookeeper", 0, 10, "refused")
+
+    asyncio.run(conversation())
+
+
+@pytest.mark.parametrize(("fence", "requests"), [("none", 1), ("session", 0), ("epoch", 1)])
+def test_a_commit_called_in_the_next_session_is_stopped_by_either_fence(chroot, fence, requests):
+    """What a fence refuses costs a transaction (epoch) or nothing (session), every time."""
+
+    async def conversation():
+        async with keeper(chroot, fix_commit_fence=fence) as frozen, keeper(chroot, fix_commit_fence=fence) as heir:
+            await claimed(frozen, -1)
+            frozen.move(5)
+            await frozen.commit()
+            old = frozen.session.session_id
+            await asyncio.to_thread(end_session, chroot, frozen.session.credentials)
+            await claimed(heir, 5)
+            heir.move(20)
+            await heir.commit()
+            while frozen.session.session_id == old:
+                await frozen.session.states.get()
+            frozen.move(10)
+            since = len(frozen.requests())
+            outcome = await frozen.commit()
+            assert outcome.refused == ({} if fence == "none" else {t(0): REFUSAL[fence]})
+            assert len(frozen.requests()) - since == requests
+            assert await stored(heir.session) == (10 if fence == "none" else 20)
+
+    asyncio.run(conversation())
+
+
+def test_only_the_epoch_holds_against_a_second_owner_in_the_same_session(chroot):
+    """The owner node of a living member was deleted by another one (R5 deletes whatever is there)."""
+
+    async def conversation(fence: str) -> int:
+        group = {"fix_commit_fence": fence}
+        async with keeper(chroot, **group) as robbed, keeper(chroot, **group) as heir:
+            await claimed(robbed, -1)
+            await claimed(heir, -1)
+            heir.move(20)
+            await heir.commit()
+            robbed.move(10)
+            await robbed.commit()
+            return await stored(heir.session)
+
+    assert asyncio.run(conversation("session")) == 10
+    assert asyncio.run(conversation("epoch")) == 20
+
+
+def test_the_epoch_lets_through_whom_nobody_followed(chroot):
+    async def conversation():
+        async with keeper(chroot, fix_commit_fence="epoch") as one:
+            await claimed(one, -1)
+            old = one.session.session_id
+            await asyncio.to_thread(end_session, chroot, one.session.credentials)
+            while one.session.session_id == old:
+                await one.session.states.get()
+            one.move(10)
+            assert (await one.commit()).accepted == {t(0): 10}
+
+    asyncio.run(conversation())
+
+
+def test_an_epoch_that_is_gone_refuses_everybody(chroot):
+    async def conversation():
+        async with keeper(chroot, fix_commit_fence="epoch") as one:
+            await claimed(one, -1)
+            await one.session.delete(EPOCH)
+            one.move(10)
+            assert (await one.commit()).refused == {t(0): "BadVersion"}
+
+    asyncio.run(conversation())
+
+
+@pytest.mark.parametrize(
+    ("fence", "first", "later"),
+    [
+        ("none", ["setData NoNode", "create NodeExists", "create ok"], ["setData ok"]),
+        ("session", ["setData NoNode", "create NodeExists", "create ok"], ["setData ok"]),
+        ("epoch", ["multi NoNode", "create NodeExists", "multi ok"], ["multi ok"]),
+    ],
+)
+def test_a_fenced_commit_costs_as_many_requests_as_one_without(chroot, fence, first, later):
+    async def conversation():
+        async with keeper(chroot, fix_commit_fence=fence) as one:
+            await one.session.ensure_path(paths.topic_offsets("g", "t"))
+            await claimed(one, -1)
+            for consumed, expected in ((3, first), (4, later), (4, [])):
+                one.move(consumed)
+                since = len(one.requests())
+                await one.commit()
+                assert [f"{op} {result}" for op, _, result in map(str.split, one.requests()[since:])] == expected
+
+    asyncio.run(conversation())
+
+
+def test_a_node_that_somebody_makes_meanwhile_is_overwritten_inside_the_fence(chroot):
+    async def conversation():
+        with ZooKeeperProxy(chroot) as proxy:
+            async with opened(chroot) as other, keeper(proxy.connect_string, fix_commit_fence="epoch") as one:
+                await one.session.ensure_path(paths.topic_offsets("g", "t"))
+                await claimed(one, -1)
+                one.move(3)
+                pause = proxy.pause_at(lambda op: op.op == "create" and op.path == paths.topic_offsets("g", "t"))
+                committing = asyncio.ensure_future(one.commit())
+                await pause.reached()
+                await other.create(paths.offset("g", "t", 0), b"99")
+                pause.release()
+                assert (await committing).accepted == {t(0): 3}
+                assert await stored(other) == 3
+
+    asyncio.run(conversation())
