@@ -105,7 +105,7 @@ class Member:
                     if self.consuming.is_set():
                         self._take(number, iterator.next())
             except jpype.JException as error:
-                tell(event="stream_error", member=self.number, stream=number, at=time.time(), **described(error))
+                tell(event="stream_error", member=self.number, stream=number, at=time.monotonic(), **described(error))
                 if type(error).__name__ != "kafka.consumer.ConsumerTimeoutException":
                     return
 
@@ -118,7 +118,7 @@ class Member:
             topic=str(message.topic()),
             partition=int(message.partition()),
             offset=int(message.offset()),
-            at=time.time(),
+            at=time.monotonic(),
             value=None if value is None else bytes(value).decode("latin-1"),
         )
 
@@ -135,10 +135,10 @@ def listener(number: int, *, raising: bool) -> Any:
         @jpype.JOverride  # type: ignore[untyped-decorator]  # JPype has no types
         def beforeReleasingPartitions(self, owned: Any) -> None:  # noqa: N802  # Kafka's name
             if raising and len(list(owned.keySet())):
-                tell(event="listener_raises", member=number, at=time.time())
+                tell(event="listener_raises", member=number, at=time.monotonic())
                 raise RuntimeError("asked to raise")
             by_topic = {str(topic): sorted(_numbers(owned.get(topic))) for topic in owned.keySet()}
-            tell(event="before_release", member=number, at=time.time(), owned=by_topic)
+            tell(event="before_release", member=number, at=time.monotonic(), owned=by_topic)
 
         @jpype.JOverride  # type: ignore[untyped-decorator]  # JPype has no types
         def beforeStartingFetchers(self, consumer_id: Any, assignment: Any) -> None:  # noqa: N802
@@ -146,7 +146,7 @@ def listener(number: int, *, raising: bool) -> Any:
             for topic in assignment.keySet():
                 threads = assignment.get(topic)
                 decided[str(topic)] = {str(p): str(threads.get(p)) for p in threads.keySet()}
-            tell(event="before_start", member=number, at=time.time(), consumer=str(consumer_id), assignment=decided)
+            tell(event="before_start", member=number, at=time.monotonic(), consumer=str(consumer_id), assignment=decided)
 
     return Listener()
 

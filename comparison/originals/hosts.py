@@ -60,7 +60,7 @@ class Message(NamedTuple):
     offset: int
     stream: int  #: number of the stream that it came from
     value: bytes | None
-    at: float  #: wall clock, s
+    at: float  #: time.monotonic() of the machine, s
 
 
 class Pattern(NamedTuple):
