@@ -1,0 +1,164 @@
+"""For tests of the old consumer's weaknesses: members behind a proxy each, stopped at a request and driven on.
+
+    with ZooKeeperProxy(chroot) as link:
+        async with joined(link.connect_string, "c1", {"t": 1}) as c1:       # joins, and is at work
+            pause = link.pause_at(claims)
+            async with joining(chroot, "c2", {"t": 1}) as (c2, join):       # joins in the background
+                await pause.reached()
+
+The predicates below say which request of the original's R1 to R12 a pause is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from kernel.errors import RebalanceLabError
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import NoNode
+from kernel.zookeeper.operations import SessionState
+from tests.support.zk_consumers import Member, member, new_member
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from kernel.zookeeper.session import ZooKeeperSession
+    from tests.support.zk_proxy import Op, ZooKeeperProxy
+
+
+def begins(op: Op) -> bool:
+    """R1's first read; the leader finder's look is the same, so let it have looked before."""
+    return op.op.startswith("getChildren") and op.path == paths.BROKER_IDS
+
+
+def releases(op: Op) -> bool:
+    """R5, or a rollback of R11."""
+    return op.op == "delete" and paths.parse_owner(op.path) is not None
+
+
+def claims(op: Op) -> bool:
+    """R11."""
+    return op.op == "create" and paths.parse_owner(op.path) is not None
+
+
+def is_told(op: Op) -> bool:
+    """The first read that answers a change of the members, which arms the watch again."""
+    return op.op == "exists" and op.path.endswith("/ids")
+
+
+def partitions(topic: str, *numbers: int) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in numbers]
+
+
+@asynccontextmanager
+async def joined(chroot: str, name: str, topics: Mapping[str, int], **settings: str) -> AsyncIterator[Member]:
+    """A member that has joined and fetches all it owns, so that nothing more is asked of ZooKeeper by itself."""
+    async with member(chroot, name, topics, **settings) as made:
+        await fetches(made)
+        yield made
+
+
+@asynccontextmanager
+async def joining(
+    chroot: str, name: str, topics: Mapping[str, int], **settings: str
+) -> AsyncIterator[tuple[Member, asyncio.Task[None]]]:
+    """A started member and the task in which it subscribes; both are ended at the end."""
+    made = new_member(chroot, name, **settings)
+    join: asyncio.Task[None] | None = None
+    try:
+        await made.consumer.start()
+        join = asyncio.create_task(made.consumer.subscribe(topics, made))
+        yield made, join
+    finally:
+        await made.consumer.close()
+        if join is not None:
+            join.cancel()
+            await asyncio.gather(join, return_exceptions=True)
+
+
+async def fetches(who: Member) -> None:
+    """Wait until every partition that it believes to own is being fetched."""
+
+    async def all_started() -> bool:
+        started = {(e["topic"], e["partition"]) for e in who.tracer.of("position_started")}
+        mine = {tp for has in who.consumer.assignment().values() for tp in has}
+        return {(tp.topic, tp.partition) for tp in mine} <= started
+
+    await until(all_started, 10, lambda: f"{who.id} to fetch {who.consumer.assignment()}")
+
+
+@asynccontextmanager
+async def polling(*members: Member) -> AsyncIterator[None]:
+    """Applications that take what comes, all the time; a member that was closed ends its own."""
+    polls = [asyncio.create_task(_poll(who)) for who in members]
+    try:
+        yield
+    finally:
+        for poll in polls:
+            poll.cancel()
+        await asyncio.gather(*polls, return_exceptions=True)
+
+
+async def _poll(who: Member) -> None:
+    while True:
+        await who.read()
+
+
+def sever(link: ZooKeeperProxy) -> None:
+    """What is under way never arrives, and nobody comes back before `mend`: the member's process is cut off."""
+    link.refuse()
+    link.cut()
+
+
+def mend(link: ZooKeeperProxy) -> None:
+    link.refuse(False)
+
+
+async def is_cut_off(who: Member) -> None:
+    await until(lambda: who.session.state is not SessionState.CONNECTED, 10, f"{who.id} to miss ZooKeeper")
+
+
+async def attempts(who: Member, number: int, outcome: str = "ok", *, timeout_s: float = 15) -> None:
+    """Wait until so many attempts have ended so."""
+    await until(
+        lambda: len(outcomes(who, outcome)) >= number,
+        timeout_s,
+        lambda: f"{number} x {outcome} of {who.session.member}, have {outcomes(who)}",
+    )
+
+
+def outcomes(who: Member, only: str | None = None) -> list[str]:
+    """How its attempts ended."""
+    ended = [str(event["outcome"]) for event in who.tracer.of("attempt_ended")]
+    return [outcome for outcome in ended if only in (None, outcome)]
+
+
+async def committed(session: ZooKeeperSession, tp: TopicPartition, group: str = "g") -> int | None:
+    """The offset in ZooKeeper."""
+    try:
+        data, _ = await session.get(paths.offset(group, tp.topic, tp.partition))
+    except NoNode:
+        return None
+    return int(data)
+
+
+async def has(who: Member, tp: TopicPartition, number: int) -> None:
+    """Wait until so many records of a partition were handed out to it; somebody polls meanwhile."""
+    await until(
+        lambda: len(who.records.get(tp, ())) >= number,
+        10,
+        lambda: f"{number} records of {tp} at {who.session.member}, have {who.records}",
+    )
+
+
+async def failure(join: asyncio.Task[None], *, timeout_s: float = 15) -> RebalanceLabError:
+    """What the join raised to the application."""
+    await asyncio.wait({join}, timeout=timeout_s)
+    assert join.done(), "the join neither failed nor succeeded"
+    error = join.exception()
+    assert isinstance(error, RebalanceLabError), f"the join ended with {error!r}"
+    return error

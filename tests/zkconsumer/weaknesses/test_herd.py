@@ -1,0 +1,121 @@
+"""Everybody is told and everybody stops, for one that comes or goes; and what many that go at once wait for.
+
+On the originals: a join of one notifies N-1, a leave N; 50 members that leave at once take 22 to 51 s with 0.8.2.2,
+which does not look at its shutdown flag between attempts, and half a second with 1.1.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from tests.support.weak_members import attempts, begins, joined, outcomes
+from tests.support.zk_consumers import member, running_broker, settled, shared
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import opened
+
+VISITOR = b'{"pattern":"static","subscription":{}}'
+
+
+def notified(who):
+    return len([e for e in who.tracer.of("zk_notified") if e["path"] == "/consumers/g/ids"])
+
+
+def test_one_join_stops_every_member_and_all_is_released_and_claimed_again(chroot, tmp_path):
+    """Even by those for whom nothing changes: here the new one has another topic."""
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 8, "u": 1}),
+            opened(chroot) as session,
+            AsyncExitStack() as stack,
+        ):
+            members = [await stack.enter_async_context(joined(chroot, f"c{n}", {"t": 1})) for n in range(4)]
+            shares = [(f"g_c{n}-0", range(2 * n, 2 * n + 2)) for n in range(4)]
+            await settled(session, shared("t", *shares))
+            before = [(len(who.operations()), notified(who), who.rebalances()) for who in members]
+            async with member(chroot, "other", {"u": 1}):
+                for who, (_, _, rebalances) in zip(members, before, strict=True):
+                    await until(lambda w=who, r=rebalances: w.rebalances() > r, 10, "everybody to rebalance")
+                await settled(session, shared("t", *shares) | shared("u", ("g_other-0", [0])))
+                for who, (operations, told, _) in zip(members, before, strict=True):
+                    assert notified(who) == told + 1
+                    writes = [op for _, op, path in who.operations()[operations:] if "/owners/" in path]
+                    assert writes[:2] == ["delete"] * 2
+                    assert writes.count("create") >= 2
+                    assert [what for what, _, _ in who.told[-2:]] == ["revoked", "assigned"]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("settings", "rebalances"), [({}, 5)])
+def test_five_changes_one_after_the_other_are_five_rebalances(chroot, tmp_path, settings, rebalances):
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 1}),
+            opened(chroot) as other,
+            joined(chroot, "c1", {"t": 1}, **settings) as c1,
+        ):
+            for number in range(5):
+                await other.create(paths.member_id("g", f"g_visitor{number}"), VISITOR, ephemeral=True)
+                answered = number + 1
+                if settings:
+                    await until(lambda n=answered: notified(c1) >= n, 10, "c1 to be told")
+                    await answers(c1, answered)
+                else:
+                    await attempts(c1, 1 + answered)
+            await attempts(c1, 1 + rebalances)
+            assert outcomes(c1) == ["ok"] * (1 + rebalances)
+            await settled(other, shared("t", ("g_c1-0", [0])))
+
+    async def answers(who, number):
+        """Until the watch is armed again, so that the next change is not merged with this one."""
+        await until(
+            lambda: len([op for op in who.operations() if op[:2] == ("delivery", "getChildren")]) >= number,
+            10,
+            "the notification to be answered",
+        )
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("looks_again", "tries"), [("true", 4), ("false", 1)])
+def test_many_that_leave_during_a_rebalance_make_all_their_attempts_first_unless_they_look_at_the_flag(
+    chroot, tmp_path, looks_again, tries
+):
+    given = {
+        "rebalance_max_retries": "4",
+        "rebalance_backoff_ms": "100",
+        "rebalance_retries_while_closing": looks_again,
+    }
+
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 4}), opened(chroot) as other, AsyncExitStack() as stack:
+            members = [
+                await stack.enter_async_context(joined(link.connect_string, f"c{n}", {"t": 1}, **given))
+                for n, link in enumerate(links)
+            ]
+            await settled(other, shared("t", *((f"g_c{n}-0", [n]) for n in range(4))))
+            before = [len(outcomes(who)) for who in members]
+            held = [link.pause_at(begins) for link in links]
+            await other.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
+            for pause in held:
+                await pause.reached()
+            leaving = asyncio.gather(*(who.consumer.close() for who in members))
+            await until(lambda: all(who.consumer._executor.machine.closing for who in members), 5, "all to be closing")
+            for pause in held:
+                pause.release()
+            await asyncio.wait_for(leaving, 15)
+            for who, number in zip(members, before, strict=True):
+                assert outcomes(who)[number:] == ["error"] * tries
+
+    links = [ZooKeeperProxy(chroot) for _ in range(4)]
+    try:
+        asyncio.run(story())
+    finally:
+        for link in links:
+            link.close()

@@ -1,0 +1,272 @@
+"""Two owners, or none: deletes that look at no owner, and owner nodes that belong to nobody who is alive.
+
+On the originals: a release that was cut off by the expiry was repeated in the new session and deleted 3 owner nodes of
+another member; held before its release, that member and the returning one delivered the same 200 messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kernel.errors import RebalanceFailed, RebalanceLabError
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from tests.support.weak_members import (
+    attempts,
+    begins,
+    failure,
+    has,
+    is_cut_off,
+    joined,
+    joining,
+    mend,
+    outcomes,
+    partitions,
+    polling,
+    releases,
+    sever,
+)
+from tests.support.zk_consumers import member, owners, produce, running_broker, settled, shared
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import opened
+
+#: Between them b and c own what a, which is gone for a while, was about to release.
+SHARED_BY_B_AND_C = shared("t", ("g_b-0", range(3)), ("g_c-0", range(3, 6)))
+SHARED_BY_ALL = shared("t", ("g_a-0", range(2)), ("g_b-0", range(2, 4)), ("g_c-0", range(4, 6)))
+
+
+@asynccontextmanager
+async def cut_off_in_its_release(chroot, session, link_a, link_b, **settings):
+    """a, b and c, of which a was severed when it asked for its first delete, and has expired since."""
+    async with (
+        joined(link_b.connect_string, "b", {"t": 1}, **settings) as b,
+        joined(link_a.connect_string, "a", {"t": 1}, zookeeper_session_timeout_ms="1500", **settings) as a,
+    ):
+        await settled(session, shared("t", ("g_a-0", range(3)), ("g_b-0", range(3, 6))))
+        release = link_a.pause_at(releases)
+        async with joining(chroot, "c", {"t": 1}, **settings) as (c, _):
+            await release.reached()
+            sever(link_a)
+            await settled(session, SHARED_BY_B_AND_C)
+            await session_is_idle(b, c)
+            yield a, b, c
+
+
+async def session_is_idle(*members):
+    """No rebalance is under way: the next request of each is the answer to something new."""
+    for who in members:
+        await until(
+            lambda who=who: len(who.tracer.of("rebalance_started")) == len(who.tracer.of("rebalance_ended")),
+            10,
+            f"{who.session.member} to have no rebalance under way",
+        )
+
+
+@pytest.mark.parametrize(("settings", "foreign"), [({}, 3)])
+def test_a_release_that_an_expiry_cut_off_is_repeated_in_the_new_session_and_deletes_nodes_of_another(
+    chroot, tmp_path, settings, foreign
+):
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 6}),
+            opened(chroot) as session,
+            cut_off_in_its_release(chroot, session, link_a, link_b, **settings) as (a, _, _),
+        ):
+            held = link_b.pause_at(begins)
+            old = a.session.session_id
+            mend(link_a)
+            await held.reached()
+            await until(lambda: outcomes_in_new_session(a), 10, "a to have ended an attempt since")
+            deleted = [op for op in link_a.operations() if releases(op) and op.session != old and op.result == "ok"]
+            assert [op.path for op in deleted[:foreign]] == [paths.owner("g", "t", n) for n in range(foreign)]
+            if foreign:
+                # Nobody but b may own these, and b has not released them.
+                assert all(tp in SHARED_BY_B_AND_C for tp in partitions("t", 0, 1, 2))
+            else:
+                assert not deleted
+                assert (await owners(session)).items() >= shared("t", ("g_b-0", range(3))).items()
+            held.release()
+            await settled(session, SHARED_BY_ALL)
+
+    with ZooKeeperProxy(chroot) as link_a, ZooKeeperProxy(chroot) as link_b:
+        asyncio.run(story())
+
+
+def outcomes_in_new_session(who):
+    """How attempts ended since its last session began."""
+    began = max(i for i, e in enumerate(who.tracer.events) if e["kind"] == "session_changed")
+    return [e["outcome"] for e in who.tracer.events[began:] if e["kind"] == "attempt_ended"]
+
+
+@pytest.mark.parametrize(("settings", "both"), [({}, 2 * 20)])
+def test_an_owner_that_is_slow_to_release_and_one_that_returns_deliver_the_same_partitions(
+    chroot, tmp_path, settings, both
+):
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 6}) as broker,
+            opened(chroot) as session,
+            cut_off_in_its_release(chroot, session, link_a, link_b, **settings) as (a, b, c),
+            polling(a, b, c),
+        ):
+            held = link_b.pause_at(begins)
+            mend(link_a)
+            await held.reached()
+            if both:
+                # What b was robbed of and still delivers; 2 and 3 wait for it.
+                await settled(session, shared("t", ("g_a-0", range(2)), ("g_c-0", range(4, 6))))
+            else:
+                await until(lambda: outcomes_in_new_session(a)[:1] == ["conflict"], 10, "a's claims to fail")
+            await produce(broker, "t", 2, range(20))
+            for tp in partitions("t", 0, 1):
+                await has(b, tp, 20)
+                if both:
+                    await has(a, tp, 20)
+            twice = {tp: set(a.records.get(tp, ())) & set(b.records[tp]) for tp in partitions("t", 0, 1)}
+            assert sum(map(len, twice.values())) == both
+            if both:
+                # The slow one's late release hits the other's nodes: a goes on without owning anything.
+                await session_is_idle(a, c)
+            held.release()
+            left = {tp: thread for tp, thread in SHARED_BY_ALL.items() if not (both and thread == "g_a-0")}
+            await settled(session, left)
+
+    with ZooKeeperProxy(chroot) as link_a, ZooKeeperProxy(chroot) as link_b:
+        asyncio.run(story())
+
+
+@pytest.mark.parametrize(("settings", "own"), [({}, False)])
+def test_a_node_of_a_dying_session_with_our_thread_id_counts_as_ours_and_goes_with_that_session(
+    chroot, tmp_path, settings, own
+):
+    """An impatient operator has deleted the dead member's id node, so that its successor need not wait for it."""
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}) as broker,
+            opened(chroot) as session,
+            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="2500") as dead,
+        ):
+            sever(link)
+            old = dead.session.session_id
+            await session.delete(paths.member_id("g", "g_c1"))
+            async with member(chroot, "c1", {"t": 1}, **settings) as successor, polling(successor):
+                both = partitions("t", 0, 1)
+                assert successor.consumer.assignment() == {0: frozenset(both)}
+                if not own:
+                    assert outcomes(successor) == ["ok"]
+                    stats = [(await session.get(paths.owner("g", "t", n)))[1] for n in range(2)]
+                    assert {stat.ephemeral_owner for stat in stats} == {old}
+
+                    async def gone() -> bool:
+                        return await owners(session) == {}
+
+                    await until(gone, 10, "the old session to end")
+                    # It owns nothing, does not know it, and goes on; whoever claims finds the way free.
+                    await produce(broker, "t", 2, range(5))
+                    await successor.read_until(10)
+                    await session.create(paths.owner("g", "t", 0), b"g_other-0")
+                    assert successor.consumer.assignment() == {0: frozenset(both)}
+                else:
+                    assert set(outcomes(successor)) == {"conflict", "ok"}
+                    stats = [(await session.get(paths.owner("g", "t", n)))[1] for n in range(2)]
+                    assert {stat.ephemeral_owner for stat in stats} == {successor.session.session_id}
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("settings", "waits"),
+    [({}, True)],
+)
+def test_a_member_whose_predecessor_of_the_same_id_is_not_expired_yet(chroot, tmp_path, settings, waits):
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 1}),
+            opened(chroot) as session,
+            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="2000") as dead,
+        ):
+            sever(link)
+            await is_cut_off(dead)
+            async with joining(chroot, "c1", {"t": 1}, zookeeper_session_timeout_ms="500", **settings) as (c1, join):
+                if waits:
+                    await asyncio.wait_for(join, 15)
+                    tries = [op for op in c1.operations() if op[0] == "register" and op[1] == "create"]
+                    assert len(tries) >= 2  # one a session timeout, and no end to them
+                    await settled(session, shared("t", ("g_c1-0", [0])))
+                else:
+                    error = await failure(join)
+                    assert not isinstance(error, RebalanceFailed)
+                    assert "g_c1" in str(error)
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
+
+
+def test_a_claim_that_fails_otherwise_than_by_a_conflict_leaves_nodes_that_nobody_releases(chroot, tmp_path):
+    """The gap of the rollback: here ZooKeeper forbids the second topic's claim."""
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2, "u": 1}),
+            opened(chroot) as session,
+        ):
+            await session.create(paths.owners("g"), makepath=True)
+            await session.create(paths.topic_owners("g", "u"))
+            # An ephemeral parent would do as well: a claim below it is refused, and not by NodeExists.
+            await session.delete(paths.topic_owners("g", "u"))
+            await session.create(paths.topic_owners("g", "u"), ephemeral=True)
+            async with joining(chroot, "c1", {"t": 1, "u": 1}, rebalance_max_retries="1") as (c1, join):
+                error = await failure(join)
+                assert isinstance(error, RebalanceFailed)
+                assert "NoChildrenForEphemerals" in str(error)
+                assert c1.consumer.assignment() == {0: frozenset()}
+                leaked = shared("t", ("g_c1-0", range(2)))
+                assert await owners(session) == leaked
+                # The next claimant conflicts although c1 releases everything that it knows of.
+                given = {"rebalance_max_retries": "2", "rebalance_backoff_ms": "50"}
+                async with joining(chroot, "c2", {"t": 1}, **given) as (c2, second):
+                    assert "t-1" in str(await failure(second))
+                    assert set(outcomes(c2)) == {"conflict"}
+                    assert (await owners(session)).keys() >= {TopicPartition("t", 1)}
+                    before = c2.rebalances()
+                    await c1.session.close()  # the only thing that removes them
+                    await until(lambda: c2.rebalances() > before, 10, "c2 to hear of c1's end")
+                    await settled(session, shared("t", ("g_c2-0", range(2))))
+
+    asyncio.run(story())
+
+
+def test_what_the_same_thread_leaked_is_its_own_at_the_next_attempt(chroot, tmp_path):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 1, "u": 1}), opened(chroot) as session:
+            await session.create(paths.owners("g"), makepath=True)
+            await session.create(paths.topic_owners("g", "u"), ephemeral=True)
+            async with joining(chroot, "c1", {"t": 1, "u": 1}) as (c1, join):
+                await attempts(c1, 1, "error")
+                assert await owners(session) == shared("t", ("g_c1-0", [0]))
+                await session.delete(paths.topic_owners("g", "u"))
+                await asyncio.wait_for(join, 10)
+                assert await owners(session) == shared("t", ("g_c1-0", [0])) | shared("u", ("g_c1-0", [0]))
+                assert outcomes(c1)[-1] == "ok"
+
+    asyncio.run(story())
+
+
+def test_streams_are_made_once(chroot, tmp_path):
+    """KAFKA-242: a second call had wrong offsets; since then it is refused, and the first ones go on."""
+
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 1}) as broker, joined(chroot, "c1", {"t": 1}) as c1:
+            with pytest.raises(RebalanceLabError, match="exist already"):
+                await c1.consumer.subscribe({"t": 2}, c1)
+            await produce(broker, "t", 1, range(3))
+            await c1.read_until(3)
+            assert c1.rebalances() == 1
+
+    asyncio.run(story())

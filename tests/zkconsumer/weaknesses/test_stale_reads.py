@@ -1,0 +1,94 @@
+"""Members that read through different servers of an ensemble, one of which lags: lists differ, claims overlap.
+
+What follows is disagreement and failed attempts, not two owners: the owner nodes are written through the leader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from comparison.scenarios.quorum import QuorumProxies
+from kernel.trace.writer import SilentTracer
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from kernel.zookeeper.embedded import ZooKeeperEnsemble
+from tests.support.weak_members import attempts, joined, joining, outcomes, releases
+from tests.support.zk_consumers import running_broker, settled, shared
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import opened
+
+pytestmark = pytest.mark.faults
+
+#: A cut server serves stale reads until it gives up its leader, so the whole story has to fit into this.
+SYNC_LIMIT_S = 10
+
+
+@asynccontextmanager
+async def ensemble_with_links(directory):
+    """Three servers and the links between them."""
+    links = QuorumProxies(SilentTracer())
+    await links.start()
+    servers = ZooKeeperEnsemble(directory, tick_ms=500, sync_limit=2 * SYNC_LIMIT_S, quorum_links=links.ports)
+    try:
+        await asyncio.to_thread(servers.start)
+        yield servers, links
+    finally:
+        links.heal()
+        await asyncio.to_thread(servers.stop)
+        await links.stop()
+
+
+def after_the_release(link):
+    """The first read, or sync, after R5: where the group is read."""
+    state = {"released": 0}
+
+    def match(op):
+        if releases(op):
+            state["released"] += 1
+        return state["released"] > 0 and op.op in ("getData", "sync")
+
+    return match
+
+
+@pytest.mark.parametrize(("settings", "conflicts"), [({}, 1)])
+def test_a_member_behind_a_server_that_lags_decides_by_an_old_list_and_conflicts(tmp_path, settings, conflicts):
+    async def story():
+        async with ensemble_with_links(tmp_path) as (servers, links):
+            lagging = await asyncio.to_thread(lambda: servers.followers()[0])
+            leader = await asyncio.to_thread(servers.leader)
+            given = {"zookeeper_session_timeout_ms": "15000"} | settings
+            with ZooKeeperProxy(lagging.address) as link:
+                async with (
+                    running_broker(leader.address, tmp_path / "broker", {"t": 6}),
+                    opened(leader.address) as session,
+                    joined(link.connect_string, "c1", {"t": 1}, **given) as c1,
+                ):
+                    paused = link.pause_at(after_the_release(link))
+                    async with joining(leader.address, "c2", {"t": 1}) as (_, second):
+                        await paused.reached()
+                        await asyncio.wait_for(second, 15)
+                        links.cut(lagging.number)
+                        async with joining(leader.address, "c3", {"t": 1}) as (_, third):
+                            await asyncio.wait_for(third, 15)
+                            await settled(session, shared("t", ("g_c2-0", [2, 3]), ("g_c3-0", [4, 5])))
+                            paused.release()
+                            await stands_at_its_first_answerless_request(link)
+                            links.heal()
+                            await attempts(c1, 2)
+                            every = (("g_c1-0", [0, 1]), ("g_c2-0", [2, 3]), ("g_c3-0", [4, 5]))
+                            await settled(session, shared("t", *every))
+                            assert outcomes(c1, "conflict") == ["conflict"] * conflicts
+                            read = [op for op in link.operations() if op.path.startswith("/consumers/g/ids/")]
+                            assert paths.member_id("g", "g_c3") in {op.path for op in read}
+
+    async def stands_at_its_first_answerless_request(link):
+        def waits():
+            last = link.operations()[-1]
+            return last.op in ("create", "sync") and last.result is None
+
+        await until(waits, 10, lambda: f"c1 to wait for the leader, last {link.operations()[-3:]}")
+
+    asyncio.run(story())

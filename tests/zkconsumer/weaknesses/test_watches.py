@@ -1,0 +1,174 @@
+"""What a one-shot watch can miss, and what one event thread that is busy keeps waiting; kazoo's traps, shown absent."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from kernel.zookeeper.operations import SessionState
+from tests.support.weak_members import (
+    attempts,
+    is_cut_off,
+    is_told,
+    joined,
+    joining,
+    mend,
+    outcomes,
+    sever,
+)
+from tests.support.zk_consumers import member, owners, produce, running_broker, settled, shared
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import expire, opened
+
+VISITOR = b'{"pattern":"static","subscription":{}}'
+
+
+def notified(who, path="/consumers/g/ids"):
+    return [e for e in who.tracer.of("zk_notified") if e["path"] == path]
+
+
+def test_what_changes_between_a_watch_and_the_next_one_is_told_to_nobody_and_seen_nevertheless(chroot, tmp_path):
+    """Lost only if somebody acted on what was read before: the rebalance reads the members after the new watch."""
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 3}),
+            opened(chroot) as session,
+            joined(link.connect_string, "c1", {"t": 1}) as c1,
+        ):
+            unwatched = link.pause_at(is_told)
+            async with joining(chroot, "c2", {"t": 1}), joining(chroot, "c3", {"t": 1}) as (c3, _):
+                await unwatched.reached()
+
+                async def all_registered():
+                    return len(await session.children(paths.member_ids("g"))) == 3
+
+                await until(all_registered, 10, "three members")
+                unwatched.release()
+                every = shared("t", ("g_c1-0", [0]), ("g_c2-0", [1]), ("g_c3-0", [2]))
+                await settled(session, every)
+                assert len(notified(c1)) == 1  # two joins, one notification
+                assert c1.rebalances() == 2
+                assert c3.id == "g_c3"
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
+
+
+def test_an_id_that_left_and_came_back_while_disconnected_is_noticed(chroot, tmp_path):
+    """kazoo drops raw watches on a disconnect, and its ChildrenWatch is silent when the list is equal afterwards."""
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}),
+            opened(chroot) as other,
+            joined(link.connect_string, "c1", {"t": 1}) as c1,
+        ):
+            ghost = paths.member_id("g", "g_ghost")
+            await other.create(ghost, VISITOR, ephemeral=True)
+            await attempts(c1, 2)
+            sever(link)
+            await is_cut_off(c1)
+            await other.delete(ghost)
+            await other.create(ghost, b'{"pattern":"static","subscription":{"t":1}}', ephemeral=True)
+            mend(link)
+            await attempts(c1, 3)
+            assert c1.session.state is SessionState.CONNECTED
+            assert await owners(other) == shared("t", ("g_c1-0", [0]))  # the other one's share is left to it
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
+
+
+def test_a_change_of_a_topics_partitions_while_disconnected_is_noticed(chroot, tmp_path):
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 1}) as broker,
+            opened(chroot) as session,
+            joined(link.connect_string, "c1", {"t": 1}) as c1,
+        ):
+            sever(link)
+            await is_cut_off(c1)
+            await broker.cluster.grow_topic("t", partitions=3)
+            mend(link)
+            await settled(session, shared("t", ("g_c1-0", range(3))))
+            assert outcomes(c1) == ["ok", "ok"]
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
+
+
+def test_the_new_session_that_kazoo_opens_by_itself_is_registered_in_and_its_watches_are_set_again(chroot, tmp_path):
+    """To kazoo an expiry is one more reconnect: without a word to the application its nodes would be gone for good."""
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}),
+            opened(chroot) as session,
+            joined(chroot, "c1", {"t": 1}) as c1,
+        ):
+            old = c1.session.session_id
+            await expire(c1.session)
+            await attempts(c1, 2)
+            stat = (await session.get(paths.member_id("g", "g_c1")))[1]
+            assert stat.ephemeral_owner == c1.session.session_id != old
+            async with member(chroot, "c2", {"t": 1}):
+                await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+
+    asyncio.run(story())
+
+
+def test_while_a_new_sessions_rebalance_runs_no_other_change_is_answered(chroot, tmp_path):
+    """One event thread: it rebalances for up to retries x backoff, and what is told meanwhile waits, unwatched."""
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}) as broker,
+            opened(chroot) as other,
+            joined(chroot, "c1", {"t": 1}, rebalance_max_retries="1000", rebalance_backoff_ms="20") as c1,
+        ):
+            await c1_lost_its_claim(c1, other)
+            before = len(c1.operations())
+            conflicts = len(outcomes(c1, "conflict"))
+            await broker.cluster.grow_topic("t", partitions=3)
+            await other.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
+            await attempts(c1, conflicts + 5, "conflict")  # read again and again, and not one watch answered
+            assert not [op for op in c1.operations()[before:] if op[0] == "delivery"]
+            await other.delete(paths.owner("g", "t", 0))
+            await settled(other, shared("t", ("g_c1-0", range(3))))
+            await until(
+                lambda: [op for op in c1.operations()[before:] if op[0] == "delivery"], 10, "the changes to be answered"
+            )
+
+    async def c1_lost_its_claim(c1, other):
+        """c1's session expires, and somebody else's node is there before c1 is back."""
+        expiring = asyncio.create_task(expire(c1.session))
+
+        async def taken():
+            if await other.exists(paths.owner("g", "t", 0)) is None:
+                await other.create(paths.owner("g", "t", 0), b"g_ghost-0", ephemeral=True)
+                return True
+            return False
+
+        await until(taken, 10, "the old session to be gone", every_s=0.001)
+        await expiring
+        await attempts(c1, 1, "conflict")
+
+    asyncio.run(story())
+
+
+def test_without_a_broker_a_start_succeeds_and_the_first_broker_makes_it_claim(chroot, tmp_path):
+    """KAFKA-969: it failed once; now it owns nothing and watches /brokers/ids."""
+
+    async def story():
+        async with opened(chroot) as session, member(chroot, "c1", {"t": 1}) as c1:
+            assert outcomes(c1) == ["unavailable"]
+            assert await owners(session) == {}
+            async with running_broker(chroot, tmp_path, {"t": 2}) as broker:
+                await settled(session, shared("t", ("g_c1-0", range(2))))
+                assert notified(c1, paths.BROKER_IDS)
+                await produce(broker, "t", 2, range(2))
+                await c1.read_until(4)
+
+    asyncio.run(story())

@@ -1,0 +1,84 @@
+"""A member that is cut off from ZooKeeper and not from Kafka: it goes on, and knows of nothing.
+
+On the originals: the fetcher ran on for the whole cut, past the expiry, and after the heal both offsets moved back. The
+member that is frozen as a whole is in `test_frozen_members.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper.operations import SessionState
+from tests.support.weak_members import has, is_cut_off, joined, mend, polling, sever
+from tests.support.zk_consumers import produce, running_broker, settled, shared
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import opened
+
+MINE = TopicPartition("t", 0)
+
+
+@pytest.mark.parametrize(("settings", "delivers"), [({}, True)])
+def test_a_member_that_is_cut_from_zookeeper_only_delivers_on_past_its_expiry(chroot, tmp_path, settings, delivers):
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}) as broker,
+            opened(chroot) as session,
+            joined(chroot, "c2", {"t": 1}, **settings) as c2,
+            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="1500", **settings) as c1,
+            polling(c1, c2),
+        ):
+            await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+            await produce(broker, "t", 2, range(5))
+            await has(c1, MINE, 5)
+            old = c1.session.session_id
+            sever(link)
+            await is_cut_off(c1)
+            await settled(session, shared("t", ("g_c2-0", range(2))))
+            # Expired, and somebody else's: what comes now is delivered by the owner and by the zombie.
+            await produce(broker, "t", 2, range(5, 15))
+            await has(c2, MINE, 15)
+            if delivers:
+                await has(c1, MINE, 15)
+                assert c1.consumer.assignment() == {0: frozenset({MINE})}
+            else:
+                assert c1.records[MINE] == list(range(5))
+                assert c1.consumer.assignment() == {0: frozenset()}
+            mend(link)
+            await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+            assert c1.session.session_id != old
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
+
+
+@pytest.mark.parametrize(("settings", "delivers"), [({}, True)])
+def test_a_short_cut_is_not_told_to_the_fetchers(chroot, tmp_path, settings, delivers):
+    """The session outlives the cut, so nothing is taken over: what the fix costs is shown as well."""
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 1}) as broker,
+            joined(link.connect_string, "c1", {"t": 1}, **settings) as c1,
+            polling(c1),
+        ):
+            await produce(broker, "t", 1, range(5))
+            await has(c1, MINE, 5)
+            old = c1.session.session_id
+            sever(link)
+            await is_cut_off(c1)
+            await produce(broker, "t", 1, range(5, 10))
+            if delivers:
+                await has(c1, MINE, 10)
+            mend(link)
+            await until(lambda: c1.session.state is SessionState.CONNECTED, 10, "c1 to be connected again")
+            await has(c1, MINE, 10)
+            assert c1.records[MINE] == list(range(10))
+            assert c1.session.session_id == old
+            assert c1.rebalances() == 1
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
