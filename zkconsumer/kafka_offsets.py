@@ -122,7 +122,7 @@ class KafkaOffsets:
             "group_id": self._config.group_id,
             "generation_id_or_member_epoch": -1,
             "member_id": "",
-            "retention_time_ms": -1,
+            "retention_time": -1,
             "topics": [
                 {
                     "name": topic,

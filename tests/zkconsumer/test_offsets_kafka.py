@@ -1,0 +1,236 @@
+"""offsets.storage=kafka: what is sent to whom, and what follows from every kind of answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kernel.errors import Unavailable
+from kernel.values import NO_OFFSET
+from kernel.waiting import until
+from kernel.wire.versions import Api
+from kernel.zookeeper import paths
+from tests.support.offset_keepers import Keeper, keeper, stored, t
+from tests.support.scripted_coordinator import SILENT, scripted
+from tests.support.zookeeper import opened
+
+#: No pause that a test would have to wait for, unless it is about the pause.
+KAFKA = {"offsets_storage": "kafka", "offsets_channel_backoff_ms": "20", "offsets_channel_socket_timeout_ms": "5000"}
+ONLY_KAFKA = {**KAFKA, "dual_commit_enabled": "false"}
+
+
+def fetched(one: Keeper, *partitions: int) -> asyncio.Future[object]:
+    wanted = tuple(t(n) for n in partitions)
+    return asyncio.ensure_future(one.offsets.fetch_stored(wanted, lambda: one.closing))
+
+
+def test_a_commit_names_everything_in_the_registry_as_a_simple_consumer(chroot):
+    """Versions are those of Kafka 1.1's consumer; nothing of it reaches ZooKeeper."""
+
+    async def conversation():
+        async with scripted(chroot) as coordinator, keeper(chroot, **ONLY_KAFKA) as one:
+            one.own(-1, 5, 7)
+            one.move(-1, 5, 9)
+            outcome = await one.commit()
+            assert outcome.accepted == {t(1): 5, t(2): 9}
+            assert coordinator.seen == [(Api.FindCoordinator, 0), (Api.OffsetCommit, 2)]
+            (body,) = coordinator.commits
+            assert (body.group_id, body.generation_id_or_member_epoch, body.member_id) == ("g", -1, "")
+            assert coordinator.offsets == {t(0): NO_OFFSET, t(1): 5, t(2): 9}
+            await one.commit()  # nothing has changed, and yet
+            assert coordinator.count(Api.OffsetCommit) == 2
+            assert one.answered()[:3] == [
+                ("kafka", 0, NO_OFFSET, "accepted"),
+                ("kafka", 1, 5, "accepted"),
+                ("kafka", 2, 9, "accepted"),
+            ]
+            assert [line for line in one.requests() if paths.offsets("g") in line] == []
+
+    asyncio.run(conversation())
+
+
+def test_with_dual_commit_what_kafka_accepted_and_has_changed_goes_to_zookeeper_too(chroot):
+    async def conversation():
+        async with scripted(chroot) as coordinator, keeper(chroot, **KAFKA) as one:
+            one.own(5, 7)
+            one.move(5, 9)
+            coordinator.says(Api.OffsetCommit, "GROUP_AUTHORIZATION_FAILED")
+            assert (await one.commit()).refused == dict.fromkeys((t(0), t(1)), "GROUP_AUTHORIZATION_FAILED")
+            assert [line for line in one.requests() if paths.offsets("g") in line] == []
+            assert (await one.commit()).accepted == {t(0): 5, t(1): 9}
+            assert await stored(one.session, 1) == 9
+            assert await one.session.exists(paths.offset("g", "t", 0)) is None
+            assert one.answered()[2:] == [
+                ("kafka", 0, 5, "accepted"),
+                ("kafka", 1, 9, "accepted"),
+                ("zookeeper", 1, 9, "accepted"),
+            ]
+
+    asyncio.run(conversation())
+
+
+def test_what_kafka_has_is_fetched_and_a_missing_offset_is_none(chroot):
+    async def conversation():
+        async with scripted(chroot) as coordinator, keeper(chroot, **ONLY_KAFKA) as one:
+            coordinator.offsets[t(1)] = 30
+            assert await fetched(one, 0, 1) == {t(0): NO_OFFSET, t(1): 30}
+            assert coordinator.seen == [(Api.FindCoordinator, 0), (Api.OffsetFetch, 2)]
+            assert await fetched(one) == {}
+            await one.commit()  # an empty registry
+            assert len(coordinator.seen) == 2
+
+    asyncio.run(conversation())
+
+
+def test_whom_the_coordinator_has_left_is_asked_where_it_is(chroot):
+    """NOT_COORDINATOR drops the channel: a fetch goes on by itself, a commit with the next one."""
+
+    async def conversation():
+        async with (
+            scripted(chroot) as first,
+            scripted(chroot, node_id=1, registered=False) as second,
+            keeper(chroot, **ONLY_KAFKA) as one,
+        ):
+            await one.offsets.open()
+            first.coordinator = second
+            first.says(Api.OffsetCommit, "NOT_COORDINATOR")
+            one.own(5)
+            assert (await one.commit()).refused == {t(0): "NOT_COORDINATOR"}
+            assert (first.count(Api.FindCoordinator), second.seen) == (1, [])
+            assert (await one.commit()).accepted == {t(0): 5}
+            assert (first.count(Api.FindCoordinator), second.seen) == (2, [(Api.OffsetCommit, 2)])
+            second.says(Api.OffsetFetch, "NOT_COORDINATOR")
+            first.coordinator = first
+            first.offsets[t(0)] = 30
+            assert await fetched(one, 0) == {t(0): 30}
+            assert first.count(Api.FindCoordinator) == 3
+
+    asyncio.run(conversation())
+
+
+@pytest.mark.parametrize(
+    ("error", "commits_again_on", "fetches"),
+    [
+        ("COORDINATOR_NOT_AVAILABLE", 2, None),  # a fetch takes it for "no offset", as the original
+        ("COORDINATOR_LOAD_IN_PROGRESS", 1, 30),
+        ("GROUP_AUTHORIZATION_FAILED", 1, None),
+    ],
+)
+def test_each_error_has_the_consequence_that_it_has_in_the_original(chroot, error, commits_again_on, fetches):
+    async def conversation():
+        async with scripted(chroot) as coordinator, keeper(chroot, **ONLY_KAFKA) as one:
+            one.own(5)
+            coordinator.says(Api.OffsetCommit, error)
+            assert (await one.commit()).refused == {t(0): error}
+            await one.commit()
+            assert coordinator.count(Api.FindCoordinator) == commits_again_on
+            coordinator.offsets[t(0)] = 30
+            coordinator.says(Api.OffsetFetch, error)
+            assert await fetched(one, 0) == {t(0): NO_OFFSET if fetches is None else fetches}
+            assert coordinator.count(Api.OffsetFetch) == (1 if fetches is None else 2)
+
+    asyncio.run(conversation())
+
+
+def test_an_answer_that_does_not_come_costs_the_channel(chroot):
+    async def conversation():
+        quick = {**ONLY_KAFKA, "offsets_channel_socket_timeout_ms": "300"}
+        async with scripted(chroot) as coordinator, keeper(chroot, **quick) as one:
+            one.own(5)
+            coordinator.says(Api.OffsetCommit, SILENT)
+            assert (await one.commit()).refused == {t(0): "UNANSWERED"}
+            assert one.answered() == [("kafka", 0, 5, "unknown")]
+            assert (await one.commit()).accepted == {t(0): 5}
+            coordinator.says(Api.OffsetFetch, SILENT)
+            assert await fetched(one, 0) == {t(0): 5}
+            assert coordinator.count(Api.FindCoordinator) == 3
+
+    asyncio.run(conversation())
+
+
+@pytest.mark.parametrize(
+    ("closing", "step", "error", "tries"),
+    [
+        (False, "commit", "COORDINATOR_LOAD_IN_PROGRESS", 1),
+        (False, "auto-commit", "COORDINATOR_LOAD_IN_PROGRESS", 1),
+        (True, "auto-commit", "COORDINATOR_LOAD_IN_PROGRESS", 1),
+        (True, "close", "COORDINATOR_LOAD_IN_PROGRESS", 3),
+        (True, "R4", "NOT_COORDINATOR", 3),
+        (True, "close", "OFFSET_METADATA_TOO_LARGE", 1),
+    ],
+)
+def test_only_a_closing_member_tries_again_and_not_for_its_timer(chroot, closing, step, error, tries):
+    """offsets.commit.max.retries=2, and the original's isAutoCommit, which is false for the timer alone."""
+
+    async def conversation():
+        async with scripted(chroot) as coordinator, keeper(chroot, **ONLY_KAFKA, offsets_commit_max_retries="2") as one:
+            one.own(5)
+            one.closing = closing
+            coordinator.says(Api.OffsetCommit, *[error] * 9)
+            assert (await one.commit(step)).refused == {t(0): error}
+            assert coordinator.count(Api.OffsetCommit) == tries
+
+    asyncio.run(conversation())
+
+
+def test_the_last_commit_of_a_closing_member_is_of_what_was_consumed_by_then(chroot):
+    async def conversation():
+        async with scripted(chroot) as coordinator, keeper(chroot, **ONLY_KAFKA) as one:
+            one.own(5)
+            one.closing = True
+            coordinator.says(Api.OffsetCommit, SILENT)
+            committing = asyncio.ensure_future(one.commit("close"))
+            await until(lambda: coordinator.commits, 5, "the first try")
+            one.move(8)
+            for connection in list(coordinator.server.connections):
+                connection.abort()
+            assert (await committing).accepted == {t(0): 8}
+
+    asyncio.run(conversation())
+
+
+def test_the_start_waits_for_a_coordinator_that_is_not_there_yet(chroot):
+    async def conversation():
+        async with scripted(chroot, node_id=7, registered=False) as gone:
+            nobody = gone.address
+        async with keeper(chroot, **ONLY_KAFKA) as one:
+            opening = asyncio.ensure_future(one.offsets.open())
+            await until(lambda: len(one.requests()) >= 2, 5, "two looks without a broker")
+            await register(chroot, nobody)
+            await until(lambda: any("ids/7" in line for line in one.requests()), 5, "a broker that does not answer")
+            assert not opening.done()
+            async with scripted(chroot) as coordinator:
+                coordinator.says(Api.FindCoordinator, "COORDINATOR_NOT_AVAILABLE")
+                await asyncio.wait_for(opening, 10)
+                assert coordinator.count(Api.FindCoordinator) == 2
+
+    asyncio.run(conversation())
+
+
+@pytest.mark.parametrize("what", ["open", "fetch", "commit"])
+def test_who_closes_does_not_wait_for_a_coordinator(chroot, what):
+    async def conversation():
+        async with keeper(chroot, **ONLY_KAFKA, offsets_commit_max_retries="1") as one:
+            one.own(5)
+            calls = {"open": one.offsets.open, "fetch": lambda: fetched(one, 0), "commit": one.commit}
+            waiting = asyncio.ensure_future(calls[what]())
+            await until(one.requests, 5, "a look for brokers")
+            assert not waiting.done()
+            one.closing = True
+            if what == "commit":
+                assert (await waiting).refused == {t(0): "UNANSWERED"}
+            else:
+                with pytest.raises(Unavailable, match="shutting down"):
+                    await waiting
+
+    asyncio.run(conversation())
+
+
+async def register(chroot: str, address) -> None:
+    async with opened(chroot) as session:
+        await session.create(
+            paths.broker(address.node_id),
+            b'{"host":"%s","port":%d}' % (address.host.encode(), address.port),
+            makepath=True,
+        )
