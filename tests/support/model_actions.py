@@ -1,0 +1,205 @@
+"""What can happen to a model group: actions whose choices are drawn, by hypothesis or by a seeded generator alike.
+
+An action whose circumstance is not given does nothing. `choose(n)` gives a number from 0 to n-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from kernel.zookeeper import paths
+from tests.support.model_group import ModelGroup
+from tests.support.model_member import GROUP, ModelMember
+from tests.support.model_zookeeper import Call
+
+Choose = Callable[[int], int]
+T = TypeVar("T")
+
+TOPIC = "t"
+UNREADABLE = paths.member_id(GROUP, "not-a-consumer")
+MEMBERS_MAX = 5
+PARTITIONS_MAX = 7
+SERVERS = 3
+
+
+@dataclass
+class Actions:
+    """The group and what was done to it; every public method is an action."""
+
+    group: ModelGroup
+    choose: Choose
+    rules: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    fence: str = "none"
+    joined: int = 0
+    touched: int = 0
+
+    def join(self) -> None:
+        if self.joined < MEMBERS_MAX:
+            self.group.join(
+                f"c{self.joined}",
+                {TOPIC: 1 + self.choose(2)},
+                fence=self.fence,
+                server=self.choose(len(self.group.zookeeper.servers)),
+                **self.rules,
+            )
+            self.joined += 1
+
+    def go_on(self) -> None:
+        """One member, or one program of it, goes on for a while."""
+        if not (members := [member for member in self.group.members if member.ready()]):
+            return
+        member = self._one(members)
+        for _ in range(1 + self.choose(12)):
+            if not (names := member.ready()):
+                return
+            self.group.go_on(member, self._one(names))
+
+    def go_on_everybody(self) -> None:
+        """Each member in turn, a few steps."""
+        for _ in range(1 + self.choose(8)):
+            for member in self.group.members:
+                if names := member.ready():
+                    self.group.go_on(member, self._one(names))
+
+    def close(self) -> None:
+        if members := self._living():
+            self._one(members).close()
+
+    def crash(self) -> None:
+        if members := self._living():
+            self._one(members).crash()
+
+    def bury(self) -> None:
+        """The session of a member that crashed ends."""
+        if dead := [m for m in self.group.members if not m.alive and not m.session.ended]:
+            self.group.zookeeper.expire(self._one(dead).session)
+
+    def restart(self) -> None:
+        """A member that crashed comes back under its id, whether or not its old session has ended."""
+        if dead := [m for m in self.group.members if not m.alive]:
+            member = self._one(dead)
+            if not any(other.alive and other.consumer_id == member.consumer_id for other in self.group.members):
+                self.group.join(member.name, member.topics, fence=self.fence, **self.rules)
+
+    def cut(self) -> None:
+        if members := self._connected():
+            self._one(members).cut()
+
+    def lose_answer(self) -> None:
+        """A call is done, the connection breaks before its answer."""
+        waiting = [(m, name) for m in self._connected() for name, w in m.wants().items() if isinstance(w, Call)]
+        if waiting:
+            member, name = self._one(waiting)
+            member.lose_answer(name)
+
+    def reach(self) -> None:
+        if members := [m for m in self.group.members if m.alive and not m.connected]:
+            self._one(members).reach(self.choose(len(self.group.zookeeper.servers)))
+
+    def expire(self) -> None:
+        if members := [m for m in self._living() if not m.session.ended]:
+            self._one(members).expire()
+
+    def lag(self) -> None:
+        if len(self.group.zookeeper.servers) > 1:
+            self.group.zookeeper.lag(1 + self.choose(len(self.group.zookeeper.servers) - 1))
+
+    def follow(self) -> None:
+        server = self.choose(len(self.group.zookeeper.servers))
+        self.group.zookeeper.follow(server, self.choose(4) or None)
+
+    def grow(self) -> None:
+        more = len(self.group.partitions(TOPIC)) + 1 + self.choose(2)
+        if more <= PARTITIONS_MAX:
+            self.group.set_topic(TOPIC, more)
+
+    def broker_goes(self) -> None:
+        self.group.zookeeper.remove(paths.broker(self.choose(2)))
+
+    def broker_comes(self) -> None:
+        self.group.set_broker(self.choose(2))
+
+    def unreadable_member_comes(self) -> None:
+        """An id node that is no consumer's."""
+        payload = (b"", b"not json", b"[]", b'{"pattern":"static"}', b'{"pattern":"static","subscription":{"t":"2"}}')
+        self.group.zookeeper.put(UNREADABLE, self._one(payload))
+
+    def unreadable_member_goes(self) -> None:
+        self.group.zookeeper.remove(UNREADABLE)
+
+    def consume(self) -> None:
+        if delivering := list(self.group.delivering()):
+            partition, member = self._one(delivering)
+            member.consume(partition, 1 + self.choose(3))
+
+    def commit(self) -> None:
+        if members := self._living():
+            self._one(members).commit()
+
+    def listener_turns(self) -> None:
+        """Its listener raises from now on, or no longer."""
+        if members := self._living():
+            member = self._one(members)
+            member.listener_raises = not member.listener_raises
+
+    def _one(self, things: Sequence[T]) -> T:
+        return things[self.choose(len(things))]
+
+    def _living(self) -> list[ModelMember]:
+        return [member for member in self.group.members if member.alive and not member.closed]
+
+    def _connected(self) -> list[ModelMember]:
+        return [member for member in self._living() if member.connected]
+
+
+#: Nothing here ends a living member's session or makes a server lag.
+CALM = (
+    "join",
+    "go_on",
+    "go_on_everybody",
+    "close",
+    "crash",
+    "bury",
+    "cut",
+    "lose_answer",
+    "reach",
+    "grow",
+    "broker_goes",
+    "broker_comes",
+    "consume",
+    "commit",
+)
+STALE = ("lag", "follow")
+EXPIRIES = ("expire", "restart")
+GARBAGE = ("unreadable_member_comes", "unreadable_member_goes")
+ALL = (*CALM, *STALE, *EXPIRIES, *GARBAGE)
+#: How often each is drawn where a seed draws; once where it is not named.
+WEIGHTS = {"go_on": 8, "go_on_everybody": 6, "consume": 3, "reach": 2}
+
+
+def beginning(servers: int = 1) -> ModelGroup:
+    """A broker and a topic of three partitions, and nobody there."""
+    group = ModelGroup(servers)
+    group.set_broker(0)
+    group.set_topic(TOPIC, 3)
+    return group
+
+
+def end_of_faults(group: ModelGroup) -> None:
+    """Everything is as it should be, and everybody has gone on until nothing is left to do."""
+    if not group.zookeeper.children(paths.BROKER_IDS):
+        group.set_broker(0)
+    group.zookeeper.remove(UNREADABLE)
+    for member in group.members:
+        member.listener_raises = False
+    group.heal()
+    group.settle()
+
+
+def touch(group: ModelGroup) -> None:
+    """A change that everybody hears of and that changes nothing."""
+    group.set_topic(TOPIC, len(group.partitions(TOPIC)))
+    group.settle()

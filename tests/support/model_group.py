@@ -1,0 +1,137 @@
+"""A group of model members on a model of ZooKeeper, its brokers and topics, and what every state is held against."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from kernel.assignors.thread_range import thread_range
+from kernel.values import TopicPartition
+from kernel.zookeeper import paths
+from tests.support.model_member import GROUP, ModelMember, Pause
+from tests.support.model_zookeeper import ModelZooKeeper
+from zkconsumer.state import Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+#: Enough attempts for every member to win in the end.
+PATIENT = 60
+
+
+class ModelGroup:
+    """Members in the order of their joining; one that crashed stays in the list."""
+
+    def __init__(self, servers: int = 1) -> None:
+        self.zookeeper = ModelZooKeeper(servers)
+        self.members: list[ModelMember] = []
+        self.looked_at: Callable[[ModelMember], None] = lambda _: None  #: called after every step of a member
+        #: What applications were handed, in order: (member, first offset, next offset).
+        self.handed: dict[TopicPartition, list[tuple[str, int, int]]] = defaultdict(list)
+
+    def set_broker(self, node_id: int) -> None:
+        self.zookeeper.put(paths.broker(node_id), json.dumps({"host": "h", "port": 9092}).encode())
+
+    def set_topic(self, topic: str, partitions: int) -> None:
+        replicas = {str(partition): [0] for partition in range(partitions)}
+        self.zookeeper.put(paths.topic(topic), json.dumps({"version": 1, "partitions": replicas}).encode())
+
+    def join(
+        self, name: str, topics: dict[str, int], *, fence: str = "none", server: int = 0, **rules: Any
+    ) -> ModelMember:
+        """A member that has not done anything yet."""
+        base = Rules(group=GROUP, consumer_id=f"{GROUP}_{name}", max_retries=PATIENT)
+        member = ModelMember(
+            self.zookeeper,
+            name,
+            topics,
+            replace(base, **rules),
+            handed=lambda tp, first, after: self.handed[tp].append((name, first, after)),
+            fence=fence,
+            server=server,
+        )
+        self.members.append(member)
+        return member
+
+    # -- going on ----------------------------------------------------------------------------------------------------
+
+    def go_on(self, member: ModelMember, name: str) -> None:
+        """A program of a member goes on, and is looked at."""
+        member.go_on(name)
+        self.looked_at(member)
+
+    def heal(self) -> None:
+        """Every server follows, and whoever lives is connected."""
+        for server in self.zookeeper.servers:
+            self.zookeeper.follow(server.number)
+        for member in self.members:
+            if not member.alive and not member.session.ended:
+                self.zookeeper.expire(member.session)
+            member.reach()
+
+    def settle(self, steps_max: int = 200_000) -> None:
+        """Everybody goes on in turn until nobody can; time passes only when nobody has anything else to do."""
+        for _ in range(steps_max):
+            moves = [(member, name) for member in self.members for name in member.ready()]
+            now = [(member, name) for member, name in moves if not _is_timed(member, name)]
+            if not moves:
+                return
+            for member, name in now or moves[:1]:
+                if name in member.ready():  # an earlier one may have ended it
+                    self.go_on(member, name)
+        raise AssertionError(f"not settled after {steps_max} rounds")
+
+    # -- what is so ----------------------------------------------------------------------------------------------------
+
+    def owners(self) -> dict[TopicPartition, str]:
+        """Who owns what by the owner nodes, as thread ids."""
+        found = {}
+        for topic in self.zookeeper.children(paths.owners(GROUP)):
+            for number in self.zookeeper.children(paths.topic_owners(GROUP, topic)):
+                data = self.zookeeper.data(paths.owner(GROUP, topic, int(number)))
+                assert data is not None
+                found[TopicPartition(topic, int(number))] = data.decode()
+        return found
+
+    def delivering(self) -> Iterator[tuple[TopicPartition, ModelMember]]:
+        for member in self.members:
+            for partition in member.handing:
+                yield partition, member
+
+    def committed(self, partition: TopicPartition) -> int:
+        data = self.zookeeper.data(paths.offset(GROUP, partition.topic, partition.partition))
+        return -1 if data is None else int(data)
+
+    def registered(self) -> list[ModelMember]:
+        """Members that live and whose id stands, in their own session."""
+        nodes = self.zookeeper.leader.nodes
+        return [
+            member
+            for member in self.members
+            if member.alive
+            and (node := nodes.get(paths.member_id(GROUP, member.consumer_id))) is not None
+            and node.owner == member.session.number
+        ]
+
+    def by_the_rule(self) -> dict[TopicPartition, str]:
+        """Who should own what: the range rule over whoever is registered."""
+        threads: dict[str, list[str]] = defaultdict(list)
+        for member in self.registered():
+            for topic, streams in member.topics.items():
+                threads[topic] += [f"{member.consumer_id}-{number}" for number in range(streams)]
+        shares = {}
+        for topic, ids in threads.items():
+            for thread, part in thread_range(self.partitions(topic), sorted(ids)).items():
+                shares.update({TopicPartition(topic, number): thread for number in part})
+        return shares
+
+    def partitions(self, topic: str) -> list[int]:
+        data = self.zookeeper.data(paths.topic(topic))
+        return [] if data is None else sorted(int(number) for number in json.loads(data)["partitions"])
+
+
+def _is_timed(member: ModelMember, name: str) -> bool:
+    wanted = member.wants()[name]
+    return isinstance(wanted, Pause) and wanted.timed

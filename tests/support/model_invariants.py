@@ -1,0 +1,188 @@
+"""What holds in every state of a model group, whatever happened to it, and what holds while nothing too bad did.
+
+`Invariants(group)` looks at every step (`group.looked_at`); the other methods are asked between steps. Each raises
+AssertionError with what it saw.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kernel.values import NO_OFFSET
+from kernel.zookeeper import paths
+from tests.support.model_member import GROUP, Done, ModelMember
+from zkconsumer.state import State
+
+if TYPE_CHECKING:
+    from tests.support.model_group import ModelGroup
+    from tests.support.model_zookeeper import Call
+
+READS = ("exists", "getData", "getChildren")
+
+
+class Invariants:
+    """One group's; `calm` says that no living member's session has ended and no read was stale."""
+
+    def __init__(self, group: ModelGroup) -> None:
+        self.group = group
+        self.counted = 0  #: successful attempts whose operations were held against the model
+        self._seen: Counter[ModelMember] = Counter()
+        self._ended: Counter[ModelMember] = Counter()
+        self._adopted: dict[ModelMember, object] = {}
+        group.looked_at = self._look
+
+    @property
+    def sessions_live(self) -> bool:
+        """No member has lost its session while it lived."""
+        return not any(member.lost_sessions for member in self.group.members)
+
+    @property
+    def calm(self) -> bool:
+        return self.sessions_live and not self.group.zookeeper.stale_reads
+
+    # -- between steps -----------------------------------------------------------------------------------------------
+
+    def owner_nodes_belong_to_living_sessions_of_their_threads(self) -> None:
+        """So no partition ever has two owners in ZooKeeper: a node is one member's, and goes with its session."""
+        sessions = self.group.zookeeper.sessions
+        for partition, thread in self.group.owners().items():
+            path = paths.owner(GROUP, partition.topic, partition.partition)
+            owner = self.group.zookeeper.leader.nodes[path].owner
+            assert owner, f"{partition} has an owner node that no session's end removes"
+            assert not sessions[owner].ended, f"{partition} is owned by a session that has ended"
+            mine = [m for m in self.group.members if thread.startswith(f"{m.consumer_id}-")]
+            assert any(owner in m.sessions for m in mine), f"{partition}: {thread} by session {owner}"
+
+    def no_two_deliver(self) -> None:
+        """While no session ends. A read that is stale makes conflicts, not two owners."""
+        if self.sessions_live:
+            twice = [tp for tp, times in Counter(tp for tp, _ in self.group.delivering()).items() if times > 1]
+            assert not twice, f"{twice} by {[(str(tp), m.name) for tp, m in self.group.delivering() if tp in twice]}"
+
+    def what_is_delivered_is_owned(self) -> None:
+        """While no session ends: fetchers start after the claim and stop before the release."""
+        if self.sessions_live:
+            owners = self.group.owners()
+            for partition, member in self.group.delivering():
+                assert owners.get(partition) == member.handing[partition].thread, f"{partition} by {member.name}"
+
+    def an_idle_member_has_nothing_to_do(self) -> None:
+        """The merged flag loses no change: whoever is idle has answered everything that was notified."""
+        for member in self.group.members:
+            if member.machine.state is State.IDLE:
+                assert not member.machine.triggered, f"{member.name} is idle with a change to answer"
+                assert not member.machine.demands, f"{member.name} is idle with a demand to answer"
+
+    def the_registry_is_of_this_session(self) -> None:
+        """A new session empties it before anything else is done in its name."""
+        for member in self.group.members:
+            if not member.renewal_untold:
+                for position in member.registry.values():
+                    assert position.session == member.session.number, f"{member.name}: {position}"
+
+    # -- at every step -----------------------------------------------------------------------------------------------
+
+    def _look(self, member: ModelMember) -> None:
+        for told in member.told[self._seen[member] :]:
+            if told.kind == "attempt_ended":
+                self._attempt_ended(member, int(str(told.fields["attempt"])), str(told.fields["outcome"]))
+        self._seen[member] = len(member.told)
+        if member.adopted is not self._adopted.get(member, ()):
+            self._adopted[member] = member.adopted
+            self.offsets_start_where_they_were_read(member)
+
+    def _attempt_ended(self, member: ModelMember, number: int, outcome: str) -> None:
+        assert number <= member.machine.rules.max_retries
+        self._ended[member] += 1
+        done = [one for one in member.done if one.program == "executor" and one.attempt == self._ended[member]]
+        if outcome == "conflict":
+            self.a_conflict_leaves_nothing(member, done)
+        if outcome == "ok" and not member.cuts:  # what was cut off is asked twice
+            self.operations_are_the_models(member, done)
+
+    def a_conflict_leaves_nothing(self, member: ModelMember, done: list[Done]) -> None:
+        """What the attempt claimed was rolled back, unless its session ended meanwhile."""
+        if not self.sessions_live:
+            return
+        nodes = self.group.zookeeper.leader.nodes
+        for call in _claims(done):
+            node = nodes.get(call.path)
+            assert node is None or node.owner != member.session.number, f"{member.name} left {call.path}"
+
+    def operations_are_the_models(self, member: ModelMember, done: list[Done]) -> None:
+        """r_i without the leader finder: N + T + 2B + 6 + k', and one read more for each lost claim.
+
+        B is what each of the two lists of brokers named; a claim whose parents miss is made of more creates.
+        """
+        if not (lists := [one for one in done if one.step in ("R1", "R3") and one.call.op == "getChildren"]):
+            return
+        brokers = sum(1 + len(one.reply.children) for one in lists)
+        ids = [one for one in done if one.step == "R6" and one.call.path == paths.member_ids(GROUP)]
+        if not ids:  # no broker was found: nothing else was read
+            return
+        members = len(ids[0].reply.children)
+        wanted = sum(one.step == "R8" for one in done)
+        lost = sum(one.step == "R11" and one.call.op == "getData" for one in done)
+        reads = sum(one.call.op in READS for one in done)
+        topics = len(member.topics)
+        assert reads == brokers + 1 + (members + topics + 3) + wanted + lost, f"{member.name}: {reads} reads"
+        assert len(_claims(done)) + lost == wanted, f"{member.name}: {len(_claims(done))} claims of {wanted}"
+        self.counted += 1
+
+    def offsets_start_where_they_were_read(self, member: ModelMember) -> None:
+        """A partition starts at what R8 read; that is old only where somebody has committed since."""
+        log = self.group.zookeeper.log
+        for position in member.adopted:
+            path = paths.offset(GROUP, position.partition.topic, position.partition.partition)
+            read = next(d for d in reversed(member.done) if d.step == "R8" and d.call.path == path)
+            offset = NO_OFFSET if read.reply.error else int(read.reply.data)
+            assert position.checkpointed == offset
+            since = {change.path for transaction in log[read.reply.zxid :] for change in transaction}
+            committed = self.group.committed(position.partition)
+            assert offset == committed or path in since, f"{position.partition}: {offset}, committed {committed}"
+
+    # -- at the end ------------------------------------------------------------------------------------------------
+
+    def every_partition_has_the_rules_owner_or_an_idle_member(self) -> None:
+        """Idle: its last rebalance ended failed and nothing has changed since (KAFKA-4228)."""
+        owners = self.group.owners()
+        by_id = {member.consumer_id: member for member in self.group.members if member.alive}
+        for partition, thread in self.group.by_the_rule().items():
+            if owners.get(partition) != thread:
+                member = by_id[thread.rsplit("-", 1)[0]]
+                assert member.gave_up or member.deaf or member.missed_a_broker, (
+                    f"{partition} is {owners.get(partition)}'s, the rule says {thread}"
+                )
+
+    def everything_handed_out_is_without_a_gap(self) -> None:
+        """No offset was skipped: a committed one was handed out before, and starts are at committed ones."""
+        for partition, pieces in self.group.handed.items():
+            reached = 0
+            for _, first, after in sorted(pieces, key=lambda piece: piece[1]):
+                assert first <= reached, f"{partition}: nobody was handed {reached} to {first}"
+                reached = max(reached, after)
+            assert self.group.committed(partition) <= reached
+
+    def rebalances_and_attempts_are_told_in_pairs(self) -> None:
+        """Each attempt that failed backs off before anything else; no rebalance has more attempts than allowed."""
+        for member in self.group.members:
+            kinds = [told.kind for told in member.told]
+            for begun, ended in (("rebalance_started", "rebalance_ended"), ("attempt_started", "attempt_ended")):
+                pairs = [kind for kind in kinds if kind in (begun, ended)]
+                assert pairs == ([begun, ended] * len(pairs))[: len(pairs)]
+            phase = ""
+            for told in member.told:
+                if told.kind == "phase_entered":
+                    phase = str(told.fields["phase"])
+                elif told.kind == "attempt_ended" and told.fields["outcome"] not in ("ok", "unavailable"):
+                    assert phase == "backoff", f"{member.name}: no backoff after {told}"
+
+
+def _claims(done: list[Done]) -> list[Call]:
+    """The claims that won: creates of owner nodes."""
+    return [
+        one.call
+        for one in done
+        if one.step == "R11" and one.call.op == "create" and one.call.ephemeral and not one.reply.error
+    ]

@@ -1,0 +1,116 @@
+"""Random interleavings of several members over a model of ZooKeeper, one state machine for each set of faults.
+
+What is held after every step is an invariant by its name (`tests.support.model_invariants`); what holds once
+everything is healed and nobody has anything left to do is asked at the end of each run.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from tests.support import model_actions
+from tests.support.model_actions import ALL, CALM, GARBAGE, SERVERS, STALE, WEIGHTS, Actions
+from tests.support.model_group import PATIENT
+from tests.support.model_invariants import Invariants
+from zkconsumer.state import State
+
+
+class Calm(RuleBasedStateMachine):
+    """Members join, leave and crash, lose connections and answers; topics grow and brokers come and go."""
+
+    ACTIONS = CALM
+    SERVERS = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.group = model_actions.beginning(self.SERVERS)
+        self.held = Invariants(self.group)
+        self.actions = Actions(self.group, lambda _: 0)
+
+    @initialize(retries=st.sampled_from([1, 2, 4, PATIENT]), auto_commit=st.booleans(), patient=st.booleans())
+    def settings_are(self, retries: int, auto_commit: bool, patient: bool) -> None:
+        self.actions.rules = {"max_retries": retries, "auto_commit": auto_commit, "retry_while_closing": patient}
+        self.actions.join()
+        self.actions.join()
+
+    @rule(data=st.data())
+    def happens(self, data: st.DataObject) -> None:
+        weighted = [name for name in self.ACTIONS for _ in range(WEIGHTS.get(name, 1))]
+        name = data.draw(st.sampled_from(weighted), label="action")
+        self.actions.choose = lambda n: data.draw(st.integers(0, n - 1)) if n > 1 else 0
+        getattr(self.actions, name)()
+
+    @invariant()
+    def owner_nodes_belong_to_living_sessions_of_their_threads(self) -> None:
+        self.held.owner_nodes_belong_to_living_sessions_of_their_threads()
+
+    @invariant()
+    def no_two_deliver(self) -> None:
+        self.held.no_two_deliver()
+
+    @invariant()
+    def what_is_delivered_is_owned(self) -> None:
+        self.held.what_is_delivered_is_owned()
+
+    @invariant()
+    def an_idle_member_has_nothing_to_do(self) -> None:
+        self.held.an_idle_member_has_nothing_to_do()
+
+    @invariant()
+    def the_registry_is_of_this_session(self) -> None:
+        self.held.the_registry_is_of_this_session()
+
+    def teardown(self) -> None:
+        """Heal; where a session had ended, one more change is needed (nobody hears of a node that was taken away)."""
+        model_actions.end_of_faults(self.group)
+        if not self.held.sessions_live:
+            model_actions.touch(self.group)
+        self.no_two_deliver()
+        self.what_is_delivered_is_owned()
+        self.held.every_partition_has_the_rules_owner_or_an_idle_member()
+        self.held.everything_handed_out_is_without_a_gap()
+        self.held.rebalances_and_attempts_are_told_in_pairs()
+        self._everybody_can_close()
+
+    def _everybody_can_close(self) -> None:
+        """From whatever state, the shutdown ends, and its session with all its nodes."""
+        living = [member for member in self.group.members if member.alive and not member.deaf]
+        for member in living:
+            member.close()
+        self.group.settle()
+        assert all(member.machine.state is State.CLOSED for member in living)
+        for member in living:
+            assert not [n for n in self.group.zookeeper.leader.nodes.values() if n.owner in member.sessions]
+
+
+class Stale(Calm):
+    """In addition, servers lag: reads are old."""
+
+    ACTIONS = (*CALM, *STALE)
+    SERVERS = SERVERS
+
+
+class Unreadable(Calm):
+    """In addition, an id node that is no consumer's comes and goes, and listeners raise inside attempts."""
+
+    ACTIONS = (*CALM, *GARBAGE)
+
+
+class Expiries(Stale):
+    """In addition, sessions end while their members live, and members come back under their old id."""
+
+    ACTIONS = ALL
+
+
+def _tested(machine: type[RuleBasedStateMachine], examples: int) -> type:
+    case = machine.TestCase
+    case.settings = settings(max_examples=examples, stateful_step_count=40, deadline=None)
+    return case
+
+
+TestCalm = _tested(Calm, 60)
+TestStale = _tested(Stale, 60)
+TestUnreadable = _tested(Unreadable, 40)
+TestExpiries = _tested(Expiries, 80)
