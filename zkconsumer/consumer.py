@@ -8,6 +8,8 @@ Kept from the original, because this design is here to show it:
 
 - `subscribe` runs the first rebalance and raises `RebalanceFailed` when every attempt failed; registration,
   watches and timer then stay, and the next change of the group helps the member.
+- With a pattern the topics are those that match now; a change of them is handled as the original does, on the task
+  that delivers every other change too (`topic_watching.py`).
 - Rebalances run in the background. `getmany` hands out what is queued and never waits for one.
 - Nothing stops on a lost connection or an expired session before the next rebalance does.
 - A commit writes all positions that changed, and nothing fences it.
@@ -24,28 +26,35 @@ from typing import TYPE_CHECKING
 
 from kernel.consumer import Capabilities, SilentListener
 from kernel.errors import RebalanceFailed, RebalanceLabError, StreamsExist, UserError
-from kernel.serials import serial_of
 from kernel.zookeeper import paths
+from kernel.zookeeper.errors import SessionClosed
 from kernel.zookeeper.session import ZooKeeperSession
+from zkconsumer.delivery import Delivery
 from zkconsumer.effects import ChangeNotified, CloseDemanded, SessionRenewed
 from zkconsumer.executor import Executor, Parts
 from zkconsumer.leaders import FetcherManager
 from zkconsumer.offsets import BY_TIMER, Offsets
-from zkconsumer.payloads import thread_ids
 from zkconsumer.registration import new_consumer_id, register
-from zkconsumer.state import Rebalance, Rules, State
+from zkconsumer.state import Rebalance, State
 from zkconsumer.streams import Registry, Stream
+from zkconsumer.subscription import SharedStreams, Subscription
+from zkconsumer.topic_watching import TopicWatching
 from zkconsumer.watching import Listening, Watching
+from zkconsumer.wiring import rules_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Coroutine, Iterable, Mapping, Sequence
 
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
     from kernel.values import Batch, CommitOutcome, TopicPartition
+    from zkconsumer.filters import TopicFilter
     from zkconsumer.settings import ZkConsumerConfig
+    from zkconsumer.subscription import Streams
 
 log = logging.getLogger(__name__)
+
+_NOT_STARTED = "the consumer was not started: call start() first"
 
 CAPABILITIES = Capabilities(
     streams=True,
@@ -64,8 +73,10 @@ class ZooKeeperConsumer:
         self._tracer = tracer
         self._process = process
         self._consumer_id = new_consumer_id(config.group_id, config.consumer_id)
-        self._topics: dict[str, int] = {}
-        self._streams: dict[tuple[str, str], Stream] = {}
+        self._subscription: Subscription | None = None
+        self._by_thread: Streams = {}
+        self._streams: tuple[Stream, ...] = ()
+        self._topic_watching: TopicWatching | None = None
         self._filled = asyncio.Event()
         self._registry = Registry()
         self._registered = False
@@ -76,7 +87,7 @@ class ZooKeeperConsumer:
         self._executor: Executor | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._crash: BaseException | None = None
-        self._turn = 0  # which stream is served first
+        self._delivery = Delivery(tracer, self._consumer_id)
         self._closing: asyncio.Future[None] | None = None
 
     @property
@@ -91,7 +102,7 @@ class ZooKeeperConsumer:
     def session(self) -> ZooKeeperSession:
         """The ZooKeeper session; there is one after `start`."""
         if self._session is None:
-            raise UserError("the consumer was not started: call start() first")
+            raise UserError(_NOT_STARTED)
         return self._session
 
     # -- life --------------------------------------------------------------------------------------------------
@@ -118,39 +129,41 @@ class ZooKeeperConsumer:
             self._tasks["auto-commit"] = self._spawn(self._auto_commit())
 
     async def subscribe(self, topics: Mapping[str, int], listener: RebalanceListener | None = None) -> None:
-        """Register, watch, and rebalance once, in this order: so what joins in between is seen by the rebalance."""
-        if self._executor is not None:
-            raise StreamsExist("the streams of this consumer exist already: make another consumer")
-        for topic, streams in topics.items():
-            if streams < 1:
-                raise UserError(f"{topic}:{streams}: a topic needs at least one stream")
+        """Register, watch, and rebalance once, in this order: so what joins in between is seen by the rebalance.
+
+        Raises `RebalanceFailed` (see above), `IdTaken` with registration.conflict=fail, `SessionClosed` when the
+        consumer is closed meanwhile.
+        """
+        await self._join(Subscription.by_name(topics), listener)
+        await self._watch_and_rebalance(topics, "start")
+
+    async def subscribe_pattern(
+        self, topic_filter: TopicFilter, streams: int, listener: RebalanceListener | None = None
+    ) -> None:
+        """As `subscribe`, for all topics that `topic_filter` takes, now and later; they share the `streams`.
+
+        New topics are found by a look at /brokers/topics that begins after the first rebalance, if that succeeds.
+        """
+        subscription = Subscription.by_pattern(topic_filter, streams)
         session = self.session
-        self._topics = dict(topics)
-        self._streams = self._new_streams()
-        executor = self._executor = self._new_executor(listener or SilentListener())
-        self._tasks["executor"] = self._spawn(executor.run())
-        await self._register(session)
-        self._registered = True
-        most = max(topics.values(), default=0)
-        self._tracer.emit("member_started", member=self._consumer_id, group=self._config.group_id, streams=most)
         assert self._watching is not None
-        self._tasks["delivery"] = self._spawn(self._watching.deliver())
-        await self._watching.listen(
-            paths.member_ids(self._config.group_id),
-            Listening.CHILDREN,
-            lambda cause: executor.tell(ChangeNotified("members", cause)),
+        self._topic_watching = TopicWatching(
+            session,
+            self._watching,
+            topic_filter,
+            lambda _: self._watch_topics_and_rebalance("topics"),
+            exclude_internal=self._config.exclude_internal_topics,
         )
-        for topic in topics:
-            await self._watching.listen(
-                paths.topic(topic), Listening.DATA, lambda cause: executor.tell(ChangeNotified("partitions", cause))
-            )
-        error = await self._or_crash(executor.demand("start"))
-        if error is not None:
-            raise RebalanceFailed(error)
+        await self._join(subscription, listener)
+        await self._watch_topics_and_rebalance("start")
+        await self._topic_watching.listen()
 
     async def close(self) -> None:
+        """In the original's order; a listener, which a rebalance waits for, is not made to wait for the end."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())
+        if asyncio.current_task() is self._tasks.get("executor"):
+            return
         await asyncio.shield(self._closing)
 
     # -- records and positions -----------------------------------------------------------------------------------
@@ -160,7 +173,7 @@ class ZooKeeperConsumer:
         while True:
             self._raise_crash()
             self._filled.clear()
-            if batches := self._take(max_records):
+            if batches := self._delivery.take(self._streams, max_records):
                 return batches
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0 or self._closing is not None:
@@ -177,66 +190,121 @@ class ZooKeeperConsumer:
             raise UserError("the 0.8 consumer commits all its positions: call commit() without offsets")
         self._raise_crash()
         if self._offsets is None:
-            raise UserError("the consumer was not started: call start() first")
+            raise UserError(_NOT_STARTED)
         return await self._offsets.commit(explicit=True, step="commit")
 
     def assignment(self) -> Mapping[int, frozenset[TopicPartition]]:
         delivering = {} if self._executor is None else self._executor.machine.delivering
-        return {stream.number: delivering.get(stream.number, frozenset()) for stream in self._streams.values()}
+        return {stream.number: delivering.get(stream.number, frozenset()) for stream in self._streams}
 
     def position(self, partition: TopicPartition) -> int | None:
         return self._registry.position(partition)
 
     # -- inside ------------------------------------------------------------------------------------------------
 
-    def _new_streams(self) -> dict[tuple[str, str], Stream]:
+    async def _join(self, subscription: Subscription, listener: RebalanceListener | None) -> None:
+        """Streams, executor, registration, and the task that delivers changes; nothing is listened to yet."""
+        if self._watching is None:
+            raise UserError(_NOT_STARTED)
+        if self._subscription is not None:
+            raise StreamsExist("the streams of this consumer exist already: make another consumer")
+        self._subscription = subscription
         chunks_max = self._config.queued_max_message_chunks
-        return {
-            (topic, thread): Stream(thread, chunks_max, self._filled)
-            for topic, count in self._topics.items()
-            for thread in thread_ids(self._consumer_id, count)
-        }
+        self._by_thread = subscription.new_streams(
+            self._consumer_id, lambda thread: Stream(thread, chunks_max, self._filled)
+        )
+        self._streams = tuple(dict.fromkeys(self._by_thread.values()))
+        executor = self._executor = self._new_executor(listener or SilentListener())
+        self._tasks["executor"] = self._spawn(executor.run())
+        if self._topic_watching is not None:
+            await self._topic_watching.look()
+        self._watching.begin()
+        registering = self._tasks["registering"] = asyncio.create_task(self._register())
+        try:
+            await asyncio.wait({registering})
+        finally:
+            registering.cancel()
+        if registering.cancelled():
+            raise SessionClosed("the consumer was closed before it was registered")
+        registering.result()
+        self._registered = True
+        group, most = self._config.group_id, subscription.most_streams
+        self._tracer.emit("member_started", member=self._consumer_id, group=group, streams=most)
+        self._tasks["delivery"] = self._spawn(self._watching.deliver())
+
+    async def _watch_and_rebalance(self, topics: Iterable[str], trigger: str) -> None:
+        """The original's reinitializeConsumer. Raises `RebalanceFailed`."""
+        executor, watching = self._executor, self._watching
+        assert executor is not None
+        assert watching is not None
+        await watching.listen(
+            paths.member_ids(self._config.group_id),
+            Listening.CHILDREN,
+            lambda cause: executor.tell(ChangeNotified("members", cause)),
+        )
+        for topic in topics:
+            await watching.listen(
+                paths.topic(topic), Listening.DATA, lambda cause: executor.tell(ChangeNotified("partitions", cause))
+            )
+        error = await self._or_crash(executor.demand(trigger))
+        if error is not None:
+            raise RebalanceFailed(error)
+
+    async def _watch_topics_and_rebalance(self, trigger: str) -> None:
+        """With the topics that match now; those that matched before keep their streams and are still watched."""
+        assert self._topic_watching is not None
+        assert isinstance(self._by_thread, SharedStreams)
+        for topic in await self._topic_watching.matching_now():
+            self._by_thread.add(topic)
+        await self._watch_and_rebalance(self._by_thread.topics, trigger)
 
     def _new_executor(self, listener: RebalanceListener) -> Executor:
-        config = self._config
         assert self._watching is not None
         assert self._fetchers is not None
         assert self._offsets is not None
-        rules = Rules(
-            group=config.group_id,
-            consumer_id=self._consumer_id,
-            max_retries=config.rebalance_max_retries,
-            backoff_ms=config.rebalance_backoff_ms,
-            auto_commit=config.auto_commit_enable,
-            retry_while_closing=config.retry_while_closing,
-            offsets_from=config.offsets_from,
-            fence_epochs=config.fixes.commit_fence == "epoch",
-        )
         parts = Parts(
             session=self.session,
             watching=self._watching,
             fetchers=self._fetchers,
             offsets=self._offsets,
             registry=self._registry,
-            streams=self._streams,
+            streams=self._by_thread,
             listener=listener,
             tracer=self._tracer,
             stop_auto_commit=self._stop_auto_commit,
         )
-        return Executor(Rebalance(rules=rules), parts)
+        return Executor(Rebalance(rules=rules_of(self._config, self._consumer_id)), parts)
 
-    async def _register(self, session: ZooKeeperSession) -> None:
+    async def _register(self) -> None:
         config = self._config
-        await register(session, config.group_id, self._consumer_id, self._topics, config.session_timeout_ms)
+        assert self._subscription is not None
+        await register(
+            self.session,
+            config.group_id,
+            self._consumer_id,
+            self._subscription,
+            conflict_backoff_ms=config.session_timeout_ms,
+            fail_on_conflict=config.registration_conflict == "fail",
+        )
 
     async def _session_renewed(self) -> None:
-        """Told before any listener: the registry is emptied at once, whatever the executor is doing."""
+        """Told before any listener: the registry is emptied at once, whatever the executor is doing.
+
+        What fails here is only logged, as on the original's event thread; the listeners are told all the same.
+        """
         assert self._executor is not None
         self._executor.tell(SessionRenewed())
-        await self._register(self.session)
-        error = await self._executor.demand("session")
-        if error is not None:
-            log.error("%s: after a new session: %s", self._consumer_id, error)
+        try:
+            await self._register()
+            error = await self._executor.demand("session")
+            if error is not None:
+                log.error("%s: after a new session: %s", self._consumer_id, error)
+        except SessionClosed:
+            raise
+        except RebalanceLabError:
+            log.exception("%s: could not return in a new session", self._consumer_id)
+        if self._topic_watching is not None:
+            await self._topic_watching.renewed()
 
     async def _auto_commit(self) -> None:
         assert self._offsets is not None
@@ -248,46 +316,13 @@ class ZooKeeperConsumer:
                 log.exception("%s: the commit by the timer failed", self._consumer_id)
 
     async def _stop_auto_commit(self) -> None:
+        """What a shutdown does first; a wildcard member stops listening to anything before it."""
         assert self._offsets is not None
+        if self._topic_watching is not None:
+            assert self._watching is not None
+            self._watching.forget_listeners()
         async with self._offsets.between_commits():  # as the original, which waits for one that is under way
             await self._end("auto-commit")
-
-    def _take(self, max_records: int) -> list[Batch]:
-        """From each stream in turn, another one first each time."""
-        streams = list(self._streams.values())
-        self._turn += 1
-        batches: list[Batch] = []
-        left = max_records
-        for position in range(len(streams)):
-            stream = streams[(position + self._turn) % len(streams)]
-            while left > 0 and (batch := stream.take(left)) is not None:
-                left -= len(batch.records)
-                batches.append(batch)
-                self._tell_delivered(batch)
-        return batches
-
-    def _tell_delivered(self, batch: Batch) -> None:
-        """One event for each run of consecutive offsets with consecutive serials."""
-        records = batch.records
-        serials = [serial_of(record.value) for record in records]
-        first = 0
-        for i in range(1, len(records) + 1):
-            if i < len(records) and records[i].offset == records[i - 1].offset + 1:
-                before, serial = serials[i - 1], serials[i]
-                if (serial is None) == (before is None) and (serial is None or before is None or serial == before + 1):
-                    continue
-            self._tracer.emit(
-                "records_delivered",
-                member=self._consumer_id,
-                stream=batch.stream,
-                topic=batch.topic_partition.topic,
-                partition=batch.topic_partition.partition,
-                first=records[first].offset,
-                last=records[i - 1].offset,
-                serial_first=serials[first],
-                serial_last=serials[i - 1],
-            )
-            first = i
 
     # -- tasks -------------------------------------------------------------------------------------------------
 
@@ -333,7 +368,7 @@ class ZooKeeperConsumer:
         if self._fetchers is not None:
             await self._fetchers.close()
         if self._executor is not None and self._executor.machine.state is not State.CLOSED:
-            for stream in self._streams.values():
+            for stream in self._streams:
                 stream.clear()
             self._executor.abandon()
         if self._session is not None:

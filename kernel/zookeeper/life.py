@@ -76,6 +76,7 @@ class SessionLife:
         self._listeners: list[asyncio.Queue[SessionChange]] = []
         self._patience: asyncio.TimerHandle | None = None
         self._connected = asyncio.Event()
+        self._seen_zxid = 0
         self._closing: asyncio.Future[None] | None = None
         #: State changes from the very first on.
         self.states = self.subscribe()
@@ -217,6 +218,7 @@ class SessionLife:
     def _handle(self, outcome: Outcome) -> None:
         match outcome:
             case Answered():
+                self._seen_zxid = max(self._seen_zxid, outcome.zxid)
                 self._pipeline.answer(outcome)
                 if self.connected:
                     self._pipeline.flow()
@@ -256,7 +258,7 @@ class SessionLife:
         elif state is SessionState.LOST:
             self._pipeline.fail_bound(self.session_id, SessionExpired, "the session has expired")
         self._be_patient()
-        for fired, callback in self._watches.drop_all():
+        for fired, callback in self._watches.drop_all(self._seen_zxid):
             self._loop.call_soon(callback, fired)
 
     def _become(self, change: SessionChange) -> None:

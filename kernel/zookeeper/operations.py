@@ -44,7 +44,12 @@ class WatchEvent(StrEnum):
 
 
 class WatchFired(NamedTuple):
-    """What a watch's callback is given; `zxid` is the change that fired it (servers since 3.9), else None."""
+    """What a watch's callback is given.
+
+    `zxid` is the change that fired it (servers since 3.9, else None). For `NONE` it is the last change that this
+    side had seen when the connection broke: what Java's client sends with its watches, for the server to tell
+    which of them would have fired meanwhile.
+    """
 
     path: str
     event: WatchEvent

@@ -47,14 +47,14 @@ class WatchRegistry:
             taken.update(self._armed[kind].pop(fired.path, {}))
         return list(taken)
 
-    def drop_all(self) -> Iterator[tuple[WatchFired, WatchCallback]]:
-        """Take out everything: the event `none`, once a path and callback."""
+    def drop_all(self, seen_zxid: int) -> Iterator[tuple[WatchFired, WatchCallback]]:
+        """Take out everything: the event `none`, once a path and callback. `seen_zxid`: see `WatchFired`."""
         dropped: dict[tuple[str, WatchCallback], None] = {}
         for by_path in self._armed.values():
             dropped.update({(path, callback): None for path, callbacks in by_path.items() for callback in callbacks})
             by_path.clear()
         for path, callback in dropped:
-            yield WatchFired(path, WatchEvent.NONE), callback
+            yield WatchFired(path, WatchEvent.NONE, seen_zxid), callback
 
     def __len__(self) -> int:
         return sum(len(callbacks) for by_path in self._armed.values() for callbacks in by_path.values())

@@ -299,7 +299,7 @@ def test_a_stream_that_nobody_reads_blocks_its_fetcher_but_no_rebalance(chroot, 
             async with member(chroot, "c1", {"t": 1}, fetch_message_max_bytes="1") as c1:
                 for first in range(5):  # five batches a partition: five chunks, of which the queue holds two
                     await produce(broker, "t", 2, range(first, first + 1))
-                stream = next(iter(c1.consumer._streams.values()))
+                stream = c1.consumer._streams[0]
                 await until(stream._chunks.full, 5, "the queue to fill")
                 async with member(chroot, "c2", {"t": 1}) as c2:
                     await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
