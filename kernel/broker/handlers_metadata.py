@@ -3,11 +3,16 @@
 Source: KafkaApis.handleTopicMetadataRequest and AutoTopicCreationManager of Kafka 3.9. One difference: a topic
 that is created on demand is waited for a moment, so that the first answer may name its leaders already; Kafka
 answers LEADER_NOT_AVAILABLE at once, and so do we when the moment has passed.
+
+Version 0, which the original consumers of 0.8 to 1.1 send, names no broker that is not in the answer's list: those
+clients look every replica up there and take the whole answer for broken when one is missing
+(MetadataCache.getPartitionMetadata, errorUnavailableEndpoints).
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.cluster_view import (
@@ -22,7 +27,7 @@ from kernel.wire.versions import Api
 from kernel.zookeeper.errors import ZooKeeperError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable
 
     from kernel.broker.cluster_view import ClusterSnapshot, ClusterView, PartitionView
     from kernel.broker.handlers import HandlerTable, RequestContext
@@ -43,6 +48,14 @@ class MetadataHandlers:
         return {Api.Metadata: self.metadata}
 
     def metadata(self, context: RequestContext, body: Any) -> Any:
+        answer = self._metadata(context, body)
+        if context.version > 0:
+            return answer
+        if isinstance(answer, Mapping):
+            return _of_live_brokers(answer)
+        return _of_live_brokers_later(answer)
+
+    def _metadata(self, context: RequestContext, body: Any) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
         wanted = body.topics
         if wanted is None or (context.version == 0 and not wanted):
             snapshot = self._cluster.snapshot
@@ -85,6 +98,27 @@ class MetadataHandlers:
             "controller_id": snapshot.controller_id,
             "topics": topics,
         }
+
+
+async def _of_live_brokers_later(answer: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return _of_live_brokers(await answer)
+
+
+def _of_live_brokers(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What version 0 says: replicas that live only, and REPLICA_NOT_AVAILABLE where that leaves some out."""
+    alive = {broker["node_id"] for broker in answer["brokers"]}
+
+    def partition(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        named = {key: [node for node in given[key] if node in alive] for key in ("replica_nodes", "isr_nodes")}
+        missing = any(len(named[key]) < len(given[key]) for key in named)
+        if missing and given["error_code"] is ErrorCode.none:
+            return {**given, **named, "error_code": ErrorCode.replica_not_available}
+        return {**given, **named}
+
+    topics = [
+        {**topic, "partitions": [partition(one) for one in topic.get("partitions", ())]} for topic in answer["topics"]
+    ]
+    return {**answer, "topics": topics}
 
 
 def _wanted(topic: Any, snapshot: ClusterSnapshot, absent: Mapping[str, ErrorCode]) -> dict[str, Any]:

@@ -71,7 +71,8 @@ class OffsetHandlers:
             if wanted.timestamp == EARLIEST:
                 offsets = [start]
             elif wanted.timestamp != LATEST and wanted.timestamp < self._clock.wall_ms():
-                offsets = [start] if await _largest_timestamp(led) <= wanted.timestamp else []
+                old = end > start and await _largest_timestamp(led) <= wanted.timestamp
+                offsets = [start] if old else []
         except Fenced:
             return {"partition_index": tp.partition, "error_code": ErrorCode.not_leader_or_follower}
         except StorageFailed:

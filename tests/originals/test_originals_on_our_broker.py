@@ -1,0 +1,204 @@
+"""Original consumers read from our broker, registered as our broker registers itself: Fetch 0 and 3, ListOffsets 0,
+Metadata 0, no ApiVersions, and what they look for in ZooKeeper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kernel.broker.records import NewRecord, build_batch
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from tests.kernel.broker.test_data_plane import produce
+from tests.support.brokers import client_of, create_topics, running_cluster
+from tests.support.originals import PROPERTIES
+from tests.support.zk_consumers import owners
+from tests.support.zookeeper import opened
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+
+    from comparison.originals.hosts import Message, OriginalHost, OriginalMember
+    from kernel.broker.broker import Broker
+
+#: What the old formats know, one for each partition.
+CODECS = ("none", "gzip", "snappy", "lz4")
+NUMBER = 60
+
+Test = Callable[["OriginalHost", "Sequence[Broker]"], Awaitable[None]]
+
+
+@pytest.fixture(params=["0.8.2.2", "1.1.1"])
+def host(request: pytest.FixtureRequest) -> OriginalHost:
+    """A JVM with consumers of each of the two versions."""
+    found: OriginalHost = request.getfixturevalue({"0.8.2.2": "host_0_8", "1.1.1": "host_1_1"}[request.param])
+    return found
+
+
+def on_our_brokers(host: OriginalHost, chroot: str, tmp_path: Path, test: Test, *, brokers: int = 1) -> None:
+    async def run() -> None:
+        async with running_cluster(brokers, chroot, tmp_path) as running:
+            await create_topics(running[0], {"t": len(CODECS)}, replication_factor=brokers)
+            await test(host, running)
+
+    asyncio.run(asyncio.wait_for(run(), 90))
+
+
+@asynccontextmanager
+async def joined(host: OriginalHost, chroot: str, name: str, **properties: str) -> AsyncIterator[OriginalMember]:
+    given = {name.replace("_", "."): value for name, value in properties.items()}
+    member = await host.join(name, zookeeper=chroot, group="g", topics={"t": 1}, properties={**PROPERTIES, **given})
+    try:
+        yield member
+    finally:
+        await member.leave()
+
+
+def record(number: int) -> NewRecord:
+    """Keys and values of all kinds, none of them twice; headers, which no original can read."""
+    value = None if number % 10 == 9 else b"%d" % number * (number + 1)
+    return NewRecord(value, None if number % 3 else b"key", 1_700_000_000_000 + number, (("h", b"x"),))
+
+
+async def fill(brokers: Sequence[Broker], first: int, last: int, *, per_batch: int = 7) -> None:
+    """Records `first` to `last` - 1 into each partition, each with its codec, in batches."""
+    async with client_of(*brokers) as client:
+        await client.refresh(["t"])
+        for partition, codec in enumerate(CODECS):
+            tp = TopicPartition("t", partition)
+            leader = client.leader_of(tp)
+            assert leader is not None
+            connection = await client.connection(leader)
+            for start in range(first, last, per_batch):
+                records = [record(number) for number in range(start, min(start + per_batch, last))]
+                assert await produce(connection, build_batch(records, codec=codec), tp) == ("", start)
+
+
+def read(messages: Sequence[Message]) -> dict[int, list[tuple[int, bytes | None]]]:
+    """{partition: [(offset, value)]} as they were handed out."""
+    found: dict[int, list[tuple[int, bytes | None]]] = {}
+    for message in messages:
+        found.setdefault(message.partition, []).append((message.offset, message.value))
+    return found
+
+
+def expected(first: int, last: int) -> dict[int, list[tuple[int, bytes | None]]]:
+    return {
+        partition: [(number, record(number).value) for number in range(first, last)] for partition in range(len(CODECS))
+    }
+
+
+def test_original_reads_every_record_of_every_codec_in_order(host: OriginalHost, chroot: str, tmp_path: Path) -> None:
+    """What is there when it joins, and what comes while it waits in a fetch."""
+
+    async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
+        await fill(brokers, 0, NUMBER)
+        async with joined(host, chroot, "c") as member:
+            await member.read_until(len(CODECS) * NUMBER)
+            await fill(brokers, NUMBER, 2 * NUMBER)
+            await member.read_until(2 * len(CODECS) * NUMBER)
+            assert read(member.messages) == expected(0, 2 * NUMBER)
+
+    on_our_brokers(host, chroot, tmp_path, test)
+
+
+def test_original_goes_on_where_its_group_committed(host: OriginalHost, chroot: str, tmp_path: Path) -> None:
+    """In the middle of a batch: of a compressed one it gets the whole and drops what it had."""
+
+    async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
+        await fill(brokers, 0, NUMBER, per_batch=NUMBER)
+        async with opened(chroot) as session:
+            for partition in range(len(CODECS)):
+                path = paths.offset("g", "t", partition)
+                await session.create(path, b"%d" % (NUMBER - 11), makepath=True)
+        async with joined(host, chroot, "c") as member:
+            await member.read_until(len(CODECS) * 11)
+            assert read(member.messages) == expected(NUMBER - 11, NUMBER)
+
+    on_our_brokers(host, chroot, tmp_path, test)
+
+
+@pytest.mark.parametrize(("reset", "first"), [("smallest", 0), ("largest", NUMBER)])
+def test_original_out_of_range_asks_where_the_log_begins_or_ends(
+    host: OriginalHost, chroot: str, tmp_path: Path, reset: str, first: int
+) -> None:
+    async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
+        await fill(brokers, 0, NUMBER)
+        async with opened(chroot) as session:
+            for partition in range(len(CODECS)):
+                await session.create(paths.offset("g", "t", partition), b"1000000", makepath=True)
+            async with joined(host, chroot, "c", auto_offset_reset=reset) as member:
+
+                async def reset_everywhere() -> bool:
+                    await member.commit()
+                    found = [
+                        (await session.get(paths.offset("g", "t", partition)))[0] for partition in range(len(CODECS))
+                    ]
+                    return all(int(offset) <= NUMBER for offset in found)
+
+                await until(reset_everywhere, 15, "offsets inside of the log")
+                await fill(brokers, NUMBER, NUMBER + 5)
+                await member.read_until(len(CODECS) * (NUMBER + 5 - first))
+                assert read(member.messages) == expected(first, NUMBER + 5)
+
+    on_our_brokers(host, chroot, tmp_path, test)
+
+
+def test_original_0_8_raises_for_a_batch_above_its_limit_and_1_1_reads_it(
+    host: OriginalHost, chroot: str, tmp_path: Path
+) -> None:
+    """Fetch 0 gets it cut, as from Kafka; Fetch 3 brought at least one whole batch (KIP-74)."""
+
+    async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
+        async with client_of(*brokers) as client:
+            await client.refresh(["t"])
+            connection = await client.connection(1)
+            large = build_batch([NewRecord(b"x" * 5000, None, 0)])
+            assert await produce(connection, large, TopicPartition("t", 0)) == ("", 0)
+        async with joined(host, chroot, "c", fetch_message_max_bytes="2000") as member:
+            if host.version == "1.1.1":
+                await member.read_until(1)
+            else:
+                await until(lambda: bool(member.events), 10, "an error at the stream")
+                assert member.events[0]["java_class"] == "MessageSizeTooLargeException"
+                assert member.messages == []
+
+    on_our_brokers(host, chroot, tmp_path, test)
+
+
+def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
+    host: OriginalHost, chroot: str, tmp_path: Path
+) -> None:
+    """Two brokers, two members; one broker stops, the other leads everything, and nobody has to rebalance."""
+
+    async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
+        await fill(brokers, 0, NUMBER)
+        async with joined(host, chroot, "c1") as one, joined(host, chroot, "c2") as two:
+
+            def delivered() -> int:
+                return len({(m.partition, m.offset) for m in (*one.messages, *two.messages)})
+
+            await until(lambda: delivered() == len(CODECS) * NUMBER, 15, lambda: f"records, have {delivered()}")
+            async with opened(chroot) as session:
+                before = await owners(session)
+                assert set(before.values()) == {f"{one.consumer_id}-0", f"{two.consumer_id}-0"}
+                await brokers[0].stop()
+                survivor = brokers[1]
+                await until(
+                    lambda: all(survivor.cluster.leads(TopicPartition("t", n)) for n in range(len(CODECS))),
+                    15,
+                    "the other broker to lead",
+                )
+                await fill([survivor], NUMBER, NUMBER + 10)
+                total = len(CODECS) * (NUMBER + 10)
+                await until(lambda: delivered() == total, 15, lambda: f"{total} records, have {delivered()}")
+                assert await owners(session) == before
+
+    on_our_brokers(host, chroot, tmp_path, test, brokers=2)
