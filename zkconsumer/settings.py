@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _INT_MAX = 2**31 - 1
-#: What Kafka allows in a group or consumer id (ConsumerConfig.validateGroupId), since it becomes a znode's name.
+#: What Kafka allows in a group id, which becomes a znode's name, and in a client id (ConsumerConfig.validateChars).
 _LEGAL_ID = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 
@@ -30,11 +30,12 @@ def _required(value: object) -> str | None:
     return None if value else "must not be empty"
 
 
+def _legal_characters(value: object) -> str | None:
+    return None if _LEGAL_ID.match(str(value)) else "may have only letters, digits, '.', '_' and '-'"
+
+
 def _znode_name(value: object) -> str | None:
-    text = str(value)
-    if text in (".", ".."):
-        return "must not be a relative path"
-    return None if _LEGAL_ID.match(text) else "may have only letters, digits, '.', '_' and '-'"
+    return "must not be a relative path" if value in (".", "..") else _legal_characters(value)
 
 
 def _integer(name: str, default: int | None, low: int, doc: str) -> Setting:
@@ -77,7 +78,7 @@ _ALL = (
     ),
     Setting(
         name="offsets.storage",
-        parse=str,
+        parse=str.lower,
         default="zookeeper",
         doc="where committed offsets are kept: zookeeper or kafka",
         valid=one_of("zookeeper", "kafka"),
@@ -105,7 +106,10 @@ _ALL = (
     _integer("num.consumer.fetchers", 1, 1, "fetchers for each broker"),
     _integer("refresh.leader.backoff.ms", 200, 0, "between two looks for leaders"),
     _integer("socket.timeout.ms", 30_000, 1, "for an answer of a broker"),
-    Setting(name="client.id", parse=str, default=None, doc="told to brokers; default: group.id"),
+    _integer("socket.receive.buffer.bytes", 65_536, 1, "asked of the system for connections to brokers"),
+    Setting(
+        name="client.id", parse=str, default=None, doc="told to brokers; default: group.id", valid=_legal_characters
+    ),
     # Where 0.8.2 and 1.1 differ:
     Setting(
         name="rebalance.retries.while.closing",
@@ -166,7 +170,6 @@ KAFKA_OLD_CONSUMER_SETTINGS = frozenset(
         "mirror.topics.whitelist",
         "rebalance.retries.max",
         "socket.buffersize",
-        "socket.receive.buffer.bytes",
     }
 )
 
@@ -219,6 +222,7 @@ class ZkConsumerConfig:
     num_consumer_fetchers: int
     refresh_leader_backoff_ms: int
     socket_timeout_ms: int
+    socket_receive_buffer_bytes: int
     seed: int
     fixes: Fixes
 
@@ -236,7 +240,9 @@ class ZkConsumerConfig:
         for name in ("zookeeper.connect", "group.id"):
             if not values[name]:
                 raise ConfigurationError(f"{name} is required: set {name}=...")
-        return cls._from_values(values), warnings
+        config = cls._from_values(values)
+        _refuse_contradictions(config)
+        return config, warnings + _doubtful(config, given)
 
     @classmethod
     def _from_values(cls, values: Mapping[str, Any]) -> ZkConsumerConfig:
@@ -271,9 +277,35 @@ class ZkConsumerConfig:
             num_consumer_fetchers=values["num.consumer.fetchers"],
             refresh_leader_backoff_ms=values["refresh.leader.backoff.ms"],
             socket_timeout_ms=values["socket.timeout.ms"],
+            socket_receive_buffer_bytes=values["socket.receive.buffer.bytes"],
             seed=values["seed"],
             fixes=Fixes(**{name: values[_setting_of(name)] for name in Fixes.__dataclass_fields__}),
         )
+
+
+def _refuse_contradictions(config: ZkConsumerConfig) -> None:
+    if config.fetch_wait_max_ms > config.socket_timeout_ms:
+        raise ConfigurationError(
+            f"fetch.wait.max.ms={config.fetch_wait_max_ms} is more than socket.timeout.ms="
+            f"{config.socket_timeout_ms}: every empty fetch would be given up; raise socket.timeout.ms"
+        )
+
+
+def _doubtful(config: ZkConsumerConfig, given: Mapping[str, str]) -> list[str]:
+    """What is legal and hardly meant."""
+    warnings = []
+    patience_ms = config.rebalance_max_retries * config.rebalance_backoff_ms
+    if patience_ms <= config.session_timeout_ms:
+        warnings.append(
+            f"rebalance.max.retries x rebalance.backoff.ms is {patience_ms} ms, not more than "
+            f"zookeeper.session.timeout.ms={config.session_timeout_ms}: a rebalance gives up while a dead member "
+            "still owns its partitions"
+        )
+    if "dual.commit.enabled" in given and config.offsets_storage == "zookeeper":
+        warnings.append("dual.commit.enabled has no effect without offsets.storage=kafka")
+    if config.fixes.commit_fence != "none" and "zookeeper" not in config.offsets_from:
+        warnings.append("fix.commit.fence has no effect on offsets in Kafka: use dual.commit.enabled or no fence")
+    return warnings
 
 
 def _or(value: int | None, otherwise: int) -> int:

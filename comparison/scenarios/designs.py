@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from kernel.consumer import GroupConsumer
     from kernel.settings import Setting
     from kernel.trace.writer import Tracer
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +47,9 @@ class Design:
 
 def _zookeeper(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     given = {**request.settings, "zookeeper.connect": request.zookeeper, "group.id": request.group}
-    config, _ = ZkConsumerConfig.from_settings(given)
+    config, warnings = ZkConsumerConfig.from_settings(given)
+    for warning in warnings:
+        log.warning("%s: %s", request.process, warning)
     return ZooKeeperConsumer(config, tracer=tracer, process=request.process)
 
 

@@ -7,6 +7,7 @@ would be late as well. A caller that is cancelled leaves the connection as it is
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernel.errors import Unavailable
@@ -77,14 +78,20 @@ class BrokerConnection:
         timeout_ms: int = 10_000,
         node_id: int = -1,
         tracer: Tracer | None = None,
+        receive_buffer_bytes: int | None = None,
     ) -> BrokerConnection:
-        """Connect and negotiate versions. Raises `Unavailable` (or its kin) when that fails within `timeout_ms`."""
+        """Connect and negotiate versions. Raises `Unavailable` (or its kin) when that fails within `timeout_ms`.
+
+        `receive_buffer_bytes` is asked of the system (SO_RCVBUF); None leaves it to the system.
+        """
         connection = cls(host, port, client_id, node_id=node_id, tracer=tracer)
         loop = asyncio.get_running_loop()
         connection._ended = loop.create_future()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await loop.create_connection(lambda: _ClientProtocol(connection), host, port)
+                if receive_buffer_bytes is not None:
+                    connection._ask_for_buffer(receive_buffer_bytes)
                 await connection._negotiate()
         except TimeoutError as error:
             connection.close()
@@ -163,6 +170,10 @@ class BrokerConnection:
             await asyncio.shield(self._ended)
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _ask_for_buffer(self, size: int) -> None:
+        if self._transport is not None:
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
 
     def _send(self, api: Api, version: int, body: Mapping[str, Any]) -> tuple[int, asyncio.Future[Any]]:
         self._correlation_id += 1

@@ -5,15 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kernel.errors import ConfigurationError
-from zkconsumer.settings import KAFKA_OLD_CONSUMER_SETTINGS, ZK_CONSUMER_SETTINGS, ZkConsumerConfig
+from zkconsumer.settings import KAFKA_OLD_CONSUMER_SETTINGS, ZK_CONSUMER_SETTINGS, Fixes, ZkConsumerConfig
 
 REQUIRED = {"zookeeper.connect": "h:1", "group.id": "g"}
 
 
 def config(**given: str) -> ZkConsumerConfig:
-    made, warnings = ZkConsumerConfig.from_settings(REQUIRED | {k.replace("_", "."): v for k, v in given.items()})
-    assert not warnings
-    return made
+    return ZkConsumerConfig.from_settings(REQUIRED | {k.replace("_", "."): v for k, v in given.items()})[0]
 
 
 def test_defaults_are_those_of_0_8_2():
@@ -33,9 +31,89 @@ def test_a_default_that_follows_another_setting_follows_it():
     assert config(zookeeper_sync_time_ms="150", rebalance_backoff_ms="0").rebalance_backoff_ms == 0
 
 
-@pytest.mark.parametrize("word", ["range", "RoundRobin", "anything"])
-def test_any_word_but_roundrobin_means_range(word):
-    config(partition_assignment_strategy=word)
+@pytest.mark.parametrize(
+    ("word", "release", "strategy"),
+    [
+        ("range", "1.1", "range"),
+        ("RoundRobin", "0.8.2", "range"),
+        ("anything", "0.8.2", "range"),
+        ("roundrobin", "0.8.2", "roundrobin-0.8.2"),
+        ("roundrobin", "1.1", "roundrobin-1.1"),
+    ],
+)
+def test_any_word_but_roundrobin_means_range(word, release, strategy):
+    assert config(partition_assignment_strategy=word, roundrobin_release=release).strategy == strategy
+
+
+@pytest.mark.parametrize(
+    ("given", "read_from", "dual"),
+    [
+        ({}, {"zookeeper"}, False),
+        ({"offsets_storage": "Kafka"}, {"zookeeper", "kafka"}, True),
+        ({"offsets_storage": "kafka", "dual_commit_enabled": "true"}, {"zookeeper", "kafka"}, True),
+        ({"offsets_storage": "kafka", "dual_commit_enabled": "false"}, {"kafka"}, False),
+    ],
+)
+def test_dual_commit_is_on_with_offsets_in_kafka_unless_it_is_turned_off(given, read_from, dual):
+    made = config(**given)
+    assert (made.offsets_from, made.dual_commit_enabled) == (read_from, dual)
+
+
+def test_every_setting_that_the_specification_lists_is_there_with_its_default():
+    """zookeeper-consumer-0.8.md §5."""
+    defaults = {name: setting.default for name, setting in ZK_CONSUMER_SETTINGS.items()}
+    assert {
+        "zookeeper.session.timeout.ms": 6000,
+        "zookeeper.connection.timeout.ms": None,
+        "zookeeper.sync.time.ms": 2000,
+        "rebalance.backoff.ms": None,
+        "rebalance.max.retries": 4,
+        "partition.assignment.strategy": "range",
+        "auto.commit.enable": True,
+        "auto.commit.interval.ms": 60_000,
+        "auto.offset.reset": "largest",
+        "offsets.storage": "zookeeper",
+        "dual.commit.enabled": None,
+        "offsets.commit.max.retries": 5,
+        "offsets.channel.backoff.ms": 1000,
+        "offsets.channel.socket.timeout.ms": 10_000,
+        "consumer.timeout.ms": -1,
+        "queued.max.message.chunks": 2,
+        "fetch.message.max.bytes": 1_048_576,
+        "fetch.min.bytes": 1,
+        "fetch.wait.max.ms": 100,
+        "num.consumer.fetchers": 1,
+        "refresh.leader.backoff.ms": 200,
+        "socket.timeout.ms": 30_000,
+        "socket.receive.buffer.bytes": 65_536,
+        "exclude.internal.topics": True,
+        "client.id": None,
+        "consumer.id": None,
+    }.items() <= defaults.items()
+
+
+def test_every_fix_has_a_setting_and_is_off():
+    made = config()
+    names = {name for name in ZK_CONSUMER_SETTINGS if name.startswith("fix.")}
+    assert names == {f"fix.{field.replace('_', '.')}" for field in Fixes.__dataclass_fields__}
+    assert made.fixes == Fixes()
+
+
+@pytest.mark.parametrize(
+    ("given", "warning"),
+    [
+        ({"rebalance.max.retries": "3"}, "rebalance gives up while a dead member still owns"),
+        ({"rebalance.backoff.ms": "1500"}, "is 6000 ms, not more than zookeeper.session.timeout.ms=6000"),
+        ({"dual.commit.enabled": "true"}, "no effect without offsets.storage=kafka"),
+        (
+            {"offsets.storage": "kafka", "dual.commit.enabled": "false", "fix.commit.fence": "epoch"},
+            "fix.commit.fence has no effect on offsets in Kafka",
+        ),
+    ],
+)
+def test_what_is_legal_and_hardly_meant_is_warned_of(given, warning):
+    (told,) = ZkConsumerConfig.from_settings({**REQUIRED, **given})[1]
+    assert warning in told
 
 
 @pytest.mark.parametrize(
@@ -48,6 +126,12 @@ def test_any_word_but_roundrobin_means_range(word):
         ("group.id", "..", "relative path"),
         ("rebalance.max.retries", "0", "between 1"),
         ("rebalance.max.retries", "many", "invalid literal"),
+        ("client.id", "a b", "letters, digits"),
+        ("socket.receive.buffer.bytes", "0", "between 1"),
+        ("offsets.commit.max.retries", "-1", "between 0"),
+        ("dual.commit.enabled", "perhaps", "true or false"),
+        ("fix.commit.fence", "version", "none, session, epoch"),
+        ("fetch.wait.max.ms", "30001", "raise socket.timeout.ms"),
         ("auto.commit.enable", "yes", "true or false"),
         ("session.timeout.ms", "1000", "unknown setting"),
     ],
@@ -65,6 +149,6 @@ def test_a_required_setting_is_asked_for(name):
 
 
 def test_a_setting_that_only_kafka_has_is_warned_of():
-    _, warnings = ZkConsumerConfig.from_settings({**REQUIRED, "socket.receive.buffer.bytes": "1"})
-    assert warnings == ["socket.receive.buffer.bytes is a Kafka setting that rebalance-lab does not implement: ignored"]
+    _, warnings = ZkConsumerConfig.from_settings({**REQUIRED, "fetch.size": "1"})
+    assert warnings == ["fetch.size is a Kafka setting that rebalance-lab does not implement: ignored"]
     assert not KAFKA_OLD_CONSUMER_SETTINGS & ZK_CONSUMER_SETTINGS.keys()

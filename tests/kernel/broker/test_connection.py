@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -228,3 +229,22 @@ def test_cluster_client_asks_the_next_broker_and_reopens_what_broke(unused_port:
         await server.stop()
 
     run(test)
+
+
+def test_a_receive_buffer_is_asked_of_the_system():
+    async def conversation():
+        server = BrokerServer({})
+        await server.start()
+        sizes = []
+        for asked in (None, 50_000):
+            connection = await BrokerConnection.open(server.host, server.port, "test", receive_buffer_bytes=asked)
+            socket_ = connection._transport.get_extra_info("socket")
+            sizes.append(socket_.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
+            connection.close()
+            await connection.wait_closed()
+        await server.stop()
+        return sizes
+
+    left_alone, asked_for = asyncio.run(conversation())
+    assert asked_for in (50_000, 100_000)  # Linux doubles it for its own use
+    assert left_alone != asked_for
