@@ -5,10 +5,12 @@ model of ZooKeeper can all be made from the effects of `rebalance.py` without a 
 in the order given. One step's effects are one batch; when it is done, exactly one event answers it:
 
 - `Answered`, when the batch ended with an `Ask`,
+- `OffsetsFetched`, when it ended with `ReadStoredOffsets`,
 - `Performed`, when it ended with anything else,
 - `StepFailed`, when one of them failed; what followed it in the batch was not performed.
 
-Effects that leave the machine idle or closed only tell (`INSTANT`); nothing answers them.
+Effects that leave the machine idle or closed, and those of events that meet a batch under way, only tell
+(`INSTANT`); nothing answers them.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kernel.values import TopicPartition
+from kernel.values import NO_OFFSET, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +33,8 @@ class Operation(StrEnum):
     GET_CHILDREN = "getChildren"
     CREATE = "create"
     DELETE = "delete"
+    SET_DATA = "setData"
+    SYNC = "sync"
 
 
 class Refusal(StrEnum):
@@ -38,37 +42,62 @@ class Refusal(StrEnum):
 
     NO_NODE = "NoNode"
     NODE_EXISTS = "NodeExists"
+    BAD_VERSION = "BadVersion"
+    OTHER_SESSION = "SessionExpired"  #: it was for one session, which is over
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """One ZooKeeper request. Whether it leaves a watch is decided by who listens to the path (`watching.py`).
 
-    `data` is for creates, which are ephemeral here; a create whose parent is missing creates the parents.
+    `data` is for creates, which are ephemeral unless they are `persistent`, and for setData; a create whose parent
+    is missing creates the parents. `version` is for deletes, -1 deletes whatever is there. With a `session` it is
+    done in that session or refused, and not repeated into a later one.
     """
 
     operation: Operation
     path: str
     data: bytes = b""
+    persistent: bool = False
+    version: int = -1
+    session: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one request brought: data, names of children, nothing, or a refusal."""
+    """What one request brought: data, names of children, nothing, or a refusal.
+
+    `version` is the data's; `owner` the session that an ephemeral node belongs to, 0 for a persistent one; `session`
+    the one in which the answer came.
+    """
 
     data: bytes = b""
     children: tuple[str, ...] = ()
     refusal: Refusal | None = None
+    version: int = 0
+    owner: int = 0
+    session: int = 0
+
+    @property
+    def ours(self) -> bool:
+        """Whether the node that was read lives as long as our own session."""
+        return self.refusal is None and self.owner != 0 and self.owner == self.session
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One of our partitions: the thread it is for, and the committed offset it starts from."""
+    """One of our partitions: the thread it is for, and the committed offset it starts from.
+
+    `session` is the one that the owner node belongs to, `epoch` the version of the partition's epoch node after we
+    bumped it (only with `fence_epochs`): what commits can be fenced by.
+    """
 
     topic: str
     partition: int
     thread: str
-    offset: int
+    offset: int = NO_OFFSET
+    session: int = 0
+    epoch: int | None = None
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -113,6 +142,13 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetsFetched:
+    """What Kafka keeps for the partitions asked for; one without a committed offset may be missing."""
+
+    offsets: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Performed:
     """The batch is done."""
 
@@ -124,7 +160,36 @@ class StepFailed:
     error: str
 
 
-Event = RebalanceDemanded | ChangeNotified | SessionRenewed | CloseDemanded | Answered | Performed | StepFailed
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """No server is reached: the session may be over without anybody here knowing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnected:
+    """A server is reached again, in the same session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reminded:
+    """The time of a `Remind` is over."""
+
+    token: int
+
+
+#: What ends a batch.
+Outcome = Answered | OffsetsFetched | Performed | StepFailed
+
+Event = (
+    Outcome
+    | RebalanceDemanded
+    | ChangeNotified
+    | SessionRenewed
+    | CloseDemanded
+    | Disconnected
+    | Reconnected
+    | Reminded
+)
 
 
 # -- effects ---------------------------------------------------------------------------------------------------
@@ -132,10 +197,17 @@ Event = RebalanceDemanded | ChangeNotified | SessionRenewed | CloseDemanded | An
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send these requests, in this order, all before the first answer; `step` is R1..R12."""
+    """Send these requests, in this order, all before the first answer; `step` is R1..R12, or `look` between them."""
 
     step: str
     requests: tuple[Request, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStoredOffsets:
+    """R8 with offsets.storage=kafka: ask the broker that keeps the group's offsets, until it answers or we close."""
+
+    partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +252,16 @@ class StartFetchers:
 
 
 @dataclass(frozen=True, slots=True)
+class Freeze:
+    """Stop fetching and empty all streams now, whatever else is being done (fix.stop.on.disconnect)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeFetchers:
+    """Start a leader finder with everything in the registry, each partition from what was handed out last."""
+
+
+@dataclass(frozen=True, slots=True)
 class TellRevoked:
     """Call the application's listener for one stream."""
 
@@ -200,6 +282,14 @@ class BackOff:
     """Wait this long; nothing shortens it."""
 
     ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remind:
+    """Tell `Reminded(token)` when this time is over; nothing waits for it."""
+
+    ms: int
+    token: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +334,7 @@ class CloseSession:
 
 Effect = (
     Ask
+    | ReadStoredOffsets
     | WatchBrokers
     | StopFetchers
     | ClearStreams
@@ -251,9 +342,12 @@ Effect = (
     | ForgetOwned
     | AdoptClaims
     | StartFetchers
+    | Freeze
+    | ResumeFetchers
     | TellRevoked
     | TellAssigned
     | BackOff
+    | Remind
     | Report
     | Warn
     | Emit
@@ -263,4 +357,4 @@ Effect = (
 )
 
 #: Performed without waiting for anything.
-INSTANT = (Emit, ForgetOwned, Report, Warn)
+INSTANT = (Emit, ForgetOwned, Freeze, Remind, Report, Warn)

@@ -16,9 +16,20 @@ from kernel.errors import RebalanceLabError
 from kernel.trace.writer import partitions_field
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
-from kernel.zookeeper.errors import NodeExists, NoNode
+from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionExpired
 from zkconsumer import effects
-from zkconsumer.effects import Answer, Answered, Ask, Operation, Performed, Refusal, Request, StepFailed
+from zkconsumer.effects import (
+    Answer,
+    Answered,
+    Ask,
+    OffsetsFetched,
+    Operation,
+    Performed,
+    ReadStoredOffsets,
+    Refusal,
+    Request,
+    StepFailed,
+)
 from zkconsumer.rebalance import is_busy, step
 from zkconsumer.state import State
 from zkconsumer.streams import PartitionInfo
@@ -40,6 +51,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _READS = frozenset({Operation.EXISTS, Operation.GET_DATA, Operation.GET_CHILDREN})
+
+#: Refusals that a step has an answer to.
+_REFUSALS = {
+    NoNode: Refusal.NO_NODE,
+    NodeExists: Refusal.NODE_EXISTS,
+    BadVersion: Refusal.BAD_VERSION,
+    SessionExpired: Refusal.OTHER_SESSION,  # only what is for one session; everything else is repeated in the next
+}
+
+
+class ListenerFailed(RebalanceLabError):
+    """The application's listener raised, and its rules say that this fails the attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +88,16 @@ class Executor:
         self._parts = parts
         self._batches: asyncio.Queue[tuple[Effect, ...]] = asyncio.Queue()
         self._tickets: dict[int, asyncio.Future[str | None]] = {}
+        self._reminders: set[asyncio.TimerHandle] = set()
+        self._freezing: asyncio.Task[None] | None = None
         self._perform: Mapping[type[Effect], Callable[..., Awaitable[None]]] = {
             effects.WatchBrokers: self._watch_brokers,
-            effects.StopFetchers: lambda _: parts.fetchers.stop(),
+            effects.StopFetchers: lambda _: self._stop_fetchers(),
+            effects.StartFetchers: lambda _: self._start_fetchers(),
+            effects.ResumeFetchers: lambda _: self._resume_fetchers(),
             effects.CommitOffsets: self._commit,
-            effects.TellRevoked: lambda told: parts.listener.on_revoked(told.stream, told.partitions),
-            effects.TellAssigned: lambda told: parts.listener.on_assigned(told.stream, told.partitions),
+            effects.TellRevoked: lambda told: self._tell(parts.listener.on_revoked(told.stream, told.partitions)),
+            effects.TellAssigned: lambda told: self._tell(parts.listener.on_assigned(told.stream, told.partitions)),
             effects.BackOff: lambda wanted: asyncio.sleep(wanted.ms / 1000),
             effects.StopAutoCommit: lambda _: parts.stop_auto_commit(),
             effects.CloseSession: lambda _: parts.session.close(),
@@ -82,8 +109,9 @@ class Executor:
             effects.ForgetOwned: lambda wanted: parts.registry.forget(wanted.topics),
             effects.AdoptClaims: self._adopt,
             effects.ClearStreams: self._clear,
-            effects.StartFetchers: lambda _: parts.fetchers.start(parts.registry.infos()),
             effects.EndStreams: self._end_streams,
+            effects.Freeze: self._freeze,
+            effects.Remind: self._remind,
         }
 
     def tell(self, event: Event) -> None:
@@ -114,13 +142,17 @@ class Executor:
 
     async def run(self) -> None:
         """Until the machine is closed."""
-        while self.machine.state is not State.CLOSED:
-            batch = await self._batches.get()
-            while batch:
-                outcome = await self._perform_batch(batch)
-                if not is_busy(self.machine):
-                    break
-                self.machine, batch = step(self.machine, outcome)
+        try:
+            while self.machine.state is not State.CLOSED:
+                batch = await self._batches.get()
+                while batch:
+                    outcome = await self._perform_batch(batch)
+                    if not is_busy(self.machine):
+                        break
+                    self.machine, batch = step(self.machine, outcome)
+        finally:
+            for reminder in self._reminders:
+                reminder.cancel()
 
     async def _perform_batch(self, batch: tuple[Effect, ...]) -> Event:
         outcome: Event = Performed()
@@ -129,6 +161,8 @@ class Executor:
             try:
                 if isinstance(effect, Ask):
                     outcome = Answered(await self._ask(effect))
+                elif isinstance(effect, ReadStoredOffsets):
+                    outcome = OffsetsFetched(await self._stored(effect))
                 elif type(effect) in self._at_once:
                     self._at_once[type(effect)](effect)
                 else:
@@ -150,26 +184,98 @@ class Executor:
         return tuple([await self._request(request, ask.step) for request in ask.requests])
 
     async def _request(self, request: Request, number: str) -> Answer:
-        path, cause = request.path, self.machine.cause
+        session, path, cause = self._parts.session, request.path, self.machine.cause
         try:
             match request.operation:
                 case Operation.GET_DATA:
-                    return Answer(data=await self._parts.watching.get(path, step=number, cause=cause))
+                    data, stat = await self._parts.watching.read(path, step=number, cause=cause)
+                    return Answer(
+                        data=data, version=stat.version, owner=stat.ephemeral_owner, session=session.session_id
+                    )
                 case Operation.GET_CHILDREN:
                     return Answer(children=tuple(await self._parts.watching.children(path, step=number, cause=cause)))
                 case Operation.CREATE:
-                    await self._parts.session.create(
-                        path, request.data, ephemeral=True, makepath=True, step=number, cause=cause
+                    await session.create(
+                        path,
+                        request.data,
+                        ephemeral=not request.persistent,
+                        makepath=True,
+                        step=number,
+                        cause=cause,
+                        only_in=request.session,
                     )
                 case Operation.DELETE:
-                    await self._parts.session.delete(path, step=number, cause=cause)
+                    await session.delete(path, request.version, step=number, cause=cause, only_in=request.session)
+                case Operation.SET_DATA:
+                    stat = await session.set(path, request.data, step=number, cause=cause, only_in=request.session)
+                    return Answer(version=stat.version, session=session.session_id)
+                case Operation.SYNC:
+                    await session.sync(path, step=number, cause=cause)
                 case _:
                     raise AssertionError(f"no step asks for {request.operation}")
-        except NoNode:
-            return Answer(refusal=Refusal.NO_NODE)
-        except NodeExists:
-            return Answer(refusal=Refusal.NODE_EXISTS)
-        return Answer()
+        except tuple(_REFUSALS) as refused:
+            return Answer(refusal=_REFUSALS[type(refused)])
+        return Answer(session=session.session_id)
+
+    async def _stored(self, wanted: ReadStoredOffsets) -> Mapping[TopicPartition, int]:
+        return await self._parts.offsets.fetch_stored(wanted.partitions, lambda: self.machine.closing)
+
+    # -- fetchers --------------------------------------------------------------------------------------------------
+
+    async def _stop_fetchers(self) -> None:
+        await self._frozen()
+        await self._parts.fetchers.stop()
+
+    async def _start_fetchers(self) -> None:
+        await self._frozen()
+        self._parts.fetchers.start(self._parts.registry.infos())
+
+    async def _resume_fetchers(self) -> None:
+        """What was fetched and not handed out has been forgotten: it is fetched again."""
+        await self._frozen()
+        infos = self._parts.registry.infos()
+        for info in infos:
+            info.fetched = info.consumed
+        self._parts.fetchers.start(infos)
+
+    def _freeze(self, _: Effect) -> None:
+        """At once for the application; the fetchers end a moment later, and what they put meanwhile goes too."""
+        self._clear(effects.ClearStreams())
+        self._freezing = asyncio.ensure_future(self._freeze_fetchers(self._freezing))
+
+    async def _freeze_fetchers(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await before
+        await self._parts.fetchers.stop()
+        self._clear(effects.ClearStreams())
+
+    async def _frozen(self) -> None:
+        """Two stops at once would not wait for each other."""
+        if self._freezing is not None:
+            await self._freezing
+            self._freezing = None
+
+    # -- the other effects -------------------------------------------------------------------------------------------
+
+    async def _tell(self, telling: Awaitable[None]) -> None:
+        if not self.machine.rules.listener_in_attempt:
+            await telling
+            return
+        try:
+            await telling
+        except RebalanceLabError:
+            raise
+        except Exception as error:
+            # Kafka 1.1 fails the attempt whatever the application's code raises, and the member goes on living.
+            raise ListenerFailed(f"the rebalance listener raised {error!r}: look into the application") from error
+
+    def _remind(self, wanted: effects.Remind) -> None:
+        def remind() -> None:
+            self._reminders.discard(handle)
+            self.tell(effects.Reminded(wanted.token))
+
+        handle = asyncio.get_running_loop().call_later(wanted.ms / 1000, remind)
+        self._reminders.add(handle)
 
     async def _watch_brokers(self, _: Effect) -> None:
         await self._parts.watching.listen(

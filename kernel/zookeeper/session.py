@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 class ZooKeeperSession(SessionLife):
     """A session with its operations; made by `open`, usable on the event loop that opened it.
 
-    Every operation takes `step` and `cause` for the trace. Creates and sets take `only_in`, a session's id: they
-    are then done in that session or raise `SessionExpired`, also with `retry_forever`.
+    Every operation takes `step` and `cause` for the trace. Creates, sets and deletes take `only_in`, a session's
+    id: they are then done in that session or raise `SessionExpired`, also with `retry_forever`.
     """
 
     async def create(
@@ -79,10 +79,10 @@ class ZooKeeperSession(SessionLife):
         except NodeExists:
             return
 
-    async def delete(self, path: str, version: int = -1, *, step: str = "", cause: str = "") -> None:
+    async def delete(self, path: str, version: int = -1, *, step: str = "", cause: str = "", only_in: int = 0) -> None:
         """Raises `NoNode`, `NotEmpty`, `BadVersion`; version -1 deletes whatever is there."""
         request = requests.delete(self._bridge.absolute(path), version)
-        await self._perform(Operation(op="delete", path=path, request=request, step=step, cause=cause))
+        await self._perform(Operation(op="delete", path=path, request=request, step=step, cause=cause, only_in=only_in))
 
     async def exists(
         self, path: str, *, watch: WatchCallback | None = None, step: str = "", cause: str = ""

@@ -1,4 +1,4 @@
-"""One member's own part by range over threads: the vectors of the reference, and what holds for every group."""
+"""One member's own part: the vectors of the reference, and what holds for every group, by each strategy."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.errors import RebalanceLabError
-from zkconsumer.assignment import NotAMember, decide, threads_per_topic
-from zkconsumer.payloads import STATIC, Registration
+from kernel.assignors.thread_roundrobin import UnequalSubscriptions
+from kernel.values import TopicPartition
+from zkconsumer.assignment import STRATEGIES, NotAMember, decide, threads_per_topic
 
 GROUPS = st.dictionaries(
     st.sampled_from([f"g_{name}" for name in ("a", "b", "c1", "c10", "c2", "d-1")]),
@@ -18,14 +18,17 @@ GROUPS = st.dictionaries(
 SIZES = st.fixed_dictionaries({topic: st.integers(0, 30) for topic in ("t0", "t1", "t2")})
 
 
-def whole_group(group: dict[str, dict[str, int]], sizes: dict[str, int]) -> dict[str, list[tuple[str, int]]]:
+def whole_group(
+    group: dict[str, dict[str, int]], sizes: dict[str, int], strategy: str = "range"
+) -> dict[str, list[TopicPartition]]:
     """What all members decide, each for itself."""
-    registrations = {consumer: Registration(STATIC, topics) for consumer, topics in group.items()}
-    threads = threads_per_topic(registrations)
-    partitions = {topic: tuple(range(size)) for topic, size in sizes.items()}
-    decided: dict[str, list[tuple[str, int]]] = {}
+    threads = threads_per_topic(group)
+    decided: dict[str, list[TopicPartition]] = {}
     for consumer, topics in group.items():
-        decided.update(decide(consumer, topics, partitions, threads))
+        # 1.1 reads the topics of all members, 0.8.2 its own.
+        read = threads if strategy == "roundrobin-1.1" else topics
+        partitions = {topic: tuple(range(sizes.get(topic, 0))) for topic in read}
+        decided.update(decide(strategy, consumer, topics, partitions, threads))
     return decided
 
 
@@ -117,13 +120,47 @@ def test_threads_of_a_topic_differ_by_at_most_one(group: dict[str, dict[str, int
         assert max(counts, default=0) - min(counts, default=0) <= 1
 
 
-def test_a_member_that_the_group_does_not_know_cannot_decide() -> None:
+@given(GROUPS, SIZES)
+def test_round_robin_of_1_1_gives_every_subscribed_partition_to_one_member(
+    group: dict[str, dict[str, int]], sizes: dict[str, int]
+) -> None:
+    decided = whole_group(group, sizes, "roundrobin-1.1")
+    subscribed = {topic for topics in group.values() for topic in topics}
+    owned = sorted(partition for part in decided.values() for partition in part)
+    assert owned == sorted(TopicPartition(topic, number) for topic in subscribed for number in range(sizes[topic]))
+
+
+@given(st.sets(st.sampled_from(["g_a", "g_b", "g_c1", "g_c10"]), min_size=1), st.integers(1, 3), SIZES)
+def test_round_robin_of_0_8_2_gives_everything_once_and_evenly_where_all_subscribe_alike(
+    members: set[str], streams: int, sizes: dict[str, int]
+) -> None:
+    decided = whole_group({member: dict.fromkeys(sizes, streams) for member in members}, sizes, "roundrobin-0.8.2")
+    owned = sorted(partition for part in decided.values() for partition in part)
+    assert owned == sorted(TopicPartition(topic, number) for topic in sizes for number in range(sizes[topic]))
+    loads = [len(part) for part in decided.values()]
+    assert max(loads) - min(loads) <= 1
+
+
+def test_a_member_that_the_group_does_not_know_cannot_decide_by_range() -> None:
     with pytest.raises(NotAMember, match="g_c1-1"):
-        decide("g_c1", {"t": 2}, {"t": (0,)}, {"t": ["g_c1-0", "g_c2-0"]})
+        decide("range", "g_c1", {"t": 2}, {"t": (0,)}, {"t": ["g_c1-0", "g_c2-0"]})
     with pytest.raises(NotAMember, match="topic u"):
-        decide("g_c1", {"u": 1}, {"u": (0,)}, {"t": ["g_c1-0"]})
+        decide("range", "g_c1", {"u": 1}, {"u": (0,)}, {"t": ["g_c1-0"]})
 
 
-def test_a_wildcard_member_is_named_and_refused() -> None:
-    with pytest.raises(RebalanceLabError, match="g_w subscribes by a pattern"):
-        threads_per_topic({"g_w": Registration("white_list", {"t.*": 1})})
+@pytest.mark.parametrize("strategy", ["roundrobin-0.8.2", "roundrobin-1.1"])
+def test_a_member_that_the_group_does_not_know_has_nothing_by_round_robin(strategy: str) -> None:
+    """Kafka asserts nothing there: the attempt succeeds, and the next change mends it."""
+    assert decide(strategy, "g_c1", {"t": 1}, {"t": (0, 1)}, {"t": ["g_c2-0"]}) == {}
+
+
+def test_unequal_subscriptions_of_anybody_keep_every_member_from_deciding() -> None:
+    threads = threads_per_topic({"g_c1": {"a": 1}, "g_c2": {"a": 1, "b": 1}})
+    with pytest.raises(UnequalSubscriptions):
+        decide("roundrobin-0.8.2", "g_c1", {"a": 1}, {"a": (0,)}, threads)
+    assert decide("roundrobin-1.1", "g_c1", {"a": 1}, {"a": (0,), "b": (0,)}, threads) != {}
+
+
+def test_each_strategy_has_a_function_of_its_own() -> None:
+    assert list(STRATEGIES) == ["range", "roundrobin-0.8.2", "roundrobin-1.1"]
+    assert len(set(STRATEGIES.values())) == 3

@@ -1,0 +1,392 @@
+"""R1 to R3 and R6 to R8 of a rebalance: reading brokers, group and offsets, and deciding.
+
+Topic names that a pattern is held against are read once for each member with a pattern, right after its node, as
+the original does. Reads that are known to follow each other are asked together: so the machine remembers who had a
+pattern the last time. The first pattern in a group that had none is met after all nodes were read, and its topics
+are asked for behind them: the same reads, once in another order.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kernel.errors import UserError
+from kernel.values import NO_OFFSET
+from kernel.zookeeper import paths
+from zkconsumer.assignment import decide, threads_per_topic
+from zkconsumer.effects import Answer, Ask, Claim, Operation, ReadStoredOffsets, Request, Warn, WatchBrokers
+from zkconsumer.filters import matching
+from zkconsumer.payloads import (
+    STATIC,
+    Registration,
+    UnreadableZnode,
+    parse_broker,
+    parse_offset,
+    parse_partitions,
+    parse_registration,
+)
+from zkconsumer.row import Answers, AttemptFailed, Effects, Jump, children, get, learned, present
+from zkconsumer.state import Rebalance, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+#: What Kafka takes for a topic's name (kafka.common.Topic); any other cannot be read as a znode.
+_LEGAL_TOPIC = re.compile(r"(?!\.\.?\Z)[a-zA-Z0-9._-]{1,255}\Z")
+
+#: More streams than any member can have, so that one number in a znode cannot take all our memory.
+STREAMS_MAX = 10_000
+
+
+# -- R1, R3: the brokers ---------------------------------------------------------------------------------------
+
+
+def sync_brokers(_: Rebalance) -> Effects:
+    return (Ask("R1", (Request(Operation.SYNC, paths.BROKER_IDS),)),)
+
+
+def list_cluster(_: Rebalance) -> Effects:
+    return (Ask("R1", (children(paths.BROKER_IDS),)),)
+
+
+def list_brokers(_: Rebalance) -> Effects:
+    return (Ask("R3", (children(paths.BROKER_IDS),)),)
+
+
+def brokers_listed(machine: Rebalance, answers: Answers) -> Rebalance:
+    return learned(machine, broker_names=answers[0].children)
+
+
+def read_cluster(machine: Rebalance) -> Effects:
+    return _read_brokers(machine, "R1")
+
+
+def cluster_read(machine: Rebalance, answers: Answers) -> Rebalance:
+    """A broker that has vanished since it was listed fails the attempt here, but not in R3."""
+    for name, answer in zip(machine.attempt.broker_names, answers, strict=True):
+        path = f"{paths.BROKER_IDS}/{name}"
+        parse_broker(path, present(path, answer))
+    return machine
+
+
+def read_brokers(machine: Rebalance) -> Effects:
+    return _read_brokers(machine, "R3")
+
+
+def brokers_read(machine: Rebalance, answers: Answers) -> Rebalance | Jump:
+    found = [
+        parse_broker(f"{paths.BROKER_IDS}/{name}", answer.data)
+        for name, answer in zip(machine.attempt.broker_names, answers, strict=True)
+        if answer.refusal is None
+    ]
+    return machine if found else Jump(machine, State.AWAITING_BROKERS)
+
+
+def _read_brokers(machine: Rebalance, step: str) -> Effects:
+    names = machine.attempt.broker_names
+    return (Ask(step, tuple(get(f"{paths.BROKER_IDS}/{name}") for name in names)),) if names else ()
+
+
+def await_brokers(_: Rebalance) -> Effects:
+    """R3a: counts as a success. Fetchers and claims stay as they are (KAFKA-969)."""
+    return (Warn("no broker is registered: waiting for one, nothing was changed"), WatchBrokers())
+
+
+def brokers_awaited(machine: Rebalance, _: Answers) -> Jump:
+    return Jump(machine, State.IDLE)
+
+
+# -- R2 and R6: our own registration ---------------------------------------------------------------------------
+
+
+def sync_group(machine: Rebalance) -> Effects:
+    return (Ask("R6", (Request(Operation.SYNC, paths.member_ids(machine.rules.group)),)),)
+
+
+def read_own(machine: Rebalance) -> Effects:
+    return (Ask("R2", (get(_own_path(machine)),)),)
+
+
+def read_own_again(machine: Rebalance) -> Effects:
+    return (Ask("R6", (get(_own_path(machine)),)),)
+
+
+def own_read(machine: Rebalance, answers: Answers) -> Rebalance:
+    path = _own_path(machine)
+    own = _registration(path, answers[0])
+    return learned(machine, own=own, topics=own.subscription)
+
+
+def list_topics(machine: Rebalance) -> Effects:
+    return _list_topics(machine, "R2")
+
+
+def list_topics_again(machine: Rebalance) -> Effects:
+    return _list_topics(machine, "R6")
+
+
+def _list_topics(machine: Rebalance, step: str) -> Effects:
+    return (Ask(step, (children(paths.BROKER_TOPICS),)),) if _has_pattern(machine) else ()
+
+
+def topics_listed(machine: Rebalance, answers: Answers) -> Rebalance:
+    """With a pattern, our topics are those that it takes now."""
+    own = machine.attempt.own
+    assert own is not None
+    if not answers:
+        return machine
+    return learned(machine, topics=_matched(machine, _own_path(machine), own, answers[0]))
+
+
+def _registration(path: str, answer: Answer) -> Registration:
+    registration = parse_registration(path, present(path, answer))
+    for topic, streams in registration.subscription.items():
+        if not 1 <= streams <= STREAMS_MAX:
+            raise UnreadableZnode(path, f"{streams} streams of {topic!r}: there have to be 1 to {STREAMS_MAX}")
+    return registration
+
+
+def _own_path(machine: Rebalance) -> str:
+    return paths.member_id(machine.rules.group, machine.rules.consumer_id)
+
+
+def _has_pattern(machine: Rebalance) -> bool:
+    own = machine.attempt.own
+    assert own is not None
+    return own.pattern != STATIC
+
+
+def _matched(machine: Rebalance, path: str, registration: Registration, listed: Answer) -> Mapping[str, int]:
+    """{topic: streams} of a member with a pattern."""
+    ((pattern, streams),) = list(registration.subscription.items())[:1]
+    try:
+        topics = matching(
+            registration.pattern,
+            pattern,
+            listed.children,
+            exclude_internal=machine.rules.exclude_internal_topics,
+        )
+    except UserError as error:
+        raise UnreadableZnode(path, str(error)) from error
+    return MappingProxyType(dict.fromkeys(topics, streams))
+
+
+# -- R6: topics and members --------------------------------------------------------------------------------------
+
+
+def read_topics(machine: Rebalance) -> Effects:
+    topics = (get(paths.topic(topic)) for topic in machine.attempt.topics)
+    return (Ask("R6", (*topics, _ids(machine))),)
+
+
+def topics_read(machine: Rebalance, answers: Answers) -> Rebalance:
+    """A topic that does not exist has no partitions, which is no error."""
+    partitions = _partitions(machine.attempt.topics, answers[:-1])
+    return learned(machine, partitions=partitions, unread=answers[-1].children)
+
+
+def list_members(machine: Rebalance) -> Effects:
+    return (Ask("R6", (_ids(machine),)),)
+
+
+def members_listed(machine: Rebalance, answers: Answers) -> Rebalance:
+    return learned(machine, unread=answers[0].children, members_listed=True)
+
+
+def read_group_topics(machine: Rebalance) -> Effects:
+    return (Ask("R6", (*(get(paths.topic(topic)) for topic in _group_topics(machine)), _ids(machine))),)
+
+
+def group_topics_read(machine: Rebalance, answers: Answers) -> Rebalance:
+    return learned(machine, partitions=_partitions(_group_topics(machine), answers[:-1]))
+
+
+def _group_topics(machine: Rebalance) -> list[str]:
+    """1.1 reads the topics of all members. A name that no topic can have is not asked for: it has no partitions."""
+    every = {topic for topics in machine.attempt.subscriptions.values() for topic in topics}
+    return sorted(topic for topic in every if _LEGAL_TOPIC.match(topic))
+
+
+def _partitions(topics: Iterable[str], answers: Sequence[Answer]) -> Mapping[str, tuple[int, ...]]:
+    return MappingProxyType(
+        {
+            topic: parse_partitions(paths.topic(topic), None if answer.refusal else answer.data)
+            for topic, answer in zip(topics, answers, strict=True)
+        }
+    )
+
+
+def _ids(machine: Rebalance) -> Request:
+    return children(paths.member_ids(machine.rules.group))
+
+
+class _Read(Enum):
+    """What of a member is read next; the ids are read once more at last."""
+
+    NODE = auto()
+    TOPICS = auto()  #: all there are, for its pattern
+    IDS = auto()
+
+
+def read_members(machine: Rebalance) -> Effects:
+    return (Ask("R6", tuple(_request(machine, what, member) for what, member in _next_reads(machine))),)
+
+
+def _request(machine: Rebalance, what: _Read, member: str) -> Request:
+    match what:
+        case _Read.NODE:
+            return get(paths.member_id(machine.rules.group, member))
+        case _Read.TOPICS:
+            return children(paths.BROKER_TOPICS)
+        case _Read.IDS:
+            return _ids(machine)
+
+
+def _next_reads(machine: Rebalance) -> list[tuple[_Read, str]]:
+    """What can be asked for together, in the original's order, by what is known of the members."""
+    attempt, known = machine.attempt, machine.wildcards
+    patterns_expected = _has_pattern(machine) or any(known.values())
+    reads = [(_Read.TOPICS, member) for member in attempt.unmatched]
+    for member in attempt.unread:
+        reads.append((_Read.NODE, member))
+        if member not in known and patterns_expected:
+            return reads  # what follows depends on what its node says
+        if known.get(member):
+            reads.append((_Read.TOPICS, member))
+    if not attempt.members_listed:
+        reads.append((_Read.IDS, ""))
+    return reads
+
+
+def members_read(machine: Rebalance, answers: Answers) -> Rebalance | Jump:
+    """One member that has gone or cannot be read fails the attempt: nobody may guess what it subscribed to."""
+    return _members_read(machine, answers, lenient=False)
+
+
+def readable_members_read(machine: Rebalance, answers: Answers) -> Rebalance | Jump:
+    """One that cannot be read is left out (fix.skip.unreadable.members); one that has gone fails the attempt."""
+    return _members_read(machine, answers, lenient=True)
+
+
+def _members_read(machine: Rebalance, answers: Answers, *, lenient: bool) -> Rebalance | Jump:
+    reads = _next_reads(machine)
+    for (what, member), answer in zip(reads, answers, strict=True):
+        try:
+            machine = _READ[what](machine, member, answer)
+        except UnreadableZnode as error:
+            if not lenient or member == machine.rules.consumer_id:
+                raise
+            machine = learned(machine, left_out=(*machine.attempt.left_out, str(error)))
+    done = {member for what, member in reads if what is _Read.NODE}
+    machine = learned(machine, unread=tuple(member for member in machine.attempt.unread if member not in done))
+    attempt = machine.attempt
+    if attempt.unread or attempt.unmatched or not attempt.members_listed:
+        return Jump(machine, State.READING_MEMBERS)
+    wildcards = {member: found.pattern != STATIC for member, found in attempt.registrations.items()}
+    return replace(machine, wildcards=MappingProxyType(wildcards))
+
+
+def _node_read(machine: Rebalance, member: str, answer: Answer) -> Rebalance:
+    path = paths.member_id(machine.rules.group, member)
+    registration = _registration(path, answer)
+    attempt = machine.attempt
+    machine = learned(machine, registrations=MappingProxyType({**attempt.registrations, member: registration}))
+    if registration.pattern == STATIC:
+        return _subscribed(machine, member, registration.subscription)
+    return learned(machine, unmatched=(*attempt.unmatched, member))
+
+
+def _member_matched(machine: Rebalance, member: str, answer: Answer) -> Rebalance:
+    """Names that were asked for in vain, since the member has no pattern any more, are not looked at."""
+    attempt = machine.attempt
+    if member not in attempt.unmatched:
+        return machine
+    machine = learned(machine, unmatched=tuple(other for other in attempt.unmatched if other != member))
+    path = paths.member_id(machine.rules.group, member)
+    return _subscribed(machine, member, _matched(machine, path, attempt.registrations[member], answer))
+
+
+def _subscribed(machine: Rebalance, member: str, topics: Mapping[str, int]) -> Rebalance:
+    return learned(machine, subscriptions=MappingProxyType({**machine.attempt.subscriptions, member: topics}))
+
+
+_READ: Mapping[_Read, Callable[[Rebalance, str, Answer], Rebalance]] = MappingProxyType(
+    {
+        _Read.NODE: _node_read,
+        _Read.TOPICS: _member_matched,
+        _Read.IDS: lambda machine, _member, _answer: learned(machine, members_listed=True),
+    }
+)
+
+
+# -- R7: decide --------------------------------------------------------------------------------------------------
+
+
+def name_left_out(machine: Rebalance) -> Effects:
+    return tuple(Warn(f"a member is left out of the rebalance: {why}") for why in machine.attempt.left_out)
+
+
+def decided(machine: Rebalance, _: Answers) -> Rebalance:
+    """Our part, in the order of topics and partition numbers. (The original goes through hash maps.)"""
+    attempt = machine.attempt
+    mine = decide(
+        machine.rules.strategy,
+        machine.rules.consumer_id,
+        attempt.topics,
+        attempt.partitions,
+        threads_per_topic(attempt.subscriptions),
+    )
+    pairs = sorted((partition, thread) for thread, part in mine.items() for partition in part)
+    return learned(machine, claims=tuple(Claim(tp.topic, tp.partition, thread) for tp, thread in pairs))
+
+
+# -- R8, R9: offsets ---------------------------------------------------------------------------------------------
+
+
+def read_kafka_offsets(machine: Rebalance) -> Effects:
+    partitions = tuple(claim.topic_partition for claim in machine.attempt.claims)
+    return (ReadStoredOffsets(partitions),) if partitions else ()
+
+
+def kafka_offsets_read(machine: Rebalance, _: Answers) -> Rebalance:
+    """A commit of -1 reads as none."""
+    attempt = machine.attempt
+    return _starting_at(machine, [attempt.stored.get(claim.topic_partition, NO_OFFSET) for claim in attempt.claims])
+
+
+def read_offsets(machine: Rebalance) -> Effects:
+    wanted = tuple(get(_offset_path(machine, claim)) for claim in machine.attempt.claims)
+    return (Ask("R8", wanted),) if wanted else ()
+
+
+def offsets_read(machine: Rebalance, answers: Answers) -> Rebalance:
+    """With offsets in both stores, the larger one counts."""
+    return _starting_at(
+        machine,
+        [
+            parse_offset(_offset_path(machine, claim), None if answer.refusal else answer.data)
+            for claim, answer in zip(machine.attempt.claims, answers, strict=True)
+        ],
+    )
+
+
+def _starting_at(machine: Rebalance, offsets: list[int]) -> Rebalance:
+    claims = machine.attempt.claims
+    return learned(
+        machine,
+        claims=tuple(replace(c, offset=max(c.offset, offset)) for c, offset in zip(claims, offsets, strict=True)),
+    )
+
+
+def _offset_path(machine: Rebalance, claim: Claim) -> str:
+    return paths.offset(machine.rules.group, claim.topic, claim.partition)
+
+
+def shutdown_heeded(machine: Rebalance, _: Answers) -> Rebalance:
+    if machine.closing:
+        raise AttemptFailed("shutting down")
+    return machine
