@@ -54,7 +54,9 @@ def check_claim(machine: Rebalance) -> Effects:
 
 def claim_checked(machine: Rebalance, answers: Answers) -> Rebalance | Jump:
     """A node with our thread id counts as ours, whichever session it belongs to (KAFKA-1387)."""
-    return _won(machine, answers[0].owner) if _names_us(machine, answers[0]) else _lost(machine)
+    answer = answers[0]
+    # A persistent node, which none of Kafka's members makes, is as good as ours as long as we live.
+    return _won(machine, answer.owner or answer.session) if _names_us(machine, answer) else _lost(machine)
 
 
 def claim_checked_with_session(machine: Rebalance, answers: Answers) -> Rebalance | Jump:

@@ -1,4 +1,4 @@
-"""R1 to R3 and R6 to R8 of a rebalance: reading brokers, group and offsets, and deciding.
+"""R1 to R3 and R6 of a rebalance: reading the brokers and the group.
 
 Topic names that a pattern is held against are read once for each member with a pattern, right after its node, as
 the original does. Reads that are known to follow each other are asked together: so the machine remembers who had a
@@ -15,21 +15,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kernel.errors import UserError
-from kernel.values import NO_OFFSET
 from kernel.zookeeper import paths
-from zkconsumer.assignment import decide, threads_per_topic
-from zkconsumer.effects import Answer, Ask, Claim, Operation, ReadStoredOffsets, Request, Warn, WatchBrokers
+from zkconsumer.effects import Answer, Ask, Operation, Request, Warn, WatchBrokers
 from zkconsumer.filters import matching
 from zkconsumer.payloads import (
     STATIC,
     Registration,
     UnreadableZnode,
     parse_broker,
-    parse_offset,
     parse_partitions,
     parse_registration,
 )
-from zkconsumer.row import Answers, AttemptFailed, Effects, Jump, children, get, learned, present
+from zkconsumer.row import Answers, Effects, Jump, children, get, learned, present
 from zkconsumer.state import Rebalance, State
 
 if TYPE_CHECKING:
@@ -37,9 +34,6 @@ if TYPE_CHECKING:
 
 #: What Kafka takes for a topic's name (kafka.common.Topic); any other cannot be read as a znode.
 _LEGAL_TOPIC = re.compile(r"(?!\.\.?\Z)[a-zA-Z0-9._-]{1,255}\Z")
-
-#: More streams than any member can have, so that one number in a znode cannot take all our memory.
-STREAMS_MAX = 10_000
 
 
 # -- R1, R3: the brokers ---------------------------------------------------------------------------------------
@@ -117,7 +111,7 @@ def read_own_again(machine: Rebalance) -> Effects:
 
 def own_read(machine: Rebalance, answers: Answers) -> Rebalance:
     path = _own_path(machine)
-    own = _registration(path, answers[0])
+    own = parse_registration(path, present(path, answers[0]))
     return learned(machine, own=own, topics=own.subscription)
 
 
@@ -140,14 +134,6 @@ def topics_listed(machine: Rebalance, answers: Answers) -> Rebalance:
     if not answers:
         return machine
     return learned(machine, topics=_matched(machine, _own_path(machine), own, answers[0]))
-
-
-def _registration(path: str, answer: Answer) -> Registration:
-    registration = parse_registration(path, present(path, answer))
-    for topic, streams in registration.subscription.items():
-        if not 1 <= streams <= STREAMS_MAX:
-            raise UnreadableZnode(path, f"{streams} streams of {topic!r}: there have to be 1 to {STREAMS_MAX}")
-    return registration
 
 
 def _own_path(machine: Rebalance) -> str:
@@ -292,7 +278,7 @@ def _members_read(machine: Rebalance, answers: Answers, *, lenient: bool) -> Reb
 
 def _node_read(machine: Rebalance, member: str, answer: Answer) -> Rebalance:
     path = paths.member_id(machine.rules.group, member)
-    registration = _registration(path, answer)
+    registration = parse_registration(path, present(path, answer))
     attempt = machine.attempt
     machine = learned(machine, registrations=MappingProxyType({**attempt.registrations, member: registration}))
     if registration.pattern == STATIC:
@@ -321,72 +307,3 @@ _READ: Mapping[_Read, Callable[[Rebalance, str, Answer], Rebalance]] = MappingPr
         _Read.IDS: lambda machine, _member, _answer: learned(machine, members_listed=True),
     }
 )
-
-
-# -- R7: decide --------------------------------------------------------------------------------------------------
-
-
-def name_left_out(machine: Rebalance) -> Effects:
-    return tuple(Warn(f"a member is left out of the rebalance: {why}") for why in machine.attempt.left_out)
-
-
-def decided(machine: Rebalance, _: Answers) -> Rebalance:
-    """Our part, in the order of topics and partition numbers. (The original goes through hash maps.)"""
-    attempt = machine.attempt
-    mine = decide(
-        machine.rules.strategy,
-        machine.rules.consumer_id,
-        attempt.topics,
-        attempt.partitions,
-        threads_per_topic(attempt.subscriptions),
-    )
-    pairs = sorted((partition, thread) for thread, part in mine.items() for partition in part)
-    return learned(machine, claims=tuple(Claim(tp.topic, tp.partition, thread) for tp, thread in pairs))
-
-
-# -- R8, R9: offsets ---------------------------------------------------------------------------------------------
-
-
-def read_kafka_offsets(machine: Rebalance) -> Effects:
-    partitions = tuple(claim.topic_partition for claim in machine.attempt.claims)
-    return (ReadStoredOffsets(partitions),) if partitions else ()
-
-
-def kafka_offsets_read(machine: Rebalance, _: Answers) -> Rebalance:
-    """A commit of -1 reads as none."""
-    attempt = machine.attempt
-    return _starting_at(machine, [attempt.stored.get(claim.topic_partition, NO_OFFSET) for claim in attempt.claims])
-
-
-def read_offsets(machine: Rebalance) -> Effects:
-    wanted = tuple(get(_offset_path(machine, claim)) for claim in machine.attempt.claims)
-    return (Ask("R8", wanted),) if wanted else ()
-
-
-def offsets_read(machine: Rebalance, answers: Answers) -> Rebalance:
-    """With offsets in both stores, the larger one counts."""
-    return _starting_at(
-        machine,
-        [
-            parse_offset(_offset_path(machine, claim), None if answer.refusal else answer.data)
-            for claim, answer in zip(machine.attempt.claims, answers, strict=True)
-        ],
-    )
-
-
-def _starting_at(machine: Rebalance, offsets: list[int]) -> Rebalance:
-    claims = machine.attempt.claims
-    return learned(
-        machine,
-        claims=tuple(replace(c, offset=max(c.offset, offset)) for c, offset in zip(claims, offsets, strict=True)),
-    )
-
-
-def _offset_path(machine: Rebalance, claim: Claim) -> str:
-    return paths.offset(machine.rules.group, claim.topic, claim.partition)
-
-
-def shutdown_heeded(machine: Rebalance, _: Answers) -> Rebalance:
-    if machine.closing:
-        raise AttemptFailed("shutting down")
-    return machine

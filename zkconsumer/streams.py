@@ -43,7 +43,8 @@ class PartitionInfo:
     @classmethod
     def of(cls, claim: Claim, stream: Stream) -> PartitionInfo:
         """All three offsets are the committed one, or `NO_OFFSET`."""
-        return cls(claim.topic_partition, stream, claim.offset, claim.offset, claim.offset)
+        offset = claim.offset
+        return cls(claim.topic_partition, stream, offset, offset, offset, session=claim.session, epoch=claim.epoch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 `table(rules)` gives the rows in the order in which they are walked: R1 to R12 of Kafka 0.8.2's
 ZookeeperConsumerConnector, each with the ZooKeeper requests that it makes. `_READ_BROKERS` to `_START` are the
 original's; an option puts in a row, leaves one out, changes its place, or replaces how it is entered or left, and
-`table` says so in one place. What each row asks and where its answers lead is in `reading.py`, `releasing.py` and
-`claiming.py`; `rebalance.py` walks through it.
+`table` says so in one place. What each row asks and where its answers lead is in `reading.py`, `releasing.py`,
+`deciding.py` and `claiming.py`; `rebalance.py` walks through it.
 
 B brokers, N members, T topics of ours, k owned before, k' owned after; a getChildren for each pattern. Between R12
 and the next rebalance follow the leader finder's 1 + B reads.
@@ -30,7 +30,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from zkconsumer import claiming, reading, releasing
+from zkconsumer import claiming, deciding, reading, releasing
 from zkconsumer.row import Row, nothing, passed
 from zkconsumer.state import Rules, State
 
@@ -104,19 +104,21 @@ _READ_GROUP_1_1: Rows = {
     ),
 }
 
-_DECIDE: Rows = {State.DECIDING: Row("R7", "decide", "", nothing, reading.decided)}
+_DECIDE: Rows = {State.DECIDING: Row("R7", "decide", "", nothing, deciding.decided)}
 
 _KAFKA_OFFSETS: Rows = {
     State.READING_KAFKA_OFFSETS: Row(
-        "R8", "decide", "none: OffsetFetch to Kafka", reading.read_kafka_offsets, reading.kafka_offsets_read
+        "R8", "decide", "none: OffsetFetch to Kafka", deciding.read_kafka_offsets, deciding.kafka_offsets_read
     ),
 }
 
 _ZOOKEEPER_OFFSETS: Rows = {
-    State.READING_OFFSETS: Row("R8", "decide", "getData offsets/t/p x k'", reading.read_offsets, reading.offsets_read),
+    State.READING_OFFSETS: Row(
+        "R8", "decide", "getData offsets/t/p x k'", deciding.read_offsets, deciding.offsets_read
+    ),
 }
 
-_HEED_SHUTDOWN: Rows = {State.HEEDING_SHUTDOWN: Row("R9", "decide", "", nothing, reading.shutdown_heeded)}
+_HEED_SHUTDOWN: Rows = {State.HEEDING_SHUTDOWN: Row("R9", "decide", "", nothing, deciding.shutdown_heeded)}
 
 _CLAIM: Rows = {
     State.CLAIMING: Row("R11", "claim", "create owners/t/p, one after the other", claiming.claim, claiming.claimed),
@@ -204,7 +206,7 @@ def _from_the_decision(rules: Rules) -> Rows:
         start[State.STARTING] = replace(start[State.STARTING], enter=claiming.start_untold)
     decide = dict(_DECIDE)
     if rules.skip_unreadable_members:
-        decide[State.DECIDING] = replace(decide[State.DECIDING], enter=reading.name_left_out)
+        decide[State.DECIDING] = replace(decide[State.DECIDING], enter=deciding.name_left_out)
     if rules.claim_before_offsets:
         # What fails behind the claim gives it back, since there the gap would be ours.
         offsets = {state: replace(row, phase="claim", gives_back=True) for state, row in offsets.items()}
