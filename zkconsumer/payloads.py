@@ -1,26 +1,41 @@
 """What the 0.8 consumer and its brokers keep in their znodes, byte for byte.
 
-Source: Kafka 0.8.2 (ZookeeperConsumerConnector, TopicCount, ZkUtils), znodes recorded from 0.8.2.2. JSON is
+Source: Kafka 0.8.2 (ZookeeperConsumerConnector, TopicCount, ZkUtils, Broker), znodes recorded from 0.8.2.2. JSON is
 written without blanks and in the key order of the original; readers take any order and ignore unknown keys,
 since later brokers write more. Whatever cannot be read raises `UnreadableZnode`, which names the znode:
 in the original one unreadable member fails every member's rebalance, so somebody must be told which.
+
+What is accepted is what 0.8.2.2 accepts, checked on the original for the JSON: control characters inside strings and
+backslashes that escape nothing are fine, a number that is not a whole one of 32 bits makes everything unreadable, and
+a topic whose data is no JSON at all has no partitions. Stricter than the original are three: a member that counts no
+or absurdly many streams, a pattern that `java_regex.py` cannot translate, and a negative partition number.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from kernel.errors import RebalanceLabError
+from kernel.errors import RebalanceLabError, UserError
 from kernel.values import NO_OFFSET, BrokerAddress
-from zkconsumer.filters import WILDCARDS
+from zkconsumer.filters import WILDCARDS, matching
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STATIC = "static"
+#: Host and port of a broker that has no plain listener; a connection to it is refused by the system.
+NO_LISTENER = ("", -1)
+
+_INT_MAX = 2**31 - 1
+#: Threads of one member for one topic; more would only fill the memory of everybody who reads the registration.
+_STREAMS_MAX = 65_536
+_BLANKS = "".join(map(chr, range(0x21)))
+#: A backslash with what it escapes, or, without the group, one that stands for itself.
+_ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})|\\')
 
 _ESCAPES = {
     '"': '\\"',
@@ -60,17 +75,29 @@ def registration_payload(subscription: Mapping[str, int], timestamp_ms: int, pat
 
 
 def parse_registration(path: str, data: bytes) -> Registration:
-    """`version` and `timestamp` are not looked at; an empty subscription is static whatever it calls itself."""
+    """`version` and `timestamp` are not looked at; an empty subscription is static whatever it calls itself.
+
+    Of a wildcard's subscription only the first pattern counts.
+    """
     content = _json_object(path, data)
     for key in ("pattern", "subscription"):
         if key not in content:
             raise UnreadableZnode(path, f"a consumer's registration needs the key {key!r}")
-    subscription = content["subscription"]
+    subscription, pattern = content["subscription"], content["pattern"]
     if not isinstance(subscription, dict) or not all(_is_count(streams) for streams in subscription.values()):
-        raise UnreadableZnode(path, "the subscription must map each topic to a number of streams")
-    pattern = content["pattern"]
-    wildcard = subscription and pattern in WILDCARDS
-    return Registration(pattern if wildcard else STATIC, MappingProxyType(subscription))
+        raise UnreadableZnode(path, f"the subscription must map each topic to a number of streams, 1 to {_STREAMS_MAX}")
+    if not all(_is_text(name) for name in subscription):
+        raise UnreadableZnode(path, "the subscription names half a character")
+    if not isinstance(pattern, str | None):
+        raise UnreadableZnode(path, f"the pattern must be a word, this is {_shown(pattern)}")
+    if not subscription or pattern not in WILDCARDS:
+        return Registration(STATIC, MappingProxyType(subscription))
+    expression, streams = next(iter(subscription.items()))
+    try:
+        matching(pattern, expression, (), exclude_internal=True)
+    except UserError as error:
+        raise UnreadableZnode(path, str(error)) from error
+    return Registration(pattern, MappingProxyType({expression: streams}))
 
 
 def thread_ids(consumer_id: str, streams: int) -> tuple[str, ...]:
@@ -84,23 +111,49 @@ def stream_of(thread_id: str) -> int:
 
 
 def parse_partitions(path: str, data: bytes | None) -> tuple[int, ...]:
-    """Partition numbers of /brokers/topics/T in numeric order; a topic that does not exist has none."""
+    """Partition numbers of /brokers/topics/T in numeric order, gaps allowed.
+
+    A topic that does not exist has none, nor has one without the key `partitions` or without JSON in its data.
+    """
     if data is None:
         return ()
-    partitions = _json_object(path, data).get("partitions")
-    if not isinstance(partitions, dict) or not all(key.isascii() and key.isdigit() for key in partitions):
-        raise UnreadableZnode(path, "a topic needs `partitions`, an object from partition numbers to replicas")
-    return tuple(sorted(int(key) for key in partitions))
+    if not data:  # null, as whoever makes folders writes it; "", which would pass, cannot be told from it
+        raise UnreadableZnode(path, "a topic without data")
+    try:
+        content = _json(data)
+    except _NumberNotRead as error:
+        raise UnreadableZnode(path, str(error)) from error
+    except ValueError:
+        return ()
+    if not isinstance(content, dict):
+        raise UnreadableZnode(path, f"not a JSON object: {_shown(content)}")
+    partitions = content.get("partitions", {})
+    if not isinstance(partitions, dict):
+        raise UnreadableZnode(path, "`partitions` must be an object from partition numbers to replicas")
+    return tuple(sorted({_partition(path, key) for key in partitions}))
+
+
+def _partition(path: str, key: str) -> int:
+    if re.fullmatch(r"\+?[0-9]{1,10}", key) and int(key) <= _INT_MAX:
+        return int(key)
+    raise UnreadableZnode(path, f"{_shown(key)} is no partition number")
 
 
 def parse_broker(path: str, data: bytes) -> BrokerAddress:
-    """Where /brokers/ids/N listens; only host and port are used, as by the original."""
+    """Where /brokers/ids/N listens; only host and port are used, as by the original.
+
+    A broker without a plain listener (null and -1 from later Kafkas) counts as a broker, with an address that
+    nobody can connect to.
+    """
     content = _json_object(path, data)
-    host, port = content.get("host"), content.get("port")
     node = path.rsplit("/", 1)[1]
-    if not isinstance(host, str) or not _is_count(port) or not node.isdigit():
-        raise UnreadableZnode(path, "a broker needs a number for its name, and `host` and `port` for a plain listener")
-    assert isinstance(port, int)
+    if not re.fullmatch(r"[0-9]{1,10}", node) or not {"host", "port"} <= content.keys():
+        raise UnreadableZnode(path, "a broker needs a number for its name, and the keys `host` and `port`")
+    host, port = content["host"], content["port"]
+    if not isinstance(host, str | None) or not isinstance(port, int) or isinstance(port, bool):
+        raise UnreadableZnode(path, f"a broker needs a name and a number, not {_shown(host)} and {_shown(port)}")
+    if not host or not 0 < port < 65_536:
+        host, port = NO_LISTENER
     return BrokerAddress(int(node), host, port)
 
 
@@ -113,10 +166,9 @@ def parse_offset(path: str, data: bytes | None) -> int:
     """`NO_OFFSET` where the partition has never been committed."""
     if data is None:
         return NO_OFFSET
-    try:
-        return int(data.decode("ascii"))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise UnreadableZnode(path, f"an offset must be a decimal number, this is {data[:40]!r}") from error
+    if not re.fullmatch(rb"[+-]?[0-9]{1,19}", data) or not -(2**63) <= int(data) < 2**63:
+        raise UnreadableZnode(path, f"an offset must be a decimal number of 64 bits, this is {_shown(data)}")
+    return int(data)
 
 
 def _escaped(text: str) -> str:
@@ -128,14 +180,54 @@ def _escaped(text: str) -> str:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _STREAMS_MAX
+
+
+def _is_text(name: str) -> bool:
+    """Without surrogates, which JSON can spell and no path can hold."""
+    return not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def _shown(value: object) -> str:
+    """The beginning of what somebody wrote, for a message."""
+    return repr(value)[:60]
 
 
 def _json_object(path: str, data: bytes) -> dict[str, Any]:
     try:
-        content = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableZnode(path, f"not JSON: {data[:40]!r}") from error
+        content = _json(data)
+    except _NumberNotRead as error:
+        raise UnreadableZnode(path, str(error)) from error
+    except ValueError as error:
+        raise UnreadableZnode(path, f"not JSON: {_shown(data)}") from error
     if not isinstance(content, dict):
-        raise UnreadableZnode(path, f"not a JSON object: {data[:40]!r}")
+        raise UnreadableZnode(path, f"not a JSON object: {_shown(data)}")
     return content
+
+
+class _NumberNotRead(Exception):
+    """A number that makes the original give the whole text up."""
+
+
+def _json(data: bytes) -> Any:
+    """Whatever the text says, read as 0.8.2 reads it. Raises `ValueError`, `_NumberNotRead`."""
+    text = data.decode("utf-8", errors="replace").strip(_BLANKS)
+    text = _ESCAPE.sub(lambda found: found[0] if found[1] else "\\\\", text)
+    try:
+        return json.loads(text, strict=False, parse_int=_int, parse_float=_refused, parse_constant=_no_constant)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _int(text: str) -> int:
+    if len(text) > 11 or not -_INT_MAX - 1 <= int(text) <= _INT_MAX:
+        _refused(text)
+    return int(text)
+
+
+def _refused(text: str) -> NoReturn:
+    raise _NumberNotRead(f"a number must be a whole one of 32 bits, this is {_shown(text)}")
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")

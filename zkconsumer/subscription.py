@@ -64,6 +64,8 @@ class Subscription:
 
 
 def _check(streams: int, of: str) -> None:
+    if any("\ud800" <= char <= "\udfff" for char in of):
+        raise UserError(f"{of!r} contains half a character: no znode can name it")
     if streams < 1:
         raise UserError(f"{of}:{streams}: a topic needs at least one stream")
 

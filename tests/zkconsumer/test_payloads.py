@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel.broker.connection import BrokerConnection
+from kernel.errors import Unavailable
 from kernel.values import NO_OFFSET, BrokerAddress
 from zkconsumer.payloads import (
+    NO_LISTENER,
     STATIC,
     UnreadableZnode,
     offset_payload,
@@ -19,6 +26,9 @@ from zkconsumer.payloads import (
     stream_of,
     thread_ids,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TOPICS = st.text(st.sampled_from("abcXYZ019._-"), min_size=1, max_size=20)
 
@@ -50,6 +60,11 @@ def test_a_registration_is_read_back(topics: dict[str, int], timestamp_ms: int) 
         (b'{"subscription":{"t":2},"pattern":"anything"}', STATIC),
         (b'{"subscription":{},"pattern":"white_list"}', STATIC),
         (b'{"later":[1],"pattern":"static","subscription":{"t":1}}', STATIC),
+        (b'{"subscription":{"t":2},"pattern":null}', STATIC),
+        (b'{"subscription":{"t\t":2},"pattern":"static"}\x00\n', STATIC),
+        (b'{"subscription":{"\xff":2},"pattern":"static"}', STATIC),
+        (b'{"subscription":{"(":2},"pattern":"static"}', STATIC),
+        (b'{"subscription":{"a\\.b":2},"pattern":"white_list"}', "white_list"),
     ],
 )
 def test_a_registration_is_read_as_the_original_reads_it(data: bytes, pattern: str) -> None:
@@ -71,11 +86,74 @@ def test_a_registration_is_read_as_the_original_reads_it(data: bytes, pattern: s
         b'{"pattern":"static","subscription":{"t":"1"}}',
         b'{"pattern":"static","subscription":{"t":-1}}',
         b'{"pattern":"static","subscription":{"t":true}}',
+        b'{"pattern":"static","subscription":{"t":0}}',
+        b'{"pattern":"static","subscription":{"t":1.0}}',
+        b'{"pattern":"static","subscription":{"t":2147483648}}',
+        b'{"pattern":"static","subscription":{"t":2000000000}}',
+        b'{"pattern":"static","subscription":{"t":' + b"9" * 5000 + b"}}",
+        b'{"pattern":"static","subscription":{"\\ud800":1}}',
+        b'{"pattern":"static","subscription":null}',
+        b'{"pattern":5,"subscription":{"t":1}}',
+        b'{"pattern":"static","subscription":{"t":1},"timestamp":1416000000000}',
+        b'{"pattern":"static","subscription":{"t":1},"version":NaN}',
+        b'{"pattern":"static","subscription":{"t":1}} and more',
+        b'{"pattern":"white_list","subscription":{"(":1}}',
+        b'{"pattern":"black_list","subscription":{"[a&&b]":1}}',
+        b'{"pattern":"static","subscription":{"t":1},"deep":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001,
     ],
 )
 def test_an_unreadable_registration_is_refused_and_named(data: bytes) -> None:
     with pytest.raises(UnreadableZnode, match="/consumers/g/ids/c: "):
         parse_registration("/consumers/g/ids/c", data)
+
+
+def test_a_backslash_that_escapes_nothing_stands_for_itself() -> None:
+    # 0.8.2.2's parser reads it so: a pattern that somebody wrote by hand.
+    data = b'{"subscription":{"a\\.b\\\\d\\"":1},"pattern":"white_list"}'
+    assert parse_registration("/p", data).subscription == {'a\\.b\\d"': 1}
+
+
+def test_of_several_patterns_the_first_one_counts() -> None:
+    data = b'{"subscription":{"a":1,"b":2},"pattern":"black_list"}'
+    assert parse_registration("/p", data).subscription == {"a": 1}
+
+
+@given(st.text(min_size=1).filter(lambda text: not any("\ud800" <= c <= "\udfff" for c in text)), st.integers(1, 9))
+def test_any_name_survives_the_escapes(name: str, streams: int) -> None:
+    # Static, so that it need not be an expression. U+FFFD apart, decoding replaces nothing.
+    read = parse_registration("/p", registration_payload({name: streams}, 1))
+    assert read.subscription == {name: streams}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["pattern", "subscription", "partitions", "host", "port", "0", "7", "-1", "white_list", "t"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.binary(max_size=40) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_whatever_a_znode_holds_is_read_or_refused_by_its_name(data: bytes) -> None:
+    for parse in (parse_registration, parse_partitions, parse_broker, parse_offset):
+        said = refusal(parse, "/brokers/ids/7", data)
+        assert said is None or (said.startswith("/brokers/ids/7: ") and len(said) < 400)
+
+
+def refusal(parse: Callable[[str, bytes], object], path: str, data: bytes) -> str | None:
+    try:
+        parse(path, data)
+    except UnreadableZnode as error:
+        return str(error)
+    return None
 
 
 def test_partitions_are_read_in_numeric_order_from_old_and_new_brokers() -> None:
@@ -87,11 +165,31 @@ def test_partitions_are_read_in_numeric_order_from_old_and_new_brokers() -> None
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{}", b'{"partitions":[0]}', b'{"partitions":{"x":[0]}}', b'{"partitions":{"-1":[]}}']
+    "data",
+    [
+        b"",
+        b"[1]",
+        b'{"partitions":null}',
+        b'{"partitions":[0]}',
+        b'{"partitions":{"x":[0]}}',
+        b'{"partitions":{"-1":[]}}',
+        b'{"partitions":{"2147483648":[]}}',
+        b'{"partitions":{"0":[1.5]}}',
+    ],
 )
 def test_an_unreadable_topic_is_refused(data: bytes) -> None:
     with pytest.raises(UnreadableZnode, match="/brokers/topics/t: "):
         parse_partitions("/brokers/topics/t", data)
+
+
+@pytest.mark.parametrize("data", [b"nonsense", b" ", b"{}", b'{"version":1}', b'{"partitions":{}}', b"[" * 100_000])
+def test_a_topic_that_says_nothing_of_partitions_has_none_as_in_the_original(data: bytes) -> None:
+    assert parse_partitions("/p", data) == ()
+
+
+def test_partitions_may_have_gaps_and_any_replicas() -> None:
+    data = b'{"partitions":{"7":null,"3":"x","+5":[1],"007":[]}}'
+    assert parse_partitions("/p", data) == (3, 5, 7)
 
 
 def test_a_broker_is_read_from_every_version_of_its_node() -> None:
@@ -103,7 +201,27 @@ def test_a_broker_is_read_from_every_version_of_its_node() -> None:
     assert parse_broker("/brokers/ids/7", v1) == parse_broker("/brokers/ids/7", v5) == BrokerAddress(7, "h1", 9092)
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b'{"host":null,"port":-1}', b'{"host":"h","port":"9092"}'])
+@pytest.mark.parametrize(
+    "data",
+    [b'{"host":null,"port":-1}', b'{"host":"h","port":-1}', b'{"host":"h","port":70000}', b'{"host":"","port":1}'],
+)
+def test_a_broker_without_a_plain_listener_counts_and_cannot_be_connected_to(data: bytes) -> None:
+    found = parse_broker("/brokers/ids/7", data)
+    assert found == BrokerAddress(7, *NO_LISTENER)
+    with pytest.raises(Unavailable):
+        asyncio.run(BrokerConnection.open(found.host, found.port, "c", timeout_ms=2000))
+
+
+@pytest.mark.parametrize("path", ["/brokers/ids/x", "/brokers/ids/-1", "/brokers/ids/" + "9" * 5000])
+def test_a_broker_whose_name_is_no_number_is_refused(path: str) -> None:
+    with pytest.raises(UnreadableZnode, match="a broker needs"):
+        parse_broker(path, b'{"host":"h","port":1}')
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{}", b'{"host":"h"}', b'{"host":1,"port":1}', b'{"host":"h","port":"9092"}', b'{"host":"h","port":true}'],
+)
 def test_an_unreadable_broker_is_refused(data: bytes) -> None:
     with pytest.raises(UnreadableZnode, match="/brokers/ids/7: "):
         parse_broker("/brokers/ids/7", data)
@@ -117,7 +235,9 @@ def test_an_offset_is_decimal_text(offset: int) -> None:
 
 def test_a_missing_offset_is_no_offset_and_nonsense_is_refused() -> None:
     assert parse_offset("/p", None) == NO_OFFSET
-    for data in (b"", b"4.2", b"many", "４２x".encode()):
+    assert parse_offset("/p", b"+5") == 5
+    assert parse_offset("/p", b"-1") == NO_OFFSET
+    for data in (b"", b"4.2", b"many", "４２x".encode(), b" 5", b"1_000", b"9" * 19, b"9" * 5000, b"5\n"):
         with pytest.raises(UnreadableZnode, match="decimal"):
             parse_offset("/p", data)
 
