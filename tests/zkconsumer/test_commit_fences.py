@@ -9,6 +9,7 @@ import pytest
 from kernel.zookeeper import paths
 from kernel.zookeeper.operations import SessionState
 from tests.support.offset_keepers import Keeper, keeper, stored, t
+from tests.support.zk_consumers import member, produce, running_broker
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import become, end_session, opened
 
@@ -53,6 +54,35 @@ def test_a_commit_that_was_cut_off_by_an_expiry_moves_the_offset_back_unless_fen
                 else:
                     assert (outcome.refused, at_last) == ({t(0): REFUSAL[fence]}, 20)
                     assert frozen.answered()[-1] == ("zookeeper", 0, 10, "refused")
+
+    asyncio.run(conversation())
+
+
+@pytest.mark.parametrize("fence", ["none", "session", "epoch"])
+def test_a_whole_member_that_was_cut_off_moves_the_offset_back_unless_fenced(chroot, tmp_path, fence):
+    """The same with members: the one that is cut off commits as soon as it has a session again."""
+
+    async def conversation():
+        topics = {"t": 1}
+        given = {"fix_commit_fence": fence}
+        with ZooKeeperProxy(chroot) as proxy:
+            async with running_broker(chroot, tmp_path, topics) as broker, opened(chroot) as other:
+                await produce(broker, "t", 1, range(10))
+                async with member(proxy.connect_string, "c1", topics, **given) as c1:
+                    await c1.read_until(10)
+                    proxy.refuse(True)
+                    proxy.cut()
+                    await become(c1.session, SessionState.SUSPENDED)
+                    stale = asyncio.ensure_future(c1.consumer.commit())
+                    await asyncio.to_thread(end_session, chroot, c1.session.credentials)
+                    await produce(broker, "t", 1, range(10, 20))
+                    async with member(chroot, "c2", topics, **given) as c2:
+                        await c2.read_until(20)
+                        assert (await c2.consumer.commit()).accepted == {t(0): 20}
+                        proxy.refuse(False)
+                        outcome = await stale
+                        assert outcome.refused == ({} if fence == "none" else {t(0): REFUSAL[fence]})
+                        assert await stored(other) == (10 if fence == "none" else 20)
 
     asyncio.run(conversation())
 
