@@ -146,7 +146,9 @@ def listener(number: int, *, raising: bool) -> Any:
             for topic in assignment.keySet():
                 threads = assignment.get(topic)
                 decided[str(topic)] = {str(p): str(threads.get(p)) for p in threads.keySet()}
-            tell(event="before_start", member=number, at=time.monotonic(), consumer=str(consumer_id), assignment=decided)
+            tell(
+                event="before_start", member=number, at=time.monotonic(), consumer=str(consumer_id), assignment=decided
+            )
 
     return Listener()
 
