@@ -36,3 +36,11 @@ class RebalanceFailed(RebalanceLabError):
 
 class StreamsExist(UserError):
     """MessageStreamsExistException of 0.8: a consumer's streams are made once."""
+
+
+class ConsumerTimeout(RebalanceLabError):
+    """ConsumerTimeoutException of 0.8: no record came within consumer.timeout.ms; the iterator can be used again."""
+
+
+class MessageSizeTooLarge(RebalanceLabError):
+    """MessageSizeTooLargeException of 0.8: what comes next is above fetch.message.max.bytes; the stream is stuck."""

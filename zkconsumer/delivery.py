@@ -35,6 +35,11 @@ class Delivery:
                 self.tell(batch)
         return batches
 
+    def raise_failures(self, streams: Sequence[Stream]) -> None:
+        """Raise what a stream stopped at, once for each stream."""
+        for stream in streams:
+            stream.raise_failure()
+
     def tell(self, batch: Batch) -> None:
         """One event for each run of consecutive offsets with consecutive serials."""
         records = batch.records

@@ -1,41 +1,43 @@
 """Fetching: one fetcher a broker (`num.consumer.fetchers` of them), which fills the streams' queues.
 
-Source: AbstractFetcherThread and ConsumerFetcherThread, Kafka 0.8.2. A fetcher asks for all its partitions in
-one request. It knows nothing of ZooKeeper: it is not stopped by a lost connection or an expired session, only by
-`stop`. Putting into a full queue waits, and with it everything else that this fetcher fetches.
+Source: AbstractFetcherThread, ConsumerFetcherThread and SimpleConsumer, Kafka 0.8.2. A fetcher asks for all its
+partitions in one request. It knows nothing of ZooKeeper: it is not stopped by a lost connection or an expired session,
+only by `stop`.
+
+It holds its partitions while it deals with an answer, and so while it waits for room in a queue: a slow stream
+holds up everything that this fetcher fetches, and the leader finder too when that wants to add or count here.
+
+Its requests go one after the other, and one that fails is repeated once on a new connection; after that all its
+partitions go back to the leader finder. An offset out of range is reset at once, to where `auto.offset.reset` says.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from kernel.broker.client import EARLIEST, LATEST, fetch, list_offset
+from kernel.broker.client import EARLIEST, LATEST, fetch_bytes, list_offset
 from kernel.broker.connection import BrokerConnection
-from kernel.errors import RebalanceLabError
-from kernel.values import NO_OFFSET, BrokerAddress, TopicPartition
-from zkconsumer.streams import Chunk, PartitionInfo
+from kernel.errors import RebalanceLabError, Retriable
+from zkconsumer.chunks import chunk_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from kernel.broker.client import FetchedPartition
+    from kernel.broker.client import FetchedBytes
     from kernel.trace.writer import Tracer
+    from kernel.values import BrokerAddress, TopicPartition
     from zkconsumer.settings import ZkConsumerConfig
+    from zkconsumer.streams import PartitionInfo
 
 log = logging.getLogger(__name__)
 
+Result = TypeVar("Result")
+
 _OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
-
-
-@dataclass(slots=True)
-class _Fetching:
-    """A partition of a fetcher: `offset` is what is asked for next, NO_OFFSET until it is resolved."""
-
-    info: PartitionInfo
-    offset: int
+#: 0.8 limits each partition's part of an answer, but not the answer.
+_ANSWER_BYTES_MAX = 2**31 - 1
 
 
 class Fetcher:
@@ -54,24 +56,39 @@ class Fetcher:
         self._tracer = tracer
         self._member = member
         self._give_back = give_back
-        self._partitions: dict[TopicPartition, _Fetching] = {}
+        self._infos: dict[TopicPartition, PartitionInfo] = {}
+        self._offsets: dict[TopicPartition, int] = {}  #: what is asked for next
+        self._hungry: frozenset[TopicPartition] = frozenset()  #: had something, but the last answer held none of it
+        self._partitions = asyncio.Lock()  #: partitionMapLock
         self._added = asyncio.Event()
+        self._channel = asyncio.Lock()  #: one request at a time
         self._connection: BrokerConnection | None = None
 
-    @property
-    def idle(self) -> bool:
-        return not self._partitions
+    async def add(self, infos: Iterable[PartitionInfo]) -> None:
+        """Fetch these too, from where they stand; one that is here already keeps its offset.
 
-    def add(self, info: PartitionInfo) -> None:
-        """Fetch this one too, from where it stands; one that is here already keeps its offset."""
-        self._partitions.setdefault(info.topic_partition, _Fetching(info, info.fetched))
-        self._added.set()
+        What stands nowhere yet is resolved first; when the broker cannot say where, this raises and those are not
+        added.
+        """
+        async with self._partitions:
+            new = [info for info in infos if info.topic_partition not in self._infos]
+            await self._reset([info for info in new if info.fetched < 0])
+            for info in new:
+                self._infos[info.topic_partition] = info
+                self._offsets[info.topic_partition] = info.fetched
+                self._tell_started(info)
+            self._added.set()
+
+    async def count(self) -> int:
+        """How many partitions it has; waits while an answer is dealt with."""
+        async with self._partitions:
+            return len(self._infos)
 
     async def run(self) -> None:
         """Until it is cancelled."""
         try:
             while True:
-                if self.idle:
+                if not self._infos:
                     self._added.clear()
                     await self._added.wait()
                 await self._round()
@@ -79,76 +96,93 @@ class Fetcher:
             await self._disconnect()
 
     async def _round(self) -> None:
+        async with self._partitions:
+            asked = {tp: self._offsets[tp] for tp in sorted(self._offsets, key=lambda tp: tp not in self._hungry)}
         try:
-            connection = await self._connected()
-            await self._resolve(connection)
-            # One that was added a moment ago may have to be resolved first.
-            asked = {tp: f.offset for tp, f in self._partitions.items() if f.offset != NO_OFFSET}
-            if not asked:
-                return
-            fetched = await fetch(
-                connection,
-                asked,
-                max_wait_ms=self._config.fetch_wait_max_ms,
-                min_bytes=self._config.fetch_min_bytes,
-                partition_max_bytes=self._config.fetch_message_max_bytes,
-                timeout_ms=self._config.socket_timeout_ms,
-            )
+            fetched = await self._ask(lambda connection: self._fetch(connection, asked))
         except RebalanceLabError as error:
             log.info("fetching from %s failed, looking for leaders anew: %s", self.broker, error)
-            await self._disconnect()
-            self._lose(list(self._partitions))
+            async with self._partitions:
+                self._lose(list(self._infos))
             return
-        for tp, part in fetched.items():
-            await self._take(tp, asked[tp], part)
+        self._hungry = frozenset(
+            tp for tp, part in fetched.items() if not part.data and part.high_watermark > asked[tp] and not part.error
+        )
+        async with self._partitions:
+            lost = [tp for tp, part in fetched.items() if not await self._taken(tp, asked[tp], part)]
+            self._lose(lost)
 
-    async def _take(self, tp: TopicPartition, asked: int, part: FetchedPartition) -> None:
-        fetching = self._partitions.get(tp)
-        if fetching is None or fetching.offset != asked:
-            return
-        info = fetching.info
+    async def _fetch(
+        self, connection: BrokerConnection, asked: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, FetchedBytes]:
+        return await fetch_bytes(
+            connection,
+            asked,
+            max_wait_ms=self._config.fetch_wait_max_ms,
+            min_bytes=self._config.fetch_min_bytes,
+            max_bytes=_ANSWER_BYTES_MAX,
+            partition_max_bytes=self._config.fetch_message_max_bytes,
+            timeout_ms=self._config.socket_timeout_ms,
+        )
+
+    async def _taken(self, tp: TopicPartition, asked: int, part: FetchedBytes) -> bool:
+        """Deal with one partition's part; false when it needs another leader."""
+        info = self._infos.get(tp)
+        if info is None or self._offsets[tp] != asked:
+            return True
         if part.error == _OUT_OF_RANGE:
-            fetching.offset = NO_OFFSET
+            try:
+                await self._reset([info])
+            except RebalanceLabError as error:
+                log.info("%s: offset %d is out of range, and where to go on is not known: %s", tp, asked, error)
+                return False
+            self._offsets[tp] = info.fetched
         elif part.error:
             log.info("%s on %s: %s, looking for its leader anew", tp, self.broker, part.error)
-            self._lose([tp])
+            return False
         else:
             assert info.fetched == asked, f"{tp} was fetched from {asked}, expected {info.fetched}"
-            fetching.offset = part.next_offset
-            if part.records:
-                await info.stream.put(Chunk(info, asked, part.records))
-            info.fetched = part.next_offset
+            chunk, self._offsets[tp] = chunk_of(info, asked, part.data, bytes_max=self._config.fetch_message_max_bytes)
+            if chunk is not None:
+                await info.stream.put(chunk)
+            info.fetched = self._offsets[tp]
+        return True
 
-    async def _resolve(self, connection: BrokerConnection) -> None:
-        """Ask where partitions without a usable offset begin or end, and go on from there."""
-        wanted = {tp: self._reset_to for tp, fetching in self._partitions.items() if fetching.offset == NO_OFFSET}
-        answers: Mapping[TopicPartition, tuple[str, int]] = {}
-        if wanted:
-            answers = await list_offset(connection, wanted, timeout_ms=self._config.socket_timeout_ms)
-        for tp, (error, offset) in answers.items():
+    async def _reset(self, infos: Sequence[PartitionInfo]) -> None:
+        """Ask where these begin or end: both their offsets are that from now on. Raises when it is not known."""
+        if not infos:
+            return
+        end = EARLIEST if self._config.auto_offset_reset == "smallest" else LATEST
+        wanted = {info.topic_partition: end for info in infos}
+        answers = await self._ask(
+            lambda connection: list_offset(connection, wanted, timeout_ms=self._config.socket_timeout_ms)
+        )
+        for info in infos:
+            error, offset = answers.get(info.topic_partition, ("no answer", -1))
             if error:
-                log.info("where %s starts is not known: %s", tp, error)
-                self._lose([tp])
-                continue
-            fetching = self._partitions[tp]
-            fetching.offset = fetching.info.fetched = fetching.info.consumed = offset
-            self._tell("position_reset", fetching.info, offset, reset=self._config.auto_offset_reset)
-        for fetching in self._partitions.values():
-            if not fetching.info.started and fetching.offset != NO_OFFSET:
-                fetching.info.started = True
-                self._tell("position_started", fetching.info, fetching.offset)
+                raise Retriable(f"{self.broker} does not say where {info.topic_partition} begins or ends: {error}")
+            info.fetched = info.consumed = offset
+            self._tell("position_reset", info, offset, reset=self._config.auto_offset_reset)
 
-    @property
-    def _reset_to(self) -> int:
-        return EARLIEST if self._config.auto_offset_reset == "smallest" else LATEST
+    def _lose(self, partitions: Sequence[TopicPartition]) -> None:
+        for tp in partitions:
+            del self._offsets[tp]
+        if partitions:
+            self._give_back([self._infos.pop(tp) for tp in partitions])
+
+    # -- trace -----------------------------------------------------------------------------------------------------
+
+    def _tell_started(self, info: PartitionInfo) -> None:
+        if not info.started:
+            info.started = True
+            self._tell("position_started", info, info.fetched)
 
     def _tell(self, kind: str, info: PartitionInfo, offset: int, **more: str) -> None:
         tp = info.topic_partition
-        stream = info.stream.number
         self._tracer.emit(
             kind,
             member=self._member,
-            stream=stream,
+            stream=info.stream.number,
             cause="",
             topic=tp.topic,
             partition=tp.partition,
@@ -156,8 +190,21 @@ class Fetcher:
             **more,
         )
 
-    def _lose(self, partitions: Iterable[TopicPartition]) -> None:
-        self._give_back([self._partitions.pop(tp).info for tp in partitions])
+    # -- connection ------------------------------------------------------------------------------------------------
+
+    async def _ask(self, question: Callable[[BrokerConnection], Awaitable[Result]]) -> Result:
+        """Raises what the second try raised."""
+        async with self._channel:
+            try:
+                return await question(await self._connected())
+            except RebalanceLabError as error:
+                log.info("%s did not answer, connecting anew: %s", self.broker, error)
+            await self._disconnect()
+            try:
+                return await question(await self._connected())
+            except RebalanceLabError:
+                await self._disconnect()
+                raise
 
     async def _connected(self) -> BrokerConnection:
         if self._connection is None or self._connection.closed:
@@ -168,7 +215,6 @@ class Fetcher:
                 timeout_ms=self._config.socket_timeout_ms,
                 node_id=self.broker.node_id,
                 tracer=self._tracer,
-                receive_buffer_bytes=self._config.socket_receive_buffer_bytes,
             )
             self._connection.member = self._member
         return self._connection

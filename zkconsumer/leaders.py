@@ -2,8 +2,13 @@
 
 Source: ConsumerFetcherManager, Kafka 0.8.2. A start makes a new leader finder with all partitions "without a
 leader". It reads the brokers from ZooKeeper (1 + B reads a look), asks one of them for the leaders, and adds what
-it found to the fetchers of those brokers; what has no leader just waits. A stop ends the leader finder first,
-since it would start fetchers again.
+it found to the fetchers of those brokers; what has no leader just waits (KAFKA-693: it fails no rebalance), and what
+a fetcher cannot take goes back to those. Then it ends fetchers without partitions, and after
+`refresh.leader.backoff.ms` looks again if anything has no leader. It waits while a fetcher that it adds to, or
+counts, waits for room in a stream's queue.
+
+A stop ends the leader finder first, since it would start fetchers again. Wherever one of them waits, it is
+interrupted there: a fetcher that is blocked by a slow stream holds up no rebalance (KAFKA-832).
 """
 
 from __future__ import annotations
@@ -99,12 +104,19 @@ class FetcherManager:
         metadata = await client.refresh(
             {tp.topic for tp in self._without_leader}, timeout_ms=self._config.socket_timeout_ms
         )
+        found: dict[Fetcher, list[PartitionInfo]] = {}
         for tp, info in list(self._without_leader.items()):
             leader = client.leader_of(tp)
             broker = None if leader is None else metadata.brokers.get(leader)
             if broker is not None:
                 del self._without_leader[tp]
-                self._fetcher(broker, tp).add(info)
+                found.setdefault(self._fetcher(broker, tp), []).append(info)
+        for fetcher, infos in found.items():
+            try:
+                await fetcher.add(infos)
+            except RebalanceLabError as error:
+                log.info("%d partitions were not added to %s: %s", len(infos), fetcher.broker, error)
+                self._give_back(infos)
 
     def _asking(self, brokers: list[BrokerAddress]) -> ClusterClient:
         """The brokers in a new order each time, as the original asks them; an open connection is used first."""
@@ -125,10 +137,10 @@ class FetcherManager:
         return self._fetchers[key][0]
 
     async def _end_idle(self) -> None:
-        idle = {key: task for key, (fetcher, task) in self._fetchers.items() if fetcher.idle}
-        for key in idle:
-            del self._fetchers[key]
-        await _ended(list(idle.values()))
+        for key, (fetcher, task) in list(self._fetchers.items()):
+            if await fetcher.count() == 0:
+                del self._fetchers[key]
+                await _ended([task])
 
 
 def fetcher_id(tp: TopicPartition, fetchers: int) -> int:

@@ -3,7 +3,10 @@
 A stream belongs to one (topic, thread), or with a pattern to one thread and all the topics that it matches; all
 partitions that the thread owns of them share its queue. The
 queue is bounded (`queued.max.message.chunks`) and a fetcher that finds it full waits, so a slow stream holds up
-everything that its fetcher fetches.
+everything that its fetcher fetches. `getmany` takes from all streams, an iterator (`iterators.py`) from one.
+
+A stream that comes to something that cannot be handed out (a message above the limit, a corrupt batch) stops there
+for good, as a ConsumerIterator does; its queue fills, and with that its fetcher waits too.
 
 Three offsets of a partition live apart (PartitionTopicInfo in the original): `fetched` runs ahead with the
 fetcher, `consumed` is the next one to be handed out, `checkpointed` is what ZooKeeper is known to hold. Fetching
@@ -15,12 +18,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.values import NO_OFFSET, Batch, TopicPartition
 from zkconsumer.payloads import stream_of
 
 if TYPE_CHECKING:
+    from kernel.errors import RebalanceLabError
     from kernel.values import Record
     from zkconsumer.effects import Claim
 
@@ -49,11 +53,22 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What one fetch brought of one partition: `records` (at least one) from `offset` on."""
+    """What one fetch brought of one partition: `records` from `offset` on, and behind them what cannot be read.
+
+    One of the two there is at least: a chunk without records has a `failure`.
+    """
 
     info: PartitionInfo
     offset: int
     records: tuple[Record, ...]
+    failure: RebalanceLabError | None = None
+
+
+class Found(NamedTuple):
+    """A record that counts as consumed when somebody sets `info.consumed`."""
+
+    info: PartitionInfo
+    record: Record
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +79,9 @@ class Stream:
     chunks_max: int
     filled: asyncio.Event  #: shared by all streams of a consumer: something was put somewhere
     number: int = field(init=False)
+    failure: RebalanceLabError | None = field(init=False, default=None)  #: what it stopped at, for good
+    ended: bool = field(init=False, default=False)  #: the shutdown marker was found
+    _told: bool = field(init=False, default=False)  #: `raise_failure` has raised
     _chunks: asyncio.Queue[Chunk | None] = field(init=False)
     _current: Chunk | None = field(init=False, default=None)
     _handed_out: int = field(init=False, default=0)  #: how many of the current chunk's records are gone
@@ -95,20 +113,42 @@ class Stream:
             if chunk is None:
                 return None
             records = chunk.records[self._handed_out : self._handed_out + records_max]
-            self._handed_out += len(records)
-            if self._handed_out >= len(chunk.records):
-                self._current = None
+            self._hand_out(chunk, len(records))
             # Records below the position come from a compressed set that was cut into: they were consumed before.
             fresh = tuple(record for record in records if record.offset >= chunk.info.consumed)
             if fresh:
                 chunk.info.consumed = fresh[-1].offset + 1
                 return Batch(self.number, chunk.info.topic_partition, fresh)
 
+    def find(self) -> Found | None:
+        """The next record, taken out but not consumed yet; None if there is none."""
+        while True:
+            chunk = self._current or self._next_chunk()
+            if chunk is None:
+                return None
+            record = next(iter(chunk.records[self._handed_out : self._handed_out + 1]), None)
+            self._hand_out(chunk, 1)
+            if record is not None and record.offset >= chunk.info.consumed:
+                return Found(chunk.info, record)
+
+    def raise_failure(self) -> None:
+        """Raise what the stream stopped at, once; it hands out nothing more."""
+        if self.failure is not None and not self._told:
+            self._told = True
+            raise self.failure
+
+    def _hand_out(self, chunk: Chunk, number: int) -> None:
+        self._handed_out += number
+        if self._handed_out >= len(chunk.records):
+            self._current = None
+            self.failure = chunk.failure
+
     def _next_chunk(self) -> Chunk | None:
-        if self._chunks.empty():
+        if self.failure is not None or self._chunks.empty():
             return None
         chunk = self._chunks.get_nowait()
         if chunk is None:
+            self.ended = True
             return None
         if chunk.info.consumed < chunk.offset:
             log.warning(

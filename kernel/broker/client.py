@@ -29,10 +29,12 @@ __all__ = [
     "ClusterClient",
     "ClusterMetadata",
     "Disconnected",
+    "FetchedBytes",
     "FetchedPartition",
     "PartitionLeader",
     "RequestTimedOut",
     "fetch",
+    "fetch_bytes",
     "list_offset",
 ]
 
@@ -234,6 +236,16 @@ class FetchedPartition:
     log_start_offset: int = -1
 
 
+@dataclass(frozen=True, slots=True)
+class FetchedBytes:
+    """As `FetchedPartition`, with the batches as they came: a client may have its own view of a broken one."""
+
+    error: str
+    high_watermark: int
+    data: bytes
+    log_start_offset: int = -1
+
+
 async def fetch(
     connection: BrokerConnection,
     offsets: Mapping[TopicPartition, int],
@@ -247,6 +259,37 @@ async def fetch(
     """One Fetch from the broker that leads these partitions. Raises as `BrokerConnection.call`, and `CorruptRecords`.
 
     Defaults are Kafka's (fetch.max.wait.ms, fetch.min.bytes, fetch.max.bytes, max.partition.fetch.bytes).
+    """
+    fetched = await fetch_bytes(
+        connection,
+        offsets,
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        partition_max_bytes=partition_max_bytes,
+        timeout_ms=timeout_ms,
+    )
+    return {
+        tp: FetchedPartition(
+            part.error, part.high_watermark, *decode(tp, part.data, offsets[tp]), part.log_start_offset
+        )
+        for tp, part in fetched.items()
+    }
+
+
+async def fetch_bytes(
+    connection: BrokerConnection,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    max_wait_ms: int,
+    min_bytes: int,
+    max_bytes: int,
+    partition_max_bytes: int,
+    timeout_ms: int,
+) -> dict[TopicPartition, FetchedBytes]:
+    """As `fetch`, without a look into what came. Raises as `BrokerConnection.call`.
+
+    Partitions are asked for in the order of `offsets`: the first that has anything gets a whole batch (KIP-74).
     Topics go by name (version 12 at most); there is no fetch session (KIP-227: session 0, epoch -1).
     """
     body = {
@@ -274,20 +317,17 @@ async def fetch(
     version = min(12, connection.version_of(Api.Fetch))
     answer = await connection.call(Api.Fetch, body, version=version, timeout_ms=timeout_ms + max_wait_ms)
     if error := error_name(getattr(answer, "error_code", ErrorCode.none)):
-        return {tp: FetchedPartition(error, -1, (), offset) for tp, offset in offsets.items()}
-    fetched = {}
-    for topic in answer.responses:
-        for partition in topic.partitions:
-            tp = TopicPartition(topic.topic, partition.partition_index)
-            records, next_offset = decode(tp, partition.records or b"", offsets[tp])
-            fetched[tp] = FetchedPartition(
-                error_name(partition.error_code),
-                partition.high_watermark,
-                records,
-                next_offset,
-                getattr(partition, "log_start_offset", -1),
-            )
-    return fetched
+        return {tp: FetchedBytes(error, -1, b"") for tp in offsets}
+    return {
+        TopicPartition(topic.topic, partition.partition_index): FetchedBytes(
+            error_name(partition.error_code),
+            partition.high_watermark,
+            partition.records or b"",
+            getattr(partition, "log_start_offset", -1),
+        )
+        for topic in answer.responses
+        for partition in topic.partitions
+    }
 
 
 async def list_offset(

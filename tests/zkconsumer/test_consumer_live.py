@@ -296,7 +296,7 @@ def test_auto_commit_writes_what_changed_and_nothing_else(chroot, tmp_path):
 def test_a_stream_that_nobody_reads_blocks_its_fetcher_but_no_rebalance(chroot, tmp_path):
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 2}) as broker, opened(chroot) as session:
-            async with member(chroot, "c1", {"t": 1}, fetch_message_max_bytes="1") as c1:
+            async with member(chroot, "c1", {"t": 1}, fetch_message_max_bytes="100") as c1:
                 for first in range(5):  # five batches a partition: five chunks, of which the queue holds two
                     await produce(broker, "t", 2, range(first, first + 1))
                 stream = c1.consumer._streams[0]
