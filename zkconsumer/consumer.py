@@ -25,25 +25,24 @@ import logging
 from typing import TYPE_CHECKING
 
 from kernel.consumer import Capabilities, SilentListener
-from kernel.errors import RebalanceFailed, RebalanceLabError, StreamsExist, UserError
-from kernel.zookeeper import paths
+from kernel.errors import RebalanceLabError, StreamsExist, UserError
 from kernel.zookeeper.errors import SessionClosed
 from kernel.zookeeper.session import ZooKeeperSession
 from zkconsumer.delivery import Delivery
-from zkconsumer.effects import ChangeNotified, CloseDemanded, SessionRenewed
+from zkconsumer.effects import CloseDemanded
 from zkconsumer.executor import Executor, Parts
 from zkconsumer.leaders import FetcherManager
+from zkconsumer.membership import Membership
 from zkconsumer.offsets import BY_TIMER, Offsets
-from zkconsumer.registration import new_consumer_id, register
+from zkconsumer.registration import new_consumer_id
 from zkconsumer.state import Rebalance, State
 from zkconsumer.streams import Registry, Stream
-from zkconsumer.subscription import SharedStreams, Subscription
-from zkconsumer.topic_watching import TopicWatching
-from zkconsumer.watching import Listening, Watching
+from zkconsumer.subscription import Subscription
+from zkconsumer.watching import Watching
 from zkconsumer.wiring import rules_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
@@ -73,10 +72,8 @@ class ZooKeeperConsumer:
         self._tracer = tracer
         self._process = process
         self._consumer_id = new_consumer_id(config.group_id, config.consumer_id)
-        self._subscription: Subscription | None = None
-        self._by_thread: Streams = {}
+        self._membership: Membership | None = None
         self._streams: tuple[Stream, ...] = ()
-        self._topic_watching: TopicWatching | None = None
         self._filled = asyncio.Event()
         self._registry = Registry()
         self._registered = False
@@ -134,8 +131,7 @@ class ZooKeeperConsumer:
         Raises `RebalanceFailed` (see above), `IdTaken` with registration.conflict=fail, `SessionClosed` when the
         consumer is closed meanwhile.
         """
-        await self._join(Subscription.by_name(topics), listener)
-        await self._watch_and_rebalance(topics, "start")
+        await self._subscribe(Subscription.by_name(topics), listener)
 
     async def subscribe_pattern(
         self, topic_filter: TopicFilter, streams: int, listener: RebalanceListener | None = None
@@ -144,19 +140,7 @@ class ZooKeeperConsumer:
 
         New topics are found by a look at /brokers/topics that begins after the first rebalance, if that succeeds.
         """
-        subscription = Subscription.by_pattern(topic_filter, streams)
-        session = self.session
-        assert self._watching is not None
-        self._topic_watching = TopicWatching(
-            session,
-            self._watching,
-            topic_filter,
-            lambda _: self._watch_topics_and_rebalance("topics"),
-            exclude_internal=self._config.exclude_internal_topics,
-        )
-        await self._join(subscription, listener)
-        await self._watch_topics_and_rebalance("start")
-        await self._topic_watching.listen()
+        await self._subscribe(Subscription.by_pattern(topic_filter, streams), listener)
 
     async def close(self) -> None:
         """In the original's order; a listener, which a rebalance waits for, is not made to wait for the end."""
@@ -202,24 +186,41 @@ class ZooKeeperConsumer:
 
     # -- inside ------------------------------------------------------------------------------------------------
 
-    async def _join(self, subscription: Subscription, listener: RebalanceListener | None) -> None:
-        """Streams, executor, registration, and the task that delivers changes; nothing is listened to yet."""
+    async def _subscribe(self, subscription: Subscription, listener: RebalanceListener | None) -> None:
+        """Streams, executor, registration, the task that delivers changes, and the first rebalance."""
         if self._watching is None:
             raise UserError(_NOT_STARTED)
-        if self._subscription is not None:
+        if self._membership is not None:
             raise StreamsExist("the streams of this consumer exist already: make another consumer")
-        self._subscription = subscription
-        chunks_max = self._config.queued_max_message_chunks
-        self._by_thread = subscription.new_streams(
-            self._consumer_id, lambda thread: Stream(thread, chunks_max, self._filled)
+        config, filled = self._config, self._filled
+        by_thread = subscription.new_streams(
+            self._consumer_id, lambda thread: Stream(thread, config.queued_max_message_chunks, filled)
         )
-        self._streams = tuple(dict.fromkeys(self._by_thread.values()))
-        executor = self._executor = self._new_executor(listener or SilentListener())
+        self._streams = tuple(dict.fromkeys(by_thread.values()))
+        executor = self._executor = self._new_executor(by_thread, listener or SilentListener())
+        membership = self._membership = Membership(
+            config,
+            self._consumer_id,
+            subscription,
+            by_thread,
+            watching=self._watching,
+            executor=executor,
+            demand=lambda trigger: self._or_crash(executor.demand(trigger)),
+        )
         self._tasks["executor"] = self._spawn(executor.run())
-        if self._topic_watching is not None:
-            await self._topic_watching.look()
+        if config.fixes.stop_on_disconnect:
+            self._tasks["connection"] = self._spawn(membership.tell_connection())
+        await membership.look()
         self._watching.begin()
-        registering = self._tasks["registering"] = asyncio.create_task(self._register())
+        await self._register(membership)
+        most = subscription.most_streams
+        self._tracer.emit("member_started", member=self._consumer_id, group=config.group_id, streams=most)
+        self._tasks["delivery"] = self._spawn(self._watching.deliver())
+        await membership.begin()
+
+    async def _register(self, membership: Membership) -> None:
+        """In a task of its own, which a close ends: it may wait for another session's end for ever."""
+        registering = self._tasks["registering"] = asyncio.create_task(membership.register())
         try:
             await asyncio.wait({registering})
         finally:
@@ -228,37 +229,8 @@ class ZooKeeperConsumer:
             raise SessionClosed("the consumer was closed before it was registered")
         registering.result()
         self._registered = True
-        group, most = self._config.group_id, subscription.most_streams
-        self._tracer.emit("member_started", member=self._consumer_id, group=group, streams=most)
-        self._tasks["delivery"] = self._spawn(self._watching.deliver())
 
-    async def _watch_and_rebalance(self, topics: Iterable[str], trigger: str) -> None:
-        """The original's reinitializeConsumer. Raises `RebalanceFailed`."""
-        executor, watching = self._executor, self._watching
-        assert executor is not None
-        assert watching is not None
-        await watching.listen(
-            paths.member_ids(self._config.group_id),
-            Listening.CHILDREN,
-            lambda cause: executor.tell(ChangeNotified("members", cause)),
-        )
-        for topic in topics:
-            await watching.listen(
-                paths.topic(topic), Listening.DATA, lambda cause: executor.tell(ChangeNotified("partitions", cause))
-            )
-        error = await self._or_crash(executor.demand(trigger))
-        if error is not None:
-            raise RebalanceFailed(error)
-
-    async def _watch_topics_and_rebalance(self, trigger: str) -> None:
-        """With the topics that match now; those that matched before keep their streams and are still watched."""
-        assert self._topic_watching is not None
-        assert isinstance(self._by_thread, SharedStreams)
-        for topic in await self._topic_watching.matching_now():
-            self._by_thread.add(topic)
-        await self._watch_and_rebalance(self._by_thread.topics, trigger)
-
-    def _new_executor(self, listener: RebalanceListener) -> Executor:
+    def _new_executor(self, by_thread: Streams, listener: RebalanceListener) -> Executor:
         assert self._watching is not None
         assert self._fetchers is not None
         assert self._offsets is not None
@@ -268,43 +240,16 @@ class ZooKeeperConsumer:
             fetchers=self._fetchers,
             offsets=self._offsets,
             registry=self._registry,
-            streams=self._by_thread,
+            streams=by_thread,
             listener=listener,
             tracer=self._tracer,
             stop_auto_commit=self._stop_auto_commit,
         )
         return Executor(Rebalance(rules=rules_of(self._config, self._consumer_id)), parts)
 
-    async def _register(self) -> None:
-        config = self._config
-        assert self._subscription is not None
-        await register(
-            self.session,
-            config.group_id,
-            self._consumer_id,
-            self._subscription,
-            conflict_backoff_ms=config.session_timeout_ms,
-            fail_on_conflict=config.registration_conflict == "fail",
-        )
-
     async def _session_renewed(self) -> None:
-        """Told before any listener: the registry is emptied at once, whatever the executor is doing.
-
-        What fails here is only logged, as on the original's event thread; the listeners are told all the same.
-        """
-        assert self._executor is not None
-        self._executor.tell(SessionRenewed())
-        try:
-            await self._register()
-            error = await self._executor.demand("session")
-            if error is not None:
-                log.error("%s: after a new session: %s", self._consumer_id, error)
-        except SessionClosed:
-            raise
-        except RebalanceLabError:
-            log.exception("%s: could not return in a new session", self._consumer_id)
-        if self._topic_watching is not None:
-            await self._topic_watching.renewed()
+        assert self._membership is not None
+        await self._membership.renewed()
 
     async def _auto_commit(self) -> None:
         assert self._offsets is not None
@@ -316,11 +261,10 @@ class ZooKeeperConsumer:
                 log.exception("%s: the commit by the timer failed", self._consumer_id)
 
     async def _stop_auto_commit(self) -> None:
-        """What a shutdown does first; a wildcard member stops listening to anything before it."""
+        """What a shutdown does first; a wildcard member stops listening before it."""
         assert self._offsets is not None
-        if self._topic_watching is not None:
-            assert self._watching is not None
-            self._watching.forget_listeners()
+        if self._membership is not None:
+            self._membership.stop_watching_topics()
         async with self._offsets.between_commits():  # as the original, which waits for one that is under way
             await self._end("auto-commit")
 
@@ -370,6 +314,7 @@ class ZooKeeperConsumer:
         if self._executor is not None and self._executor.machine.state is not State.CLOSED:
             for stream in self._streams:
                 stream.clear()
+                stream.end()
             self._executor.abandon()
         if self._session is not None:
             await self._session.close()

@@ -15,13 +15,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kernel.errors import UserError
+from zkconsumer.filters import TopicFilter
 from zkconsumer.payloads import STATIC, thread_ids
 from zkconsumer.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from zkconsumer.filters import TopicFilter
 
 #: A stream by (topic, thread id).
 Streams = Mapping[tuple[str, str], Stream]
@@ -51,6 +50,11 @@ class Subscription:
     def most_streams(self) -> int:
         """Of any topic."""
         return max(self.wanted.values(), default=0)
+
+    @property
+    def topic_filter(self) -> TopicFilter | None:
+        """None for one by name."""
+        return None if self.pattern == STATIC else TopicFilter(self.pattern, next(iter(self.wanted)))
 
     def new_streams(self, consumer_id: str, make: Callable[[str], Stream]) -> Streams:
         """`make` gives a thread id its stream."""

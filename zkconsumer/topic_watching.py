@@ -21,7 +21,6 @@ from zkconsumer.watching import Listening
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from kernel.zookeeper.session import ZooKeeperSession
     from zkconsumer.filters import TopicFilter
     from zkconsumer.watching import Watching
 
@@ -29,18 +28,30 @@ log = logging.getLogger(__name__)
 
 
 class TopicWatching:
-    """Calls `changed(cause)` when another set of topics matches than the last time."""
+    """Calls `changed` when another set of topics matches than the last time."""
+
+    @classmethod
+    def of(
+        cls,
+        topic_filter: TopicFilter | None,
+        watching: Watching,
+        changed: Callable[[], Awaitable[None]],
+        *,
+        exclude_internal: bool,
+    ) -> TopicWatching | None:
+        """None without a filter."""
+        if topic_filter is None:
+            return None
+        return cls(watching, topic_filter, changed, exclude_internal=exclude_internal)
 
     def __init__(
         self,
-        session: ZooKeeperSession,
         watching: Watching,
         topic_filter: TopicFilter,
-        changed: Callable[[str], Awaitable[None]],
+        changed: Callable[[], Awaitable[None]],
         *,
         exclude_internal: bool,
     ) -> None:
-        self._session = session
         self._watching = watching
         self._filter = topic_filter
         self._changed = changed
@@ -64,8 +75,8 @@ class TopicWatching:
         """After the first rebalance: make the folder where it is missing, listen to it, and look once more."""
         path = paths.BROKER_TOPICS
         self._listening = True
-        if await self._session.exists(path, step="subscribe") is None:
-            await self._session.ensure_path(path, step="subscribe")
+        if await self._watching.session.exists(path, step="subscribe") is None:
+            await self._watching.session.ensure_path(path, step="subscribe")
         await self._watching.listen(path, Listening.CHILDREN, self._told)
         await self._told("")
 
@@ -80,7 +91,7 @@ class TopicWatching:
             before, self._matching = self._matching, now
             if now != before:
                 log.info("topics to consume: new %s, gone %s", sorted(now - before), sorted(before - now))
-                await self._changed(cause)
+                await self._changed()
         except RebalanceLabError:
             # As the original's listener: the pattern's next change may go better.
             log.exception("could not handle a change of the topics")

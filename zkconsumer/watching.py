@@ -72,7 +72,7 @@ class Watching:
     """Reads that obey rule 1, and the task that answers notifications."""
 
     def __init__(self, session: ZooKeeperSession, renewed: Callable[[], Awaitable[None]]) -> None:
-        self._session = session
+        self.session = session
         self._renewed = renewed  #: told of a new session before any listener is
         self._listeners: dict[str, Listener] = {}
         self._waiting: asyncio.Queue[WatchFired | SessionChange] = asyncio.Queue()
@@ -82,7 +82,7 @@ class Watching:
 
     def begin(self) -> None:
         """Sessions that are renewed from now on are told; before, nobody has anything in them."""
-        self._states = self._session.subscribe()
+        self._states = self.session.subscribe()
 
     def forget_listeners(self) -> None:
         """Nobody is told any more; watches that are armed still fire (ZkClient.unsubscribeAll)."""
@@ -99,11 +99,11 @@ class Watching:
 
     async def read(self, path: str, *, step: str, cause: str = "") -> tuple[bytes, ZnodeStat]:
         """Data and metadata; raises `NoNode`. Leaves a watch where somebody listens."""
-        return await self._session.get(path, watch=self._watch(path), step=step, cause=cause)
+        return await self.session.get(path, watch=self._watch(path), step=step, cause=cause)
 
     async def children(self, path: str, *, step: str, cause: str = "") -> list[str]:
         """Names of children; raises `NoNode`. Leaves a watch where somebody listens."""
-        return await self._session.children(path, watch=self._watch(path), step=step, cause=cause)
+        return await self.session.children(path, watch=self._watch(path), step=step, cause=cause)
 
     async def deliver(self) -> None:
         """Answer notifications and new sessions for ever, one after the other, in the order of their coming."""
@@ -179,13 +179,13 @@ class Watching:
 
     async def _arm(self, listener: Listener, *, step: str = "delivery", cause: str = "", data: bool = True) -> None:
         path = listener.path
-        stat = await self._session.exists(path, watch=self._enqueue, step=step, cause=cause)
+        stat = await self.session.exists(path, watch=self._enqueue, step=step, cause=cause)
         listener.there = stat is not None
         try:
             if listener.what is Listening.CHILDREN:
-                await self._session.children(path, watch=self._enqueue, step=step, cause=cause)
+                await self.session.children(path, watch=self._enqueue, step=step, cause=cause)
             elif data:
-                await self._session.get(path, watch=self._enqueue, step=step, cause=cause)
+                await self.session.get(path, watch=self._enqueue, step=step, cause=cause)
         except NoNode:
             log.debug("%s does not exist: its creation is watched for", path)
 
@@ -195,8 +195,8 @@ class Watching:
         if listener.what is Listening.CHILDREN:
             # First, so that whatever happens after `exists` has answered finds the watch armed.
             with contextlib.suppress(NoNode):
-                await self._session.children(path, watch=self._enqueue, step="re-arm")
-        stat = await self._session.exists(path, watch=self._enqueue, step="re-arm")
+                await self.session.children(path, watch=self._enqueue, step="re-arm")
+        stat = await self.session.exists(path, watch=self._enqueue, step="re-arm")
         listener.there = stat is not None
         if stat is None:
             return WatchEvent.DELETED if was_there else None
