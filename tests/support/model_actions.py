@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from kernel.zookeeper import paths
 from tests.support.model_group import ModelGroup
 from tests.support.model_member import GROUP, ModelMember
-from tests.support.model_zookeeper import Call
+from tests.support.model_zookeeper import Call, ModelZooKeeper
 
 Choose = Callable[[int], int]
 T = TypeVar("T")
@@ -82,7 +82,9 @@ class Actions:
         if dead := [m for m in self.group.members if not m.alive]:
             member = self._one(dead)
             if not any(other.alive and other.consumer_id == member.consumer_id for other in self.group.members):
-                self.group.join(member.name, member.topics, fence=self.fence, **self.rules)
+                self.group.join(
+                    member.name, member.wish.wanted, pattern=member.wish.pattern, fence=self.fence, **self.rules
+                )
 
     def cut(self) -> None:
         if members := self._connected():
@@ -180,9 +182,9 @@ ALL = (*CALM, *STALE, *EXPIRIES, *GARBAGE)
 WEIGHTS = {"go_on": 8, "go_on_everybody": 6, "consume": 3, "reach": 2}
 
 
-def beginning(servers: int = 1) -> ModelGroup:
+def beginning(zookeeper: ModelZooKeeper | None = None) -> ModelGroup:
     """A broker and a topic of three partitions, and nobody there."""
-    group = ModelGroup(servers)
+    group = ModelGroup(zookeeper or ModelZooKeeper())
     group.set_broker(0)
     group.set_topic(TOPIC, 3)
     return group

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 from kernel.assignors.thread_range import thread_range
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
-from tests.support.model_member import GROUP, ModelMember, Pause
-from tests.support.model_zookeeper import ModelZooKeeper
+from tests.support.model_member import GROUP, ModelMember, Pause, Wish
+from zkconsumer.filters import matching
+from zkconsumer.payloads import STATIC
 from zkconsumer.state import Rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from tests.support.model_offsets import Stored
+    from tests.support.model_zookeeper import ModelZooKeeper
 
 #: Enough attempts for every member to win in the end.
 PATIENT = 60
@@ -24,9 +28,10 @@ PATIENT = 60
 class ModelGroup:
     """Members in the order of their joining; one that crashed stays in the list."""
 
-    def __init__(self, servers: int = 1) -> None:
-        self.zookeeper = ModelZooKeeper(servers)
+    def __init__(self, zookeeper: ModelZooKeeper) -> None:
+        self.zookeeper = zookeeper
         self.members: list[ModelMember] = []
+        self.stored: Stored = {}
         self.looked_at: Callable[[ModelMember], None] = lambda _: None  #: called after every step of a member
         #: What applications were handed, in order: (member, first offset, next offset).
         self.handed: dict[TopicPartition, list[tuple[str, int, int]]] = defaultdict(list)
@@ -39,19 +44,26 @@ class ModelGroup:
         self.zookeeper.put(paths.topic(topic), json.dumps({"version": 1, "partitions": replicas}).encode())
 
     def join(
-        self, name: str, topics: dict[str, int], *, fence: str = "none", server: int = 0, **rules: Any
+        self,
+        name: str,
+        wanted: Mapping[str, int],
+        *,
+        pattern: str = STATIC,
+        fence: str = "none",
+        server: int = 0,
+        **rules: Any,
     ) -> ModelMember:
         """A member that has not done anything yet."""
         base = Rules(group=GROUP, consumer_id=f"{GROUP}_{name}", max_retries=PATIENT)
-        member = ModelMember(
-            self.zookeeper,
-            name,
-            topics,
-            replace(base, **rules),
-            handed=lambda tp, first, after: self.handed[tp].append((name, first, after)),
+        wish = Wish(
+            wanted=wanted,
+            rules=replace(base, **rules),
+            pattern=pattern,
             fence=fence,
-            server=server,
+            stored=self.stored,
+            handed=lambda tp, first, after: self.handed[tp].append((name, first, after)),
         )
+        member = ModelMember(self.zookeeper, name, wish, server=server)
         self.members.append(member)
         return member
 
@@ -71,17 +83,26 @@ class ModelGroup:
                 self.zookeeper.expire(member.session)
             member.reach()
 
-    def settle(self, steps_max: int = 200_000) -> None:
-        """Everybody goes on in turn until nobody can; time passes only when nobody has anything else to do."""
-        for _ in range(steps_max):
+    def settle(self, rounds_max: int = 100_000) -> None:
+        """Everybody goes on in turn until nobody can; time passes only when nobody has anything else to do.
+
+        Reminders that lead to nothing, round after round, are nothing to do.
+        """
+        idle, before = 0, self._progress()
+        for _ in range(rounds_max):
             moves = [(member, name) for member in self.members for name in member.ready()]
             now = [(member, name) for member, name in moves if not _is_timed(member, name)]
-            if not moves:
+            if not now:
+                idle, before = (idle + 1 if before == self._progress() else 0), self._progress()
+            if not moves or idle > 2 * len(self.members):
                 return
-            for member, name in now or moves[:1]:
+            for member, name in now or moves:
                 if name in member.ready():  # an earlier one may have ended it
                     self.go_on(member, name)
-        raise AssertionError(f"not settled after {steps_max} rounds")
+        raise AssertionError(f"not settled after {rounds_max} rounds")
+
+    def _progress(self) -> tuple[int, int]:
+        return len(self.zookeeper.log), sum(len(member.told) for member in self.members)
 
     # -- what is so ----------------------------------------------------------------------------------------------------
 
@@ -119,13 +140,22 @@ class ModelGroup:
         """Who should own what: the range rule over whoever is registered."""
         threads: dict[str, list[str]] = defaultdict(list)
         for member in self.registered():
-            for topic, streams in member.topics.items():
+            for topic, streams in self.topics_of(member).items():
                 threads[topic] += [f"{member.consumer_id}-{number}" for number in range(streams)]
         shares = {}
         for topic, ids in threads.items():
             for thread, part in thread_range(self.partitions(topic), sorted(ids)).items():
                 shares.update({TopicPartition(topic, number): thread for number in part})
         return shares
+
+    def topics_of(self, member: ModelMember) -> dict[str, int]:
+        """{topic: streams}, a pattern's too."""
+        wish = member.wish
+        if wish.pattern == STATIC:
+            return dict(wish.wanted)
+        ((pattern, streams),) = wish.wanted.items()
+        topics = matching(wish.pattern, pattern, self.zookeeper.children(paths.BROKER_TOPICS), exclude_internal=True)
+        return dict.fromkeys(topics, streams)
 
     def partitions(self, topic: str) -> list[int]:
         data = self.zookeeper.data(paths.topic(topic))

@@ -79,7 +79,7 @@ class Invariants:
         for member in self.group.members:
             if not member.renewal_untold:
                 for position in member.registry.values():
-                    assert position.session == member.session.number, f"{member.name}: {position}"
+                    assert position.adopted_in == member.session.number, f"{member.name}: {position}"
 
     # -- at every step -----------------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class Invariants:
         wanted = sum(one.step == "R8" for one in done)
         lost = sum(one.step == "R11" and one.call.op == "getData" for one in done)
         reads = sum(one.call.op in READS for one in done)
-        topics = len(member.topics)
+        topics = len(member.wish.wanted)
         assert reads == brokers + 1 + (members + topics + 3) + wanted + lost, f"{member.name}: {reads} reads"
         assert len(_claims(done)) + lost == wanted, f"{member.name}: {len(_claims(done))} claims of {wanted}"
         self.counted += 1
@@ -151,7 +151,7 @@ class Invariants:
         for partition, thread in self.group.by_the_rule().items():
             if owners.get(partition) != thread:
                 member = by_id[thread.rsplit("-", 1)[0]]
-                assert member.gave_up or member.deaf or member.missed_a_broker, (
+                assert member.gave_up or member.missed_a_broker, (
                     f"{partition} is {owners.get(partition)}'s, the rule says {thread}"
                 )
 

@@ -1,32 +1,36 @@
 """One member for the deciding table: its machine, and in small what stands around it in a real one.
 
-A member has up to four programs: *start* (register, listen, demand the first rebalance), *executor* (performs
-batches), *delivery* (answers notifications and new sessions) and *commit*. Each is a generator that stands at
-the one thing that it wants next: a `Call` to ZooKeeper, a `Pause`, or a `Wait`. Whoever holds the member says which
-program goes on (`go_on`). What a lost connection does to a call, and that it is repeated in whatever session comes
-next, is as in ZkClient's retryUntilConnected.
+A member has up to four programs, and one for each reminder: *start* (register, listen, demand the first rebalance),
+*executor* (performs batches), *delivery* (answers notifications and new sessions) and *commit*. Each is a generator
+that stands at the one thing that it wants next: a `Call` to ZooKeeper, a `Pause`, or a `Wait`. Whoever holds the member
+says which program goes on (`go_on`). What a lost connection does to a call, and that it is repeated in whatever session
+comes next, is as in ZkClient's retryUntilConnected.
 
-What it stands for: `zkconsumer.executor`, `watching`, `registration` and `offsets`, each in a dozen lines. Records
-are offsets: a partition is endless, and reading one moves `consumed`.
+What it stands for: `zkconsumer.executor`, `consumer`, `watching`, `topic_watching` and `registration`, each in a dozen
+lines. Records are offsets: a partition is endless, and reading one moves `consumed`.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kernel.errors import RebalanceLabError
 from kernel.zookeeper import paths
+from tests.support.model_offsets import Commits, Position, Stored, ensure_path
 from tests.support.model_zookeeper import Call, ModelZooKeeper, Notice, Reply
 from zkconsumer import effects
-from zkconsumer.effects import Answer, Answered, Ask, Operation, Performed, Refusal, Request, StepFailed
-from zkconsumer.payloads import offset_payload, registration_payload
+from zkconsumer.effects import Answer, Answered, Ask, OffsetsFetched, Operation, Performed, Refusal, Request, StepFailed
+from zkconsumer.filters import matching
+from zkconsumer.payloads import STATIC, registration_payload
 from zkconsumer.rebalance import is_busy, step
 from zkconsumer.state import Rebalance, Rules, State
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kernel.values import TopicPartition
 
 GROUP = "g"
@@ -50,30 +54,26 @@ class Wait:
 
 Wanted = Call | Pause | Wait
 Program = Generator[Wanted, Reply, Any]
+Topics = tuple[str, ...]
 
 
 class Refused(RebalanceLabError):
-    """A call was answered with an error that its caller has no answer to."""
-
-
-@dataclass(eq=False, slots=True)
-class Position:
-    """A partition of the registry: what the next commit writes, and what the last one wrote."""
-
-    partition: TopicPartition
-    thread: str
-    consumed: int
-    checkpointed: int
-    session: int  #: in which it was claimed
-    epoch: int | None = None
+    """A call was answered with an error that its caller has no answer to, or a listener raised."""
 
 
 @dataclass(slots=True)
 class Listener:
+    """Of one path; `told` is a program."""
+
     path: str
     children: bool
-    trigger: str
-    seen: int = -1
+    told: Callable[[], Program]
+    there: bool = False
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The events that are a change to it."""
+        return ("children", "created", "deleted") if self.children else ("changed", "created")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +89,27 @@ class Done:
     owner: int | None
 
 
-class ModelMember:
-    """See the module. `handed` is told (partition, first, next) of everything that the application gets."""
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a member asks for, and what else it is given. `wanted` is {topic: streams}, or {pattern: streams}."""
 
-    def __init__(
-        self,
-        zookeeper: ModelZooKeeper,
-        name: str,
-        topics: dict[str, int],
-        rules: Rules,
-        *,
-        handed: Callable[[TopicPartition, int, int], None],
-        fence: str = "none",
-        server: int = 0,
-    ) -> None:
+    wanted: Mapping[str, int]
+    rules: Rules
+    pattern: str = STATIC
+    fence: str = "none"
+    stored: Stored = field(default_factory=dict)
+    #: Told (partition, first, next) of everything that the application is handed.
+    handed: Callable[[TopicPartition, int, int], None] = lambda *_: None
+
+
+class ModelMember:
+    """See the module."""
+
+    def __init__(self, zookeeper: ModelZooKeeper, name: str, wish: Wish, *, server: int = 0) -> None:
         self.zookeeper = zookeeper
         self.name = name
-        self.topics = topics
-        self.machine = Rebalance(rules=rules)
-        self.fence = fence
+        self.wish = wish
+        self.machine = Rebalance(rules=wish.rules)
         self.session = zookeeper.open(server)
         self.alive = True
         self.registry: dict[TopicPartition, Position] = {}
@@ -122,16 +124,19 @@ class ModelMember:
         self.reports: dict[int, str | None] = {}
         self.refused_commits = 0
         self.listener_raises = False
-        self._handed = handed
+        self._commits = Commits(GROUP, wish.rules.offsets_from, wish.fence, wish.stored)
+        self._committing = False
+        self._matched: Topics = ()
+        self._ever_matched: Topics = ()
         self._batches: deque[tuple[effects.Effect, ...]] = deque()
         self._listeners: dict[str, Listener] = {}
-        self._broken: set[str] = set()
+        self._broken: dict[str, int] = {}  #: paths whose watches are gone, and the last zxid seen then
         self._events: deque[Notice | str] = deque()
         self._step = ""
         self._tickets = 0
         self._programs: dict[str, tuple[Program, Wanted]] = {}
-        for label, program in (("start", self._start()), ("executor", self._execute())):
-            self._programs[label] = (program, next(program))
+        self._begin("start", self._start())
+        self._begin("executor", self._execute())
 
     @property
     def consumer_id(self) -> str:
@@ -152,24 +157,12 @@ class ModelMember:
         return self.machine.state is State.IDLE and bool(ended) and ended[-1] == "failed"
 
     @property
-    def deaf(self) -> bool:
-        """It waits for its id node to go, which its own living session made: for ever (KAFKA-1387)."""
-        node = self.zookeeper.leader.nodes.get(paths.member_id(GROUP, self.consumer_id))
-        waits = any(
-            isinstance(wanted, Wait) and wanted.what == "its own node to go" for wanted in self.wants().values()
-        )
-        return waits and node is not None and node.owner == self.session.number
-
-    @property
     def missed_a_broker(self) -> bool:
         """R3 found no broker, one came before R3a listened, and nobody looks at what the listening read."""
         ended = [told.fields["outcome"] for told in self.told if told.kind == "attempt_ended"]
         listened = [done for done in self.done if done.step == "R3" and done.call.op == "getChildren"][-1:]
-        return (
-            self.machine.state is State.IDLE
-            and ended[-1:] == ["unavailable"]
-            and any(done.reply.children for done in listened)
-        )
+        found = any(done.reply.children for done in listened)
+        return self.machine.state is State.IDLE and ended[-1:] == ["unavailable"] and found
 
     @property
     def attempts(self) -> int:
@@ -191,9 +184,11 @@ class ModelMember:
         assert self._can(wanted), f"{self.name}: {name} stands at {wanted}"
         reply = self._call(name, wanted) if isinstance(wanted, Call) else Reply()
         try:
-            self._programs[name] = (program, program.send(reply))
+            following = program.send(reply)
         except StopIteration:
-            del self._programs[name]
+            self._programs.pop(name, None)
+        else:
+            self._programs[name] = (program, following)
 
     def lose_answer(self, name: str) -> None:
         """The call of a program is done, and the connection breaks before the answer: it will be done again."""
@@ -206,20 +201,16 @@ class ModelMember:
         self._tell(effects.CloseDemanded())
 
     def commit(self) -> None:
-        """The application, or the timer, commits; nothing while a commit is under way."""
+        """The application, or the timer, commits; nothing while its last commit is under way."""
         if "commit" not in self._programs and self.alive and not self.closed:
-            program = self._commit("commit")
-            try:
-                self._programs["commit"] = (program, next(program))
-            except StopIteration:
-                return
+            self._begin("commit", self._commit_all())
 
     def consume(self, partition: TopicPartition, records: int) -> None:
         """Hand out the next records of a partition that is fetched."""
         position = self.handing[partition]
         first = max(position.consumed, 0)
         position.consumed = first + records
-        self._handed(partition, first, position.consumed)
+        self.wish.handed(partition, first, position.consumed)
 
     def crash(self) -> None:
         """The process is killed; its session lives on at the server."""
@@ -233,10 +224,11 @@ class ModelMember:
         if self.session.server is None:
             return
         self.cuts += 1
-        self._broken |= {notice.path for notice in self.session.inbox}
+        unread = {notice.path for notice in self.session.inbox}
         self.session.inbox.clear()
-        self._broken |= self.zookeeper.disconnect(self.session)
-        self._tell_state("Disconnected")
+        for path in sorted(unread | self.zookeeper.disconnect(self.session)):
+            self._broken.setdefault(path, self.session.seen)
+        self._tell(effects.Disconnected())
 
     def expire(self) -> None:
         """The server ends the session; this side learns of it when it reaches a server."""
@@ -255,34 +247,65 @@ class ModelMember:
             self._events.append("renewed")
         elif self.zookeeper.connect(self.session, server):
             self._events.append("connected")
-            self._tell_state("Reconnected")
+            self._tell(effects.Reconnected())
         else:
             return False
         return True
 
-    # -- programs ------------------------------------------------------------------------------------------------
+    # -- the start -------------------------------------------------------------------------------------------------
 
     def _start(self) -> Program:
+        wildcard = self.wish.pattern != STATIC
+        if wildcard:
+            self._matched = yield from self._matching_now()
         yield from self._register()
-        delivery = self._deliver()
-        self._programs["delivery"] = (delivery, next(delivery))
-        yield from self._listen(Listener(paths.member_ids(GROUP), children=True, trigger="members"))
-        for topic in self.topics:
-            yield from self._listen(Listener(paths.topic(topic), children=False, trigger="partitions"))
-        yield from self._demand("start")
+        self._begin("delivery", self._deliver())
+        yield from self._watch_and_rebalance("start")
+        if wildcard and self.reports[self._tickets] is None:
+            folder = Listener(paths.BROKER_TOPICS, children=True, told=self._topics_told)
+            if (yield Call("exists", folder.path, watch=folder.path in self._listeners)).stat is None:
+                yield from ensure_path(folder.path)
+            yield from self._listen(folder)
+            yield from self._topics_told()
 
     def _register(self) -> Program:
         """As `zkconsumer.registration`: a node of another session is waited for."""
         path = paths.member_id(GROUP, self.consumer_id)
-        payload = registration_payload(self.topics, self.session.number)
+        payload = registration_payload(self.wish.wanted, self.session.number, self.wish.pattern)
         while True:
-            reply = yield from self._create(path, payload)
+            reply = yield from self._create(Call("create", path, payload, ephemeral=True))
             if not reply.error:
                 return
             there = yield Call("getData", path)
-            if there.data == payload and not there.error:
+            if there.stat is not None and (there.data == payload or there.stat.owner == self.session.number):
                 return
             yield Wait("its own node to go", lambda: path not in self.zookeeper.leader.nodes)
+
+    def _watch_and_rebalance(self, trigger: str) -> Program:
+        topics: Topics = tuple(self.wish.wanted)
+        if self.wish.pattern != STATIC:
+            now = yield from self._matching_now()
+            topics = self._ever_matched = tuple(dict.fromkeys((*self._ever_matched, *now)))
+        yield from self._listen(Listener(paths.member_ids(GROUP), children=True, told=lambda: self._changed("members")))
+        for topic in topics:
+            yield from self._listen(
+                Listener(paths.topic(topic), children=False, told=lambda: self._changed("partitions"))
+            )
+        yield from self._demand(trigger)
+
+    def _matching_now(self) -> Program:
+        (pattern,) = self.wish.wanted
+        path = paths.BROKER_TOPICS
+        reply = yield Call("getChildren", path, watch=path in self._listeners)
+        return matching(self.wish.pattern, pattern, reply.children, exclude_internal=True)
+
+    def _topics_told(self) -> Program:
+        now = yield from self._matching_now()
+        before, self._matched = self._matched, now
+        if set(now) != set(before):
+            yield from self._watch_and_rebalance("topics")
+
+    # -- the executor ------------------------------------------------------------------------------------------------
 
     def _execute(self) -> Program:
         while not self.closed:
@@ -293,7 +316,7 @@ class ModelMember:
                 if not is_busy(self.machine):
                     break
                 self.machine, batch = step(self.machine, outcome)
-        self._programs = {"executor": self._programs["executor"]}
+        self._programs.clear()
 
     def _perform_batch(self, batch: tuple[effects.Effect, ...]) -> Program:
         outcome: effects.Event = Performed()
@@ -312,17 +335,24 @@ class ModelMember:
                 for request in requests:
                     answers += ((yield from self._request(request)),)
                 return Answered(answers)
+            case effects.ReadStoredOffsets(partitions):
+                yield Pause("OffsetFetch")
+                return OffsetsFetched({tp: self.wish.stored[tp] for tp in partitions if tp in self.wish.stored})
             case effects.CommitOffsets():
-                yield from self._commit("R4")
+                yield from self._commit_all()
             case effects.WatchBrokers():
-                yield from self._listen(Listener(paths.BROKER_IDS, children=True, trigger="brokers"))
+                told = Listener(paths.BROKER_IDS, children=True, told=lambda: self._changed("brokers"))
+                yield from self._listen(told)
             case effects.BackOff(ms):
                 yield Pause(f"backs off {ms} ms", timed=True)
             case effects.StopFetchers() | effects.StopAutoCommit():
                 yield Pause(type(effect).__name__)
+            case effects.StartFetchers() | effects.ResumeFetchers():
+                yield Pause(type(effect).__name__)
+                self.handing = dict(self.registry)
             case effects.TellAssigned() | effects.TellRevoked():
                 yield Pause("its listener")
-                if self.listener_raises:
+                if self.listener_raises and self.machine.rules.listener_in_attempt:
                     raise Refused("the listener raised")
             case effects.CloseSession():
                 yield Pause("CloseSession")
@@ -331,6 +361,54 @@ class ModelMember:
                 self._at_once(effect)
         return Performed()
 
+    def _request(self, request: Request) -> Program:
+        """A request of the table; reads leave a watch where somebody listens."""
+        is_read = request.operation in (Operation.GET_DATA, Operation.GET_CHILDREN, Operation.EXISTS)
+        call = Call(
+            str(request.operation),
+            request.path,
+            request.data,
+            request.version,
+            ephemeral=request.operation is Operation.CREATE and not request.persistent,
+            watch=is_read and request.path in self._listeners,
+            only_in=request.session,
+        )
+        if request.operation is Operation.CREATE:
+            reply = yield from self._create(call)
+        else:
+            reply = yield call
+        if reply.error and reply.error not in tuple(Refusal):
+            raise Refused(f"{request.path}: {reply.error}")
+        return Answer(
+            data=reply.data,
+            children=reply.children,
+            refusal=Refusal(reply.error) if reply.error else None,
+            version=0 if reply.stat is None else reply.stat.version,
+            owner=0 if reply.stat is None else reply.stat.owner,
+            session=self.session.number,
+        )
+
+    def _create(self, call: Call) -> Program:
+        """A create whose missing parents are made."""
+        reply = yield call
+        if reply.error == "NoNode":
+            yield from ensure_path(paths.parent(call.path))
+            reply = yield call
+        return reply
+
+    def _commit_all(self) -> Program:
+        """What changed, one after the other; the registry is read once. One commit at a time."""
+        yield Wait("the other commit", lambda: not self._committing)
+        self._committing = True
+        try:
+            for position in list(self.registry.values()):
+                refused = yield from self._commits.commit(position)
+                self.refused_commits += bool(refused)
+        finally:
+            self._committing = False
+
+    # -- notifications and sessions ----------------------------------------------------------------------------------
+
     def _deliver(self) -> Program:
         while True:
             yield Wait("a notification", self._has_events)
@@ -338,26 +416,45 @@ class ModelMember:
             if isinstance(happened, Notice):
                 listener = self._listeners[happened.path]
                 yield from self._arm(listener)
-                if happened.event in ("created", "children" if listener.children else "changed") or (
-                    listener.children and happened.event == "deleted"
-                ):
-                    self._tell(effects.ChangeNotified(listener.trigger))
+                if happened.event in listener.changes:
+                    yield from listener.told()
             elif happened == "renewed":
-                self._broken.clear()
-                self._tell(effects.SessionRenewed())
-                self.renewal_untold = False
-                yield from self._register()
-                yield from self._demand("session")
-                for listener in list(self._listeners.values()):
-                    yield from self._arm(listener)
-                    self._tell(effects.ChangeNotified(listener.trigger))
+                yield from self._in_a_new_session()
             else:
-                broken, self._broken = self._broken, set()
-                for listener in [listener for path, listener in self._listeners.items() if path in broken]:
-                    seen = listener.seen
-                    yield from self._arm(listener)
-                    if listener.seen != seen:
-                        self._tell(effects.ChangeNotified(listener.trigger))
+                yield from self._connected_again()
+
+    def _in_a_new_session(self) -> Program:
+        self._broken.clear()
+        self._tell(effects.SessionRenewed())
+        self.renewal_untold = False
+        yield from self._register()
+        yield from self._demand("session")
+        if paths.BROKER_TOPICS in self._listeners:
+            yield from self._listen(self._listeners[paths.BROKER_TOPICS])
+        for listener in sorted(self._listeners.values(), key=lambda listener: not listener.children):
+            yield from self._arm(listener)
+            yield from listener.told()
+
+    def _connected_again(self) -> Program:
+        """What the server would have told, had it been sent the watches: by the last zxid that was seen."""
+        while self._broken:
+            path = next(iter(self._broken))
+            seen, listener = self._broken.pop(path), self._listeners[path]
+            was_there = listener.there
+            if listener.children:
+                yield Call("getChildren", path, watch=True)
+            stat = (yield Call("exists", path, watch=True)).stat
+            listener.there = stat is not None
+            if stat is None:
+                event = "deleted" if was_there else ""
+            elif not was_there:
+                event = "created"
+            elif listener.children:
+                event = "children" if stat.pzxid > seen else ""
+            else:
+                event = "changed" if stat.mzxid > seen else ""
+            if event in listener.changes:
+                yield from listener.told()
 
     def _demand(self, trigger: str) -> Program:
         self._tickets += 1
@@ -367,80 +464,49 @@ class ModelMember:
 
     def _listen(self, listener: Listener) -> Program:
         self._listeners[listener.path] = listener
-        yield from self._arm(listener, first=True)
+        yield from self._arm(listener, data=False)
 
-    def _arm(self, listener: Listener, *, first: bool = False) -> Program:
-        reply = yield Call("exists", listener.path, watch=True)
-        listener.seen = -1
-        if reply.stat is not None:
-            listener.seen = reply.stat.cversion if listener.children else reply.stat.mzxid
+    def _arm(self, listener: Listener, *, data: bool = True) -> Program:
+        listener.there = (yield Call("exists", listener.path, watch=True)).stat is not None
         if listener.children:
             yield Call("getChildren", listener.path, watch=True)
-        elif not first:
+        elif data:
             yield Call("getData", listener.path, watch=True)
 
-    # -- requests --------------------------------------------------------------------------------------------------
+    def _changed(self, trigger: str) -> Program:
+        self._tell(effects.ChangeNotified(trigger))
+        return
+        yield  # a program like the others, which waits for nothing
 
-    def _request(self, request: Request) -> Program:
-        """A request of the table; reads leave a watch where somebody listens."""
-        if request.operation is Operation.CREATE:
-            reply = yield from self._create(request.path, request.data)
-        else:
-            is_read = request.operation is not Operation.DELETE
-            reply = yield Call(str(request.operation), request.path, watch=is_read and request.path in self._listeners)
-        if reply.error in ("", "NoNode", "NodeExists"):
-            return Answer(
-                data=reply.data, children=reply.children, refusal=Refusal(reply.error) if reply.error else None
-            )
-        raise Refused(f"{request.path}: {reply.error}")
+    def _has_events(self) -> bool:
+        while self.session.inbox:
+            notice = self.session.inbox.popleft()
+            self.session.seen = max(self.session.seen, notice.zxid)
+            self._events.append(notice)
+        return bool(self._events)
 
-    def _create(self, path: str, data: bytes, *, ephemeral: bool = True) -> Program:
-        """A create whose missing parents are made."""
-        reply = yield Call("create", path, data, ephemeral=ephemeral)
-        if reply.error == "NoNode":
-            yield from self._create(paths.parent(path), b"", ephemeral=False)
-            reply = yield Call("create", path, data, ephemeral=ephemeral)
-        return reply
+    # -- inside ------------------------------------------------------------------------------------------------------
 
-    def _commit(self, label: str) -> Program:
-        """What changed, one after the other; the registry is read once."""
-        for position in list(self.registry.values()):
-            offset = position.consumed
-            if offset == position.checkpointed:
-                continue
-            path = paths.offset(GROUP, position.partition.topic, position.partition.partition)
-            reply = yield from self._update(path, offset_payload(offset))
-            if reply.error:
-                raise Refused(f"{label}: {path}: {reply.error}")
-            position.checkpointed = offset
-
-    def _update(self, path: str, data: bytes) -> Program:
-        reply = yield Call("setData", path, data)
-        if reply.error == "NoNode":
-            reply = yield from self._create(path, data, ephemeral=False)
-            if reply.error == "NodeExists":
-                reply = yield Call("setData", path, data)
-        return reply
-
-    def _call(self, program: str, call: Call) -> Reply:
-        node = self.zookeeper.leader.nodes.get(call.path)
-        owner = None if node is None else node.owner
-        reply = self.zookeeper.perform(self.session, call)
-        step = self._step if program == "executor" else program
-        self.done.append(Done(program, step, self.attempts, self.session.number, call, reply, owner))
-        return reply
+    def _begin(self, name: str, program: Program) -> None:
+        try:
+            self._programs[name] = (program, next(program))
+        except StopIteration:
+            return
 
     def _can(self, wanted: Wanted) -> bool:
         if isinstance(wanted, Call):
             return self.connected
         return wanted.ready() if isinstance(wanted, Wait) else True
 
-    def _has_events(self) -> bool:
-        while self.session.inbox:
-            self._events.append(self.session.inbox.popleft())
-        return bool(self._events)
-
-    # -- the machine -----------------------------------------------------------------------------------------------
+    def _call(self, program: str, call: Call) -> Reply:
+        if call.only_in not in (0, self.session.number):
+            return Reply(error="SessionExpired")
+        node = self.zookeeper.leader.nodes.get(call.path)
+        owner = None if node is None else node.owner
+        reply = self.zookeeper.perform(self.session, call)
+        step = self._step if program == "executor" else program
+        self.done.append(Done(program, step, self.attempts, self.session.number, call, reply, owner))
+        return reply
 
     def _tell(self, event: effects.Event) -> None:
         """As `Executor.tell`."""
@@ -453,10 +519,9 @@ class ModelMember:
         else:
             self._batches.append(wanted)
 
-    def _tell_state(self, name: str) -> None:
-        event = getattr(effects, name, None)
-        if event is not None and self.machine.rules.stop_on_disconnect:
-            self._tell(event())
+    def _remind(self, token: int) -> Program:
+        yield Pause("a reminder", timed=True)
+        self._tell(effects.Reminded(token))
 
     def _at_once(self, effect: effects.Effect) -> None:
         match effect:
@@ -465,28 +530,33 @@ class ModelMember:
             case effects.Report(ticket, error):
                 self.reports[ticket] = error
             case effects.ForgetOwned(topics):
-                self.registry = {
-                    tp: position
-                    for tp, position in self.registry.items()
-                    if topics is not None and tp.topic not in topics
-                }
+                self.registry = _without(self.registry, topics)
             case effects.ClearStreams(topics):
-                self.handing = {
-                    tp: position
-                    for tp, position in self.handing.items()
-                    if topics is not None and tp.topic not in topics
-                }
+                self.handing = _without(self.handing, topics)
+            case effects.Freeze():
+                self.handing = {}
             case effects.AdoptClaims(claims):
-                self.registry = {
-                    claim.topic_partition: Position(
-                        claim.topic_partition, claim.thread, claim.offset, claim.offset, self.session.number
-                    )
-                    for claim in claims
-                }
-                self.adopted = tuple(self.registry.values())
-            case effects.StartFetchers():
-                self.handing = dict(self.registry)
+                self.adopted = tuple(self._position(claim) for claim in claims)
+                self.registry = {position.partition: position for position in self.adopted}
+            case effects.Remind(_, token):
+                self._begin(f"reminder {token}", self._remind(token))
             case effects.Warn() | effects.EndStreams():
                 pass
             case _:
                 raise AssertionError(f"the model does not know {effect}")
+
+    def _position(self, claim: effects.Claim) -> Position:
+        return Position(
+            claim.topic_partition,
+            claim.thread,
+            claim.offset,
+            claim.offset,
+            adopted_in=self.session.number,
+            session=claim.session,
+            epoch=claim.epoch,
+        )
+
+
+def _without(positions: dict[TopicPartition, Position], topics: Topics | None) -> dict[TopicPartition, Position]:
+    """What is left when the partitions of these topics (None: all) go."""
+    return {tp: position for tp, position in positions.items() if topics is not None and tp.topic not in topics}

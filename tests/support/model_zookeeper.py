@@ -24,7 +24,10 @@ ROOT = "/"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request by the protocol's own name. `version` -1 is any; `parts` are those of a `multi`."""
+    """One request by the protocol's own name. `version` -1 is any; `parts` are those of a `multi`.
+
+    With `only_in` its member sends it in that session or not at all.
+    """
 
     op: str
     path: str
@@ -33,6 +36,7 @@ class Call:
     ephemeral: bool = False
     watch: bool = False
     parts: tuple[Call, ...] = ()
+    only_in: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Reply:
     children: tuple[str, ...] = ()
     stat: Stat | None = None
     error: str = ""
+    part: int = 0  #: of a `multi`, the one that failed
     zxid: int = 0  #: how far the server had come that answered
 
 
@@ -257,10 +262,10 @@ class ModelZooKeeper:
 
     def _write(self, session: Session, call: Call) -> Reply:
         changes: list[Change] = []
-        for part in call.parts if call.op == "multi" else (call,):
+        for number, part in enumerate(call.parts if call.op == "multi" else (call,)):
             # Parts of one transaction here never build on one another.
             if error := self.leader.refusal(part):
-                return Reply(error=error)
+                return Reply(error=error, part=number)
             if part.op != "check":
                 changes.append(Change(part.op, part.path, part.data, session.number if part.ephemeral else 0))
         self._commit(tuple(changes))
@@ -325,7 +330,6 @@ class ModelZooKeeper:
             told |= server.child_watches.pop(path, set())
         for number in sorted(told):
             self.sessions[number].inbox.append(Notice(event, path, server.applied))
-            self.sessions[number].seen = max(self.sessions[number].seen, server.applied)
 
 
 def _parent(path: str) -> str:

@@ -14,6 +14,7 @@ from tests.support import model_actions
 from tests.support.model_actions import ALL, CALM, GARBAGE, SERVERS, STALE, WEIGHTS, Actions
 from tests.support.model_group import PATIENT
 from tests.support.model_invariants import Invariants
+from tests.support.model_zookeeper import ModelZooKeeper
 from zkconsumer.state import State
 
 
@@ -25,7 +26,7 @@ class Calm(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.group = model_actions.beginning(self.SERVERS)
+        self.group = model_actions.beginning(ModelZooKeeper(self.SERVERS))
         self.held = Invariants(self.group)
         self.actions = Actions(self.group, lambda _: 0)
 
@@ -76,7 +77,7 @@ class Calm(RuleBasedStateMachine):
 
     def _everybody_can_close(self) -> None:
         """From whatever state, the shutdown ends, and its session with all its nodes."""
-        living = [member for member in self.group.members if member.alive and not member.deaf]
+        living = [member for member in self.group.members if member.alive]
         for member in living:
             member.close()
         self.group.settle()

@@ -1,0 +1,46 @@
+"""The model of ZooKeeper is honest: random interleavings of members on the model and on a real server at once."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.support.mirrored_zookeeper import mirrored
+from tests.support.model_actions import CALM, EXPIRIES, GARBAGE, WEIGHTS, Actions, beginning, end_of_faults, touch
+from tests.support.model_invariants import Invariants
+
+ACTIONS = (*CALM, *EXPIRIES, *GARBAGE)
+STEPS = 120
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_real_answers_and_notifications_are_those_of_the_model(chroot: str, seed: int) -> None:
+    play(chroot, seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4, 60))
+def test_real_answers_and_notifications_are_those_of_the_model_under_more_seeds(chroot: str, seed: int) -> None:
+    play(chroot, seed)
+
+
+def play(chroot: str, seed: int) -> None:
+    """Members decide by the real answers; each one, and each notification, is compared with the model's."""
+    chosen = random.Random(seed)
+    with mirrored(chroot) as zookeeper:
+        group = beginning(zookeeper)
+        held = Invariants(group)
+        actions = Actions(group, chosen.randrange)
+        actions.join()
+        actions.join()
+        weights = [WEIGHTS.get(name, 1) for name in ACTIONS]
+        for name in chosen.choices(ACTIONS, weights, k=STEPS):
+            getattr(actions, name)()
+        end_of_faults(group)
+        touch(group)
+        held.every_partition_has_the_rules_owner_or_an_idle_member()
+        for member in group.members:
+            if member.connected:
+                zookeeper.compare_notices(member.session)
+        assert zookeeper.compared > 100
