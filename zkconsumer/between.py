@@ -7,8 +7,8 @@
   fetchers are not stopped then: they run on until R4 of the rebalance in the new session.
 - *The shutdown* waits for the running rebalance and goes before everything else that waits.
 
-And with options: a change waits until the group has been quiet (`quiet_ms`), a member that failed looks whether a
-partition of its part is free (`retry_when_free`), and one that has lost its connection stops delivering until it is
+And with options: a change waits until the group has been quiet (`quiet_ms`), a member that failed looks whether
+its part is free (`retry_when_free`), and one that has lost its connection stops delivering until it is
 back in the same session (`stop_on_disconnect`).
 """
 
@@ -149,7 +149,7 @@ def look_later(machine: Rebalance) -> Decision:
 
 
 def _look(machine: Rebalance) -> Decision:
-    """Is a partition of our part free? An attempt that did not come to know its part is worth another one."""
+    """Is our part free by now? An attempt that did not come to know its part is worth another one."""
     if not machine.attempt.claims:
         return _retry(machine)
     look = Ask("look", reads(machine, machine.attempt.claims))
@@ -157,8 +157,10 @@ def _look(machine: Rebalance) -> Decision:
 
 
 def looked(machine: Rebalance, event: Event) -> Decision:
-    """Free is also what names our own thread, since nobody consumes it: a claim that was never given back."""
-    free = isinstance(event, Answered) and any(
+    """All of it has to be, since nothing less can be claimed. Free is also what names our own thread: nobody consumes
+    it, it is a claim that was never given back.
+    """
+    free = isinstance(event, Answered) and all(
         answer.refusal is Refusal.NO_NODE or answer.data == claim.thread.encode()
         for claim, answer in zip(machine.attempt.claims, event.answers, strict=True)
     )
@@ -241,6 +243,9 @@ def _resume(machine: Rebalance) -> Decision:
 
 
 def paused_or_resumed(machine: Rebalance, event: Event) -> Decision:
+    """Where it could not be resumed, a rebalance sets everything right."""
+    if isinstance(event, StepFailed) and machine.state is State.RESUMING:
+        machine = replace(machine, triggered=True, triggered_by="retry", triggered_cause="")
     failed = (Warn(f"after a lost connection: {event.error}"),) if isinstance(event, StepFailed) else ()
     machine, more = next_of(machine)
     return machine, failed + more

@@ -126,8 +126,9 @@ def _gone_on(rows: Mapping[State, Row], left: State, exited: Rebalance | Jump) -
 def _stumble(machine: Rebalance, failure: RebalanceLabError) -> Decision:
     """The attempt ends here; where the row says so, what was claimed is given back first."""
     outcome = failure.outcome if isinstance(failure, AttemptFailed) else "error"
+    gone = isinstance(failure, AttemptFailed) and failure.gone
     row = table(machine.rules)[machine.state]
-    if not (row.gives_back and machine.attempt.claimed):
+    if gone or not (row.gives_back and machine.attempt.claimed):
         return _give_up(machine, outcome, str(failure))
     machine = replace(learned(machine, outcome=outcome, error=str(failure)), state=State.ROLLING_BACK)
     return machine, table(machine.rules)[machine.state].enter(machine)

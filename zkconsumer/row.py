@@ -24,11 +24,15 @@ Effects = tuple[Effect, ...]
 
 
 class AttemptFailed(RebalanceLabError):
-    """The attempt cannot succeed; `outcome` is what the trace says of it."""
+    """The attempt cannot succeed; `outcome` is what the trace says of it.
 
-    def __init__(self, message: str, outcome: str = "error") -> None:
+    `gone` is said when the session that claimed is over: then there is nothing to give back.
+    """
+
+    def __init__(self, message: str, outcome: str = "error", *, gone: bool = False) -> None:
         super().__init__(message)
         self.outcome = outcome
+        self.gone = gone
 
 
 @dataclass(frozen=True, slots=True)

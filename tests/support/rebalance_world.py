@@ -12,8 +12,18 @@ from dataclasses import dataclass, field, replace
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from zkconsumer import effects
-from zkconsumer.effects import Answer, Answered, Ask, Operation, Performed, Refusal, Request, StepFailed
-from zkconsumer.payloads import registration_payload
+from zkconsumer.effects import (
+    Answer,
+    Answered,
+    Ask,
+    OffsetsFetched,
+    Operation,
+    Performed,
+    Refusal,
+    Request,
+    StepFailed,
+)
+from zkconsumer.payloads import STATIC, registration_payload
 from zkconsumer.rebalance import is_busy, step
 from zkconsumer.state import Rebalance, Rules
 
@@ -21,10 +31,15 @@ GROUP = "g"
 
 
 class ModelZooKeeper:
-    """Znodes with the session that an ephemeral one belongs to; `watches` are (member, path) pairs that are armed."""
+    """Znodes with the session that an ephemeral one belongs to; `watches` are (member, path) pairs that are armed.
+
+    `kafka` is what the group has committed to Kafka.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[str, tuple[bytes, int | None]] = {}
+        self.versions: dict[str, int] = {}
+        self.kafka: dict[TopicPartition, int] = {}
         self.watches: set[tuple[str, str]] = set()
         self.notified: list[tuple[str, str]] = []
 
@@ -38,6 +53,7 @@ class ModelZooKeeper:
     def put(self, path: str, data: bytes, session: int | None = None) -> None:
         existed = path in self.nodes
         self.nodes[path] = (data, session)
+        self.versions[path] = self.versions[path] + 1 if existed else 0
         self._fire(path if existed else paths.parent(path))
 
     def remove(self, path: str) -> None:
@@ -54,23 +70,39 @@ class ModelZooKeeper:
     def answer(self, member: str, session: int, request: Request, listened: frozenset[str]) -> Answer:
         if request.operation in (Operation.GET_DATA, Operation.GET_CHILDREN) and request.path in listened:
             self.watches.add((member, request.path))
+        if refusal := self._refusal(session, request):
+            return Answer(refusal=refusal)
+        version = 0
         match request.operation:
             case Operation.GET_DATA:
-                found = self.nodes.get(request.path)
-                return Answer(refusal=Refusal.NO_NODE) if found is None else Answer(data=found[0])
+                data, owner = self.nodes[request.path]
+                return Answer(data=data, version=self.versions[request.path], owner=owner or 0, session=session)
             case Operation.GET_CHILDREN:
                 return Answer(children=self.children(request.path))
             case Operation.CREATE:
-                if request.path in self.nodes:
-                    return Answer(refusal=Refusal.NODE_EXISTS)
-                self.put(request.path, request.data, session)
+                self.put(request.path, request.data, None if request.persistent else session)
+            case Operation.SET_DATA:
+                self.put(request.path, request.data, self.nodes[request.path][1])
+                version = self.versions[request.path]
             case Operation.DELETE:
-                if request.path not in self.nodes:
-                    return Answer(refusal=Refusal.NO_NODE)
                 self.remove(request.path)
+            case Operation.SYNC:
+                pass
             case _:
                 raise AssertionError(request)
-        return Answer()
+        return Answer(version=version, session=session)
+
+    def _refusal(self, session: int, request: Request) -> Refusal | None:
+        if request.session not in (0, session):
+            return Refusal.OTHER_SESSION
+        match request.operation:
+            case Operation.GET_DATA | Operation.SET_DATA | Operation.DELETE if request.path not in self.nodes:
+                return Refusal.NO_NODE
+            case Operation.CREATE if request.path in self.nodes:
+                return Refusal.NODE_EXISTS
+            case Operation.DELETE if request.version not in (-1, self.versions[request.path]):
+                return Refusal.BAD_VERSION
+        return None
 
     def owners(self) -> dict[TopicPartition, str]:
         """Who owns what, by thread id."""
@@ -96,6 +128,7 @@ class ModelMember:
     topics: dict[str, int]
     session: int
     machine: Rebalance
+    pattern: str = STATIC
     batch: tuple[effects.Effect, ...] = ()
     told: list[str] = field(default_factory=list)
     reports: list[str | None] = field(default_factory=list)
@@ -106,6 +139,8 @@ class ModelMember:
 
     @property
     def listened(self) -> frozenset[str]:
+        if self.pattern != STATIC:
+            return frozenset({paths.member_ids(GROUP), paths.BROKER_TOPICS})
         return frozenset({paths.member_ids(GROUP), *(paths.topic(topic) for topic in self.topics)})
 
     @property
@@ -114,11 +149,15 @@ class ModelMember:
         for effect in self.batch:
             if isinstance(effect, Ask):
                 return effect.step
+            if isinstance(effect, effects.ReadStoredOffsets):
+                return "R8"
         return type(self.batch[-1]).__name__ if self.batch else "idle"
 
     def register(self) -> None:
         self.zookeeper.put(
-            paths.member_id(GROUP, self.consumer_id), registration_payload(self.topics, 1416000000000), self.session
+            paths.member_id(GROUP, self.consumer_id),
+            registration_payload(self.topics, 1416000000000, self.pattern),
+            self.session,
         )
         self.zookeeper.watches.update((self.name, path) for path in self.listened)
 
@@ -183,6 +222,11 @@ class ModelMember:
                 for request, answer in zip(effect.requests, answers, strict=True)
             ]
             return Answered(answers)
+        if isinstance(effect, effects.ReadStoredOffsets):
+            found = {tp: self.zookeeper.kafka[tp] for tp in effect.partitions if tp in self.zookeeper.kafka}
+            has = " ".join(f"{tp}@{offset}" for tp, offset in found.items())
+            self.told.append(f"{describe(effect)} -> {has or 'none'}")
+            return OffsetsFetched(found)
         if isinstance(effect, effects.Report):
             self.reports.append(effect.error)
         if isinstance(effect, effects.CloseSession):
@@ -198,16 +242,16 @@ class World:
         self.zookeeper = ModelZooKeeper()
         self.members: dict[str, ModelMember] = {}
 
-    def add(self, name: str, topics: dict[str, int], **rules: object) -> ModelMember:
+    def add(self, name: str, topics: dict[str, int], pattern: str = STATIC, **rules: object) -> ModelMember:
         base = Rules(group=GROUP, consumer_id=f"{GROUP}_{name}")
         machine = Rebalance(rules=replace(base, **rules))  # type: ignore[arg-type]  # replace checks the names
-        member = ModelMember(self.zookeeper, name, topics, len(self.members) + 1, machine)
+        member = ModelMember(self.zookeeper, name, topics, len(self.members) + 1, machine, pattern)
         self.members[name] = member
         return member
 
-    def join(self, name: str, topics: dict[str, int], **rules: object) -> ModelMember:
+    def join(self, name: str, topics: dict[str, int], pattern: str = STATIC, **rules: object) -> ModelMember:
         """Register and demand the first rebalance; nothing of it is performed."""
-        member = self.add(name, topics, **rules)
+        member = self.add(name, topics, pattern, **rules)
         member.register()
         member.tell(effects.RebalanceDemanded("start", 1))
         return member
@@ -243,8 +287,18 @@ def describe(effect: effects.Effect) -> str:
             return f"    listener: stream {stream} assigned {_value(has)}"
         case effects.TellRevoked(stream, had):
             return f"    listener: stream {stream} revoked {_value(had)}"
+        case _:
+            return _describe_plain(effect)
+
+
+def _describe_plain(effect: effects.Effect) -> str:
+    match effect:
         case effects.BackOff(ms):
             return f"    back off {ms} ms"
+        case effects.Remind(ms, token):
+            return f"    remind of {token} in {ms} ms"
+        case effects.ReadStoredOffsets(partitions):
+            return f"R8  OffsetFetch {' '.join(str(tp) for tp in partitions)}"
         case effects.Report(_, error):
             return f"    report to the caller: {error or 'done'}"
         case effects.Warn(message):
@@ -267,5 +321,7 @@ def _brief(request: Request, answer: Answer) -> str:
     if request.operation is Operation.GET_CHILDREN:
         return " ".join(answer.children) or "none"
     if request.operation is Operation.GET_DATA:
-        return answer.data.decode()
+        return answer.data.decode(errors="replace")
+    if request.operation is Operation.SET_DATA:
+        return f"ok, version {answer.version}, {request.data.decode()}"
     return "ok" if not request.data else f"ok, {request.data.decode()}"

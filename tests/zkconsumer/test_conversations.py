@@ -3,10 +3,12 @@
 Each file in `conversations/` holds prose, commands (`> ...`) and, below each command, what the table wanted and
 what the model of ZooKeeper answered. `REWRITE_CONVERSATIONS=1` records the answers anew: read the diff.
 
-Commands: `broker N`, `no broker N`, `topic T PARTITIONS`, `put PATH DATA`, `remove PATH`, `owners`, and for a member C:
-`C joins T:STREAMS,... [key=value ...]`, `C runs` (until idle), `C runs to STEP` (until STEP is what it does next),
-`C steps` (one batch), `C fails REASON` (one batch whose last effect fails), `C hears`, `C loses its session`,
-`C has a new session`, `C closes`.
+Commands: `broker N`, `no broker N`, `topic T PARTITIONS`, `put PATH DATA`, `put SESSION PATH DATA` (ephemeral),
+`remove PATH`, `kafka has T PARTITION OFFSET`, `owners`, and for a member C: `C joins T:STREAMS,... [key=value ...]`,
+`C matches KIND PATTERN:STREAMS [key=value ...]`, `C runs` (until idle), `C runs to STEP` (until STEP is what it does
+next), either one with `quietly` behind it (what happens is not shown), `C steps` (one batch), `C fails REASON` (one
+batch whose last effect fails), `C hears`, `C disconnects`, `C reconnects`, `C is reminded of TOKEN`,
+`C loses its session`, `C has a new session`, `C closes`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from kernel.values import TopicPartition
 from tests.support.rebalance_world import ModelMember, World
 from zkconsumer import effects
 
@@ -56,6 +59,10 @@ def perform(world: World, words: list[str]) -> list[str]:
             zookeeper.remove(f"/brokers/ids/{number}")
         case ["topic", name, partitions]:
             zookeeper.set_topic(name, int(partitions))
+        case ["kafka", "has", topic, partition, offset]:
+            zookeeper.kafka[TopicPartition(topic, int(partition))] = int(offset)
+        case ["put", session, path, *data] if session.isdigit():
+            zookeeper.put(path, " ".join(data).encode(), int(session))
         case ["put", path, *data]:
             zookeeper.put(path, " ".join(data).encode())
         case ["remove", path]:
@@ -64,9 +71,10 @@ def perform(world: World, words: list[str]) -> list[str]:
             return [f"{tp}: {owner}" for tp, owner in sorted(zookeeper.owners().items())] or ["nobody"]
         case [name, "joins", topics, *rules]:
             subscription = {topic: int(count) for topic, _, count in (one.partition(":") for one in topics.split(","))}
-            told = dict(rule.split("=") for rule in rules)
-            world.join(name, subscription, **{key: int(value) for key, value in told.items()})
-            return answers(world.members[name])
+            return answers(world.join(name, subscription, **options(rules)))
+        case [name, "matches", kind, pattern, *rules]:
+            expression, _, streams = pattern.rpartition(":")
+            return answers(world.join(name, {expression: int(streams)}, kind, **options(rules)))
         case [name, *rest]:
             member = world.members[name]
             do(member, rest)
@@ -76,15 +84,32 @@ def perform(world: World, words: list[str]) -> list[str]:
     return []
 
 
+def options(words: list[str]) -> dict[str, object]:
+    told: dict[str, object] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        told[name] = int(value) if value.isdigit() else value
+        if name == "offsets_from":
+            told[name] = frozenset(value.split("+"))
+        elif isinstance(told[name], int) and not name.endswith(("_ms", "_retries")):
+            told[name] = bool(told[name])
+    return told
+
+
+#: What others tell a member in words.
+EVENTS = {
+    "disconnects": effects.Disconnected(),
+    "reconnects": effects.Reconnected(),
+    "closes": effects.CloseDemanded(),
+}
+
+
 def do(member: ModelMember, words: list[str]) -> None:
     match words:
-        case ["runs"]:
-            while member.batch:
-                member.take_step()
-        case ["runs", "to", target]:
-            while member.next_step != target:
-                assert member.batch, f"{member.name} is idle and never came to {target}"
-                member.take_step()
+        case [event] if event in EVENTS:
+            member.tell(EVENTS[event])
+        case ["is", "reminded", "of", token]:
+            member.tell(effects.Reminded(int(token)))
         case ["steps"]:
             member.take_step()
         case ["fails", *reason]:
@@ -96,10 +121,25 @@ def do(member: ModelMember, words: list[str]) -> None:
             member.lose_session()
         case ["has", "a", "new", "session"]:
             member.renew_session()
-        case ["closes"]:
-            member.tell(effects.CloseDemanded())
+        case ["runs", *rest]:
+            run(member, rest)
         case _:
             raise AssertionError(words)
+
+
+def run(member: ModelMember, rest: list[str]) -> None:
+    match rest:
+        case [] | ["quietly"]:
+            while member.batch:
+                member.take_step()
+        case ["to", target, *_]:
+            while member.next_step != target:
+                assert member.batch, f"{member.name} is idle and never came to {target}"
+                member.take_step()
+        case _:
+            raise AssertionError(rest)
+    if rest[-1:] == ["quietly"]:
+        member.told.clear()
 
 
 def answers(member: ModelMember) -> list[str]:
