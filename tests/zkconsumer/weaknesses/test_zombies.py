@@ -21,7 +21,13 @@ from tests.support.zookeeper import opened
 MINE = TopicPartition("t", 0)
 
 
-@pytest.mark.parametrize(("settings", "delivers"), [({}, True)])
+@pytest.mark.parametrize(
+    ("settings", "delivers"),
+    [
+        pytest.param({}, True, id="default"),
+        pytest.param({"fix_stop_on_disconnect": "true"}, False, id="stops on disconnect"),
+    ],
+)
 def test_a_member_that_is_cut_from_zookeeper_only_delivers_on_past_its_expiry(chroot, tmp_path, settings, delivers):
     async def story():
         async with (
@@ -55,7 +61,13 @@ def test_a_member_that_is_cut_from_zookeeper_only_delivers_on_past_its_expiry(ch
         asyncio.run(story())
 
 
-@pytest.mark.parametrize(("settings", "delivers"), [({}, True)])
+@pytest.mark.parametrize(
+    ("settings", "delivers"),
+    [
+        pytest.param({}, True, id="default"),
+        pytest.param({"fix_stop_on_disconnect": "true"}, False, id="stops on disconnect"),
+    ],
+)
 def test_a_short_cut_is_not_told_to_the_fetchers(chroot, tmp_path, settings, delivers):
     """The session outlives the cut, so nothing is taken over: what the fix costs is shown as well."""
 
@@ -73,6 +85,9 @@ def test_a_short_cut_is_not_told_to_the_fetchers(chroot, tmp_path, settings, del
             await produce(broker, "t", 1, range(5, 10))
             if delivers:
                 await has(c1, MINE, 10)
+            else:
+                await until(lambda: c1.consumer.assignment() == {0: frozenset()}, 10, "c1 to have stopped")
+                assert c1.records[MINE] == list(range(5))
             mend(link)
             await until(lambda: c1.session.state is SessionState.CONNECTED, 10, "c1 to be connected again")
             await has(c1, MINE, 10)

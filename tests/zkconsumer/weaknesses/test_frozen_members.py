@@ -1,0 +1,187 @@
+"""A member as a process that is stopped by SIGSTOP past its session, or killed by kill -9.
+
+On the originals (SIGSTOP of 4.5 s, session 2 s, auto-commit 100 ms): the offset of the new owner moved back in 10 of 10
+rounds, always by a write in the *new* session; after the SIGCONT 53 to 99 messages, all of them delivered already,
+within 1.1 to 2.0 s. kazoo is connected again sooner than ZkClient, so this window is shorter here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from comparison.scenarios.nursery import Nursery
+from comparison.scenarios.processes import ChildProcess
+from kernel.errors import RebalanceFailed
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from tests.support.weak_members import committed, failure, has, joined, joining, polling
+from tests.support.zk_consumers import SETTINGS, produce, running_broker, settled, shared
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import opened
+
+pytestmark = pytest.mark.faults
+
+MINE = TopicPartition("t", 0)
+OFFSET = "/consumers/g/offsets/t/0"
+
+
+class MemberChild:
+    """A member in a process of its own, and what it has told."""
+
+    def __init__(self):
+        self.told = []
+        self.process = None
+
+    def of(self, kind, since=0):
+        return [event for event in self.told[since:] if event["kind"] == kind]
+
+    def delivered(self, since=0):
+        """Offsets of the partition under test that it handed out."""
+        runs = [event for event in self.of("records_delivered", since) if event["partition"] == MINE.partition]
+        return [offset for run in runs for offset in range(run["first"], run["last"] + 1)]
+
+
+@asynccontextmanager
+async def member_child(chroot, folder, name, **settings):
+    """A process that has started to join and polls from then on; it is killed at the end."""
+    nursery = await Nursery.open()
+    child = MemberChild()
+    try:
+        module = "comparison.scenarios.member_process"
+        child.process = await ChildProcess.spawn(nursery, module, name, folder / f"{name}.log", child.told.append)
+        given = {key.replace("_", "."): value for key, value in settings.items()}
+        child.process.send(
+            {"process": name, "design": "zookeeper", "run": "r", "scenario": "frozen", "seed": 0, "bootstrap": "",
+             "trace": str(folder / f"{name}.jsonl"), "group": "g", "topics": {"t": 1}, "zookeeper": chroot,
+             "settings": SETTINGS | {"consumer.id": name} | given}
+        )  # fmt: skip
+        yield child
+    finally:
+        if child.process is not None:
+            await child.process.kill()
+        await nursery.stop()
+
+
+@pytest.mark.parametrize(
+    ("settings", "moved_back"),
+    [
+        pytest.param({}, True, id="default"),
+        pytest.param({"fix_commit_fence": "session"}, False, id="fenced by the session"),
+        pytest.param({"fix_commit_fence": "epoch"}, False, id="fenced by an epoch node"),
+    ],
+)
+def test_a_frozen_member_delivers_what_is_another_ones_and_moves_its_offset_back(
+    chroot, tmp_path, settings, moved_back
+):
+    quick = {"zookeeper_session_timeout_ms": "2000", "auto_commit_interval_ms": "1500"}
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}) as broker,
+            opened(chroot) as session,
+            member_child(link.connect_string, tmp_path, "a", **quick, **settings) as a,
+            joined(chroot, "b", {"t": 1}, **settings) as b,
+            polling(b),
+        ):
+            await settled(session, shared("t", ("g_a-0", [0]), ("g_b-0", [1])))
+            stale = await freeze_between_delivery_and_commit(broker, session, a)
+            await settled(session, shared("t", ("g_b-0", range(2))))
+            await produce(broker, "t", 1, range(1000, 1020))  # for partition 0
+            newest = len(a.delivered()) + 20
+            await until(lambda: b.consumer.position(MINE) == newest, 10, "b to have everything")
+            assert (await b.consumer.commit()).accepted[MINE] == newest
+            before, told = link.mark(), len(a.told)
+            a.process.thaw()
+            await until(lambda: [e for e in a.of("rebalance_ended", told) if e["outcome"] == "ok"], 10, "a to be back")
+            # The zombie window: until it is told of its expiry it delivers what b has delivered.
+            returned = next(i for i, e in enumerate(a.told) if i >= told and e["kind"] == "rebalance_started")
+            zombie = MemberChild.delivered(FrozenView(a.told[told:returned]))
+            assert zombie
+            assert max(zombie) < newest
+            writes = [op for op in link.operations(before) if op.op == "setData" and op.path == OFFSET]
+            back = [op for op in writes if op.result == "ok" and int(op.data) < newest]
+            if moved_back:
+                assert stale < newest
+                assert back
+                assert {op.session for op in back} == {back[0].session} != {0}
+            else:
+                assert not back
+                assert (await committed(session, MINE)) >= newest
+                assert [e for e in a.of("commit_answered", told) if e["outcome"] == "refused"]
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
+
+
+class FrozenView(MemberChild):
+    """A part of what was told."""
+
+    def __init__(self, told):
+        super().__init__()
+        self.told = told
+
+
+async def freeze_between_delivery_and_commit(broker, session, a):
+    """Stop it when it has handed out what it has not committed; the offset in ZooKeeper."""
+    for number in range(5):
+        had = len(a.delivered())
+        await produce(broker, "t", 1, range(10 * number, 10 * number + 10))
+        await until(lambda had=had: len(a.delivered()) >= had + 10, 10, "a to have ten more")
+        a.process.freeze()
+        offset = await committed(session, MINE)
+        if offset is not None and offset < len(a.delivered()):
+            return offset
+        a.process.thaw()  # never committed yet, or committed a moment ago
+        await until(lambda: [e for e in a.of("commit_answered") if e["partition"] == 0], 10, "a first commit")
+    raise AssertionError("a commits faster than it can be frozen")
+
+
+@pytest.mark.parametrize(
+    ("settings", "waits"),
+    [pytest.param({}, True, id="0.8.2"), pytest.param({"registration_conflict": "fail"}, False, id="1.1")],
+)
+def test_a_killed_member_that_comes_back_under_its_id_before_its_session_has_expired(chroot, tmp_path, settings, waits):
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}),
+            opened(chroot) as session,
+            member_child(chroot, tmp_path, "c1", zookeeper_session_timeout_ms="3000") as dead,
+        ):
+            await settled(session, shared("t", ("g_c1-0", range(2))))
+            await dead.process.kill()
+            async with joining(chroot, "c1", {"t": 1}, zookeeper_session_timeout_ms="1000", **settings) as (c1, join):
+                if waits:
+                    await asyncio.wait_for(join, 15)
+                    tries = [op for op in c1.operations() if op[:2] == ("register", "create")]
+                    assert len(tries) >= 2
+                    await settled(session, shared("t", ("g_c1-0", range(2))))
+                else:
+                    error = await failure(join)
+                    assert not isinstance(error, RebalanceFailed)
+                    assert "g_c1" in str(error)
+
+    asyncio.run(story())
+
+
+def test_an_unread_record_in_the_hand_of_a_killed_member_is_delivered_again(chroot, tmp_path):
+    """At least once for what was not committed: everything since the last commit comes to the next owner."""
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}) as broker,
+            opened(chroot) as session,
+            joined(chroot, "b", {"t": 1}) as b,
+            polling(b),
+            member_child(chroot, tmp_path, "a", zookeeper_session_timeout_ms="2000") as a,
+        ):
+            await settled(session, shared("t", ("g_a-0", [0]), ("g_b-0", [1])))
+            await produce(broker, "t", 1, range(10))
+            await until(lambda: a.delivered() == list(range(10)), 10, "a to have ten")
+            await a.process.kill()
+            await has(b, MINE, 10)
+            assert b.records[MINE] == list(range(10))
+
+    asyncio.run(story())

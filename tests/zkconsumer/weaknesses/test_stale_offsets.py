@@ -1,0 +1,142 @@
+"""Offsets that are older than what was consumed: read before the claim, or written by a member of the past.
+
+On the originals: 400 of 400 records twice when the joiner is held between R8 and R11, and 0 when it is not; the offset
+of a returning member's partition moved back in 10 of 10 rounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kernel.values import TopicPartition
+from tests.support.weak_members import (
+    attempts,
+    begins,
+    claims,
+    committed,
+    has,
+    joined,
+    joining,
+    mend,
+    partitions,
+    polling,
+    sever,
+)
+from tests.support.zk_consumers import produce, running_broker, settled, shared
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import opened
+
+
+@pytest.mark.parametrize(
+    ("settings", "twice"),
+    [pytest.param({}, 80, id="default"), pytest.param({"fix_claim_before_offsets": "true"}, 0, id="claimed first")],
+)
+def test_an_owner_that_commits_between_the_joiners_read_and_its_claim_makes_it_start_too_early(
+    chroot, tmp_path, settings, twice
+):
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 4}) as broker,
+            opened(chroot) as session,
+            joined(first.connect_string, "c1", {"t": 1}, **settings) as c1,
+        ):
+            await produce(broker, "t", 4, range(40))
+            await c1.read_until(160)
+            holder, joiner = first.pause_at(begins), second.pause_at(claims)
+            async with joining(second.connect_string, "c2", {"t": 1}, **settings) as (c2, join):
+                await holder.reached()
+                await joiner.reached()  # its offsets have been read, or with the fix are going to be
+                holder.release()
+                await attempts(c1, 2)  # committed, released, and claimed its own part again
+                assert [await committed(session, tp) for tp in partitions("t", 2, 3)] == [40, 40]
+                joiner.release()
+                await asyncio.wait_for(join, 10)
+                await settled(session, shared("t", ("g_c1-0", range(2)), ("g_c2-0", range(2, 4))))
+                await produce(broker, "t", 4, range(40, 41))
+                await c2.read_until(twice + 2)
+                seen = [(tp, serial) for tp in partitions("t", 2, 3) for serial in c2.records[tp]]
+                again = set(seen) & {(tp, serial) for tp, serials in c1.records.items() for serial in serials}
+                assert len(again) == twice
+                assert len(seen) == twice + 2
+
+    with ZooKeeperProxy(chroot) as first, ZooKeeperProxy(chroot) as second:
+        asyncio.run(story())
+
+
+def test_nothing_is_delivered_twice_when_the_joiner_is_not_held_between_read_and_claim(chroot, tmp_path):
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 4}) as broker,
+            opened(chroot) as session,
+            joined(chroot, "c1", {"t": 1}) as c1,
+        ):
+            await produce(broker, "t", 4, range(40))
+            await c1.read_until(160)
+            joiner = second.pause_at(begins)
+            async with joining(second.connect_string, "c2", {"t": 1}) as (c2, join):
+                await joiner.reached()
+                await attempts(c1, 2)
+                joiner.release()
+                await asyncio.wait_for(join, 10)
+                await settled(session, shared("t", ("g_c1-0", range(2)), ("g_c2-0", range(2, 4))))
+                await produce(broker, "t", 4, range(40, 41))
+                await c2.read_until(2)
+                assert c2.records == {tp: [40] for tp in partitions("t", 2, 3)}
+
+    with ZooKeeperProxy(chroot) as second:
+        asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("settings", "moved_back"),
+    [
+        pytest.param({}, True, id="default"),
+        pytest.param({"fix_commit_fence": "session"}, False, id="fenced by the session"),
+        pytest.param({"fix_commit_fence": "epoch"}, False, id="fenced by an epoch node"),
+    ],
+)
+def test_a_commit_that_waits_for_a_connection_is_written_in_the_new_session(chroot, tmp_path, settings, moved_back):
+    cut_off = TopicPartition("t", 0)
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}) as broker,
+            opened(chroot) as session,
+            joined(chroot, "c2", {"t": 1}, **settings) as c2,
+            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="1500", **settings) as c1,
+            polling(c1, c2),
+        ):
+            await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+            await produce(broker, "t", 1, range(10))
+            await has(c1, cut_off, 10)
+            old = c1.session.session_id
+            sever(link)
+            late = asyncio.create_task(c1.consumer.commit())
+            await settled(session, shared("t", ("g_c2-0", range(2))))
+            await produce(broker, "t", 1, range(10, 30))
+            await has(c2, cut_off, 30)
+            assert (await c2.consumer.commit()).accepted[cut_off] == 30
+            assert not late.done()
+            before = link.mark()
+            mend(link)
+            outcome = await asyncio.wait_for(late, 10)
+            written = [op for op in link.operations(before) if op.path == "/consumers/g/offsets/t/0"]
+            if moved_back:
+                assert outcome.accepted == {cut_off: 10}
+                assert [(op.op, op.data, op.result) for op in written[:1]] == [("setData", b"10", "ok")]
+                assert written[0].session not in (0, old)
+                await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+                # It went on while it was cut off; and whoever starts from the old offset delivers all of it once more.
+                await has(c1, cut_off, 30 + 20)
+                assert c1.records[cut_off][30:] == list(range(10, 30))
+            else:
+                assert cut_off not in outcome.accepted
+                assert cut_off in outcome.refused
+                await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+                assert await committed(session, cut_off) == 30
+                assert not [op for op in written if op.op == "setData" and op.result == "ok"]
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
