@@ -86,6 +86,7 @@ class ClusterClient:
         self._connections: dict[int, BrokerConnection] = {}
         self._opening: dict[int, asyncio.Lock] = {}
         self._asking: BrokerConnection | None = None  # to a bootstrap address, for metadata
+        self._asking_lock = asyncio.Lock()
         self._closed = False
 
     @property
@@ -140,10 +141,14 @@ class ClusterClient:
         ]
 
     async def _ask_at(self, address: tuple[str, int]) -> BrokerConnection:
-        if self._asking is not None:
-            self._asking.close()
-        self._asking = await self._open(BrokerAddress(-1, *address))
-        return self._asking
+        async with self._asking_lock:  # or of two who ask at once, one's connection would be forgotten and stay open
+            asking = self._asking
+            if asking is not None and not asking.closed and (asking.host, asking.port) == address:
+                return asking
+            if asking is not None:
+                asking.close()
+            self._asking = await self._open(BrokerAddress(-1, *address))
+            return self._asking
 
     def _learn(self, answer: Any, topics: Collection[str] | None) -> None:
         old = self.metadata

@@ -248,3 +248,18 @@ def test_a_receive_buffer_is_asked_of_the_system():
     left_alone, asked_for = asyncio.run(conversation())
     assert asked_for in (50_000, 100_000)  # Linux doubles it for its own use
     assert left_alone != asked_for
+
+
+def test_a_cluster_client_that_is_asked_twice_at_once_opens_one_connection():
+    async def conversation():
+        server = BrokerServer({})
+        await server.start()
+        client = ClusterClient([(server.host, server.port)], "c")
+        first, second = await asyncio.gather(client.any_connection(), client.any_connection())
+        await client.close()
+        await server.stop()
+        return first, second
+
+    first, second = asyncio.run(conversation())
+    assert first is second
+    assert first.closed
