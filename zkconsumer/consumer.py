@@ -31,6 +31,7 @@ from kernel.zookeeper.session import ZooKeeperSession
 from zkconsumer.delivery import Delivery
 from zkconsumer.effects import CloseDemanded
 from zkconsumer.executor import Executor, Parts
+from zkconsumer.iterators import StreamIterator
 from zkconsumer.leaders import FetcherManager
 from zkconsumer.membership import Membership
 from zkconsumer.offsets import BY_TIMER, Offsets
@@ -74,6 +75,7 @@ class ZooKeeperConsumer:
         self._consumer_id = new_consumer_id(config.group_id, config.consumer_id)
         self._membership: Membership | None = None
         self._streams: tuple[Stream, ...] = ()
+        self._iterators: tuple[StreamIterator, ...] = ()
         self._filled = asyncio.Event()
         self._registry = Registry()
         self._registered = False
@@ -152,13 +154,36 @@ class ZooKeeperConsumer:
 
     # -- records and positions -----------------------------------------------------------------------------------
 
+    def streams(self) -> Sequence[StreamIterator]:
+        """After `subscribe`: one iterator for each stream, by topic and thread, the same ones at every call.
+
+        They take the place of `getmany`, which refuses from then on (see `iterators.py`).
+        """
+        if self._executor is None:
+            raise UserError("there are no streams yet: call subscribe() first")
+        if not self._iterators:
+            timeout_ms = self._config.consumer_timeout_ms
+            self._iterators = tuple(
+                StreamIterator(stream, timeout_ms=timeout_ms, handed_out=self._delivery.tell, check=self._raise_crash)
+                for stream in self._streams
+            )
+        return self._iterators
+
     async def getmany(self, *, timeout_ms: int, max_records: int = 500) -> Sequence[Batch]:
+        """From all streams. One that cannot go on (`MessageSizeTooLarge`, `CorruptRecords`) is told of by raising,
+        once; the others go on.
+        """
+        if self._iterators:
+            raise UserError("streams() has handed the streams out: read from those iterators, or do not call it")
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         while True:
             self._raise_crash()
             self._filled.clear()
+            # Before anything is taken: what is handed out counts as consumed and must not get lost by raising.
+            self._delivery.raise_failures(self._streams)
             if batches := self._delivery.take(self._streams, max_records):
                 return batches
+            self._delivery.raise_failures(self._streams)
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0 or self._closing is not None:
                 return ()
@@ -205,7 +230,7 @@ class ZooKeeperConsumer:
             by_thread,
             watching=self._watching,
             executor=executor,
-            demand=lambda trigger: self._or_crash(executor.demand(trigger)),
+            demand=lambda trigger, cause: self._or_crash(executor.demand(trigger, cause)),
         )
         self._tasks["executor"] = self._spawn(executor.run())
         if config.fixes.stop_on_disconnect:

@@ -126,11 +126,11 @@ class Executor:
         else:
             self._batches.put_nowait(wanted)
 
-    async def demand(self, trigger: str) -> str | None:
-        """Have one rebalance done; None, or why every attempt failed."""
+    async def demand(self, trigger: str, cause: str = "") -> str | None:
+        """Have one rebalance done; None, or why every attempt failed. `cause`: the change that made it."""
         ticket = len(self._tickets)
         self._tickets[ticket] = asyncio.get_running_loop().create_future()
-        self.tell(effects.RebalanceDemanded(trigger, ticket))
+        self.tell(effects.RebalanceDemanded(trigger, ticket, cause))
         return await self._tickets[ticket]
 
     def abandon(self) -> None:
@@ -235,7 +235,7 @@ class Executor:
         await self._frozen()
         infos = self._parts.registry.infos()
         for info in infos:
-            info.fetched = info.consumed
+            info.fetched, info.started = info.consumed, False
         self._parts.fetchers.start(infos)
 
     def _freeze(self, _: Effect) -> None:

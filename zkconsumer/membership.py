@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Membership:
-    """Of one consumer, with one subscription. `demand(trigger)` has a rebalance done: None, or why it failed."""
+    """Of one consumer, with one subscription. `demand(trigger, cause)` has a rebalance done: None, or why not."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Membership:
         *,
         watching: Watching,
         executor: Executor,
-        demand: Callable[[str], Awaitable[str | None]],
+        demand: Callable[[str, str], Awaitable[str | None]],
     ) -> None:
         self._config = config
         self._consumer_id = consumer_id
@@ -55,7 +55,7 @@ class Membership:
         self._topic_watching = TopicWatching.of(
             subscription.topic_filter,
             watching,
-            self._topics_changed,
+            lambda cause: self._with_matching_topics("topics", cause),
             exclude_internal=config.exclude_internal_topics,
         )
 
@@ -91,7 +91,7 @@ class Membership:
         self._executor.tell(SessionRenewed())
         try:
             await self.register()
-            error = await self._demand("session")
+            error = await self._demand("session", "")
             if error is not None:
                 log.error("%s: after a new session: %s", self._consumer_id, error)
         except SessionClosed:
@@ -116,18 +116,15 @@ class Membership:
         if self._topic_watching is not None:
             self._watching.forget_listeners()
 
-    async def _topics_changed(self) -> None:
-        await self._with_matching_topics("topics")
-
-    async def _with_matching_topics(self, trigger: str) -> None:
+    async def _with_matching_topics(self, trigger: str, cause: str = "") -> None:
         """Those that match now; those that matched before keep their streams and are still watched."""
         assert self._topic_watching is not None
         assert isinstance(self._streams, SharedStreams)
-        for topic in await self._topic_watching.matching_now():
+        for topic in await self._topic_watching.matching_now(cause=cause):
             self._streams.add(topic)
-        await self._listen_and_rebalance(self._streams.topics, trigger)
+        await self._listen_and_rebalance(self._streams.topics, trigger, cause)
 
-    async def _listen_and_rebalance(self, topics: Iterable[str], trigger: str) -> None:
+    async def _listen_and_rebalance(self, topics: Iterable[str], trigger: str, cause: str = "") -> None:
         executor, watching = self._executor, self._watching
         await watching.listen(
             paths.member_ids(self._config.group_id),
@@ -138,6 +135,6 @@ class Membership:
             await watching.listen(
                 paths.topic(topic), Listening.DATA, lambda cause: executor.tell(ChangeNotified("partitions", cause))
             )
-        error = await self._demand(trigger)
+        error = await self._demand(trigger, cause)
         if error is not None:
             raise RebalanceFailed(error)

@@ -28,14 +28,14 @@ log = logging.getLogger(__name__)
 
 
 class TopicWatching:
-    """Calls `changed` when another set of topics matches than the last time."""
+    """Calls `changed(cause)` when another set of topics matches than the last time."""
 
     @classmethod
     def of(
         cls,
         topic_filter: TopicFilter | None,
         watching: Watching,
-        changed: Callable[[], Awaitable[None]],
+        changed: Callable[[str], Awaitable[None]],
         *,
         exclude_internal: bool,
     ) -> TopicWatching | None:
@@ -48,7 +48,7 @@ class TopicWatching:
         self,
         watching: Watching,
         topic_filter: TopicFilter,
-        changed: Callable[[], Awaitable[None]],
+        changed: Callable[[str], Awaitable[None]],
         *,
         exclude_internal: bool,
     ) -> None:
@@ -91,7 +91,7 @@ class TopicWatching:
             before, self._matching = self._matching, now
             if now != before:
                 log.info("topics to consume: new %s, gone %s", sorted(now - before), sorted(before - now))
-                await self._changed()
+                await self._changed(cause)
         except RebalanceLabError:
             # As the original's listener: the pattern's next change may go better.
             log.exception("could not handle a change of the topics")
