@@ -1,0 +1,437 @@
+"""Our members beside recordings of the running originals: every ZooKeeper request and notification, step by step.
+
+`sequences-V.json` holds what a proxy saw of original consumers of 0.8.2.2 and 1.1.1: stage by stage and member by
+member, requests with their path, result, watch bit and ephemeral flag, and the notifications between them. Here our
+members play the same stages through our proxy. What may differ is in the tables below, each entry with its reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kernel.errors import RebalanceLabError
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from tests.support.count_model import Shape, failed_attempt, reads_of_expiry, rebalances_of_expiry
+from tests.support.zk_consumers import Member, new_member, running_broker
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import end_session, opened
+from zkconsumer.filters import TopicFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from kernel.broker.broker import Broker
+    from tests.support.zk_proxy import Mark, Op
+
+HERE = Path(__file__).parent
+RECORDED = {
+    version: json.loads((HERE / f"sequences-{version}.json").read_text(encoding="utf-8"))
+    for version in ("0.8.2.2", "1.1.1")
+}
+BACKOFF_MS = 300
+SETTINGS = {
+    "rebalance_backoff_ms": str(BACKOFF_MS),
+    "rebalance_max_retries": "10",
+    "auto_commit_interval_ms": "3600000",
+    "zookeeper_session_timeout_ms": "5000",
+}
+
+#: What we do otherwise than 0.8.2.2 does: stage -> member -> ours in the place of theirs.
+OURS_INSTEAD = {
+    # kazoo cannot send setWatches: reads stand for it, in an order in which no change is missed.
+    "short disconnect": {
+        "g_c2": {
+            "setWatches data:/consumers/g/ids data:/brokers/topics/t child:/consumers/g/ids ok": [
+                "exists /brokers/topics/t ok watch",
+                "getChildren /consumers/g/ids ok watch",
+                "exists /consumers/g/ids ok watch",
+            ]
+        }
+    }
+}
+#: Where the original goes through a hash map and we go by name: which one comes first is left out, not how many.
+UNORDERED = (
+    (re.compile(r"/(owners|offsets)/\w+/\d+"), r"/\1/*/*"),
+    (re.compile(r"/(owners|offsets)/\w+"), r"/\1/*"),
+    (re.compile(r"/consumers/(\w+)/ids/\w+"), r"/consumers/\1/ids/*"),
+    (re.compile(r"/brokers/topics/\w+"), r"/brokers/topics/*"),
+)
+#: With two topics, which topic's folder is missing first depends on that order too: their requests are compared sorted.
+FOLDERS_ANYWHERE = {"first wildcard join", "second wildcard join without conflict", "a matching topic appears"}
+TOPIC_READ = re.compile(r"getData /brokers/topics/\S+ ok watch")
+#: From this request on the leader finder and the watch of the topics' folder run side by side, in either.
+SIDE_BY_SIDE = {
+    "first wildcard join": ("w_w1",),
+    "second wildcard join without conflict": ("w_w2",),
+}
+#: 1.1 beside 0.8.2, for which ours stands: their lines, and what 0.8.2 does in their place.
+CHANGED_IN_1_1 = (
+    # The whole path is made top down in one go, where 0.8.2 tries the node and then makes what is missing.
+    (
+        ["create /consumers NodeExists", "create /consumers/G NodeExists", "create /consumers/G/ids NodeExists"],
+        [],
+    ),
+    (
+        ["create /consumers NodeExists", "create /consumers/G ok", "create /consumers/G/ids ok"],
+        [
+            "create /consumers/G/ids/* NoNode ephemeral",
+            "create /consumers/G/ids NoNode",
+            "create /consumers/G ok",
+            "create /consumers/G/ids ok",
+        ],
+    ),
+    # A connector looks at the chroot once, before its first claim.
+    (["exists / ok"], []),
+)
+
+
+# -- playing -----------------------------------------------------------------------------------------------------
+
+
+class Play:
+    """Members of one script behind one proxy, and what passed in each stage."""
+
+    def __init__(self, proxy: ZooKeeperProxy, again: ZooKeeperProxy) -> None:
+        self.proxy = proxy
+        self.again = again  #: of the one that has the same id as another
+        self.taken: dict[str, dict[str, list[str]]] = {}
+        self.members: dict[str, Member] = {}
+
+    async def join(self, group: str, name: str, topics: Mapping[str, int] | TopicFilter, **more: str) -> None:
+        proxy = self.again if name.endswith("again") else self.proxy
+        made = new_member(proxy.connect_string, name.removesuffix(" again"), group=group, **{**SETTINGS, **more})
+        self.members[f"{group}_{name}"] = made
+        await made.consumer.start()
+        if isinstance(topics, TopicFilter):
+            await made.consumer.subscribe_pattern(topics, 1, made)
+        else:
+            await made.consumer.subscribe(topics, made)
+
+    async def leave(self, member: str) -> None:
+        await self.members.pop(member).consumer.close()
+
+    async def close(self) -> None:
+        for member in list(self.members):
+            await self.leave(member)
+
+    async def quiet(self) -> None:
+        await self.proxy.quiet(0.4)
+        await self.again.quiet(0.4)
+
+    def marks(self) -> tuple[Mark, Mark]:
+        return self.proxy.mark(), self.again.mark()
+
+    async def take(self, stage: str, since: tuple[Mark, Mark]) -> None:
+        """Everything since then, once nothing more comes."""
+        await self.quiet()
+        taken: dict[str, list[tuple[float, str]]] = {}
+        for proxy, mark, suffix in zip((self.proxy, self.again), since, ("", " again"), strict=True):
+            for op in proxy.operations(mark):
+                if op.op not in ("connect", "reconnect"):
+                    taken.setdefault(op.connection + suffix, []).append((op.at, line(op)))
+            for event in proxy.events(mark):
+                told = f"event {event.event} {event.path}"
+                taken.setdefault(event.connection + suffix, []).append((event.at, told))
+        self.taken[stage] = {member: [text for _, text in sorted(lines)] for member, lines in taken.items()}
+
+    def count(self, member: str, since: Mark, wanted: Callable[[Op], bool]) -> int:
+        return sum(wanted(op) for op in self.proxy.operations(since, connection=member))
+
+
+def line(op: Op) -> str:
+    words = [op.op, op.path, op.result or "", "watch" if op.watch else "", "ephemeral" if op.ephemeral else ""]
+    return " ".join(word for word in words if word)
+
+
+def lists_brokers(member: str) -> Callable[[Op], bool]:
+    return lambda op: op.connection == member and op.op == "getChildren" and op.path == paths.BROKER_IDS
+
+
+async def without_conflict(play: Play, group: str, joiner: str, holder: str, topics: Mapping[str, int] | TopicFilter):
+    """The joiner is held before its first read until the holder has rebalanced."""
+    holding = play.members[f"{group}_{holder}"]
+    pause = play.proxy.pause_at(lists_brokers(f"{group}_{joiner}"))
+    done = holding.rebalances()
+    joining = asyncio.create_task(play.join(group, joiner, topics))
+    await pause.reached()
+    await until(lambda: holding.rebalances() > done, 10, "the holder's rebalance")
+    pause.release()
+    await joining
+
+
+async def play_static(play: Play, broker: Broker, server: str) -> None:
+    since = play.marks()
+    await play.join("g", "c1", {"t": 1})
+    await play.take("first join of a new group", since)
+    since = play.marks()
+    await without_conflict(play, "g", "c2", "c1", {"t": 1})
+    await play.take("join without conflict", since)
+    since = play.marks()
+    await play.leave("g_c2")
+    await play.take("graceful leave", since)
+
+    since = play.marks()
+    pause = play.proxy.pause_at(lambda op: op.connection == "g_c1" and op.op == "delete")
+    joining = asyncio.create_task(play.join("g", "c2", {"t": 1}))
+    await pause.reached()
+    await until(lambda: play.count("g_c2", since[0], reads_owner) == 4, 10, "two attempts of c2 in vain")
+    pause.release()
+    await joining
+    await play.take("join with conflict and retry", since)
+
+    c1, c2 = play.members["g_c1"], play.members["g_c2"]
+    since, done = play.marks(), c1.rebalances()
+    play.proxy.refuse(True, "g_c2")
+    play.proxy.cut("g_c2")
+    await asyncio.to_thread(end_session, server, c2.session.credentials)
+    await until(lambda: c1.rebalances() > done, 10, "c1 has taken everything")
+    play.proxy.refuse(False, "g_c2")
+    await until(lambda: c1.rebalances() > done + 1 and c2.rebalances() >= 3, 20, "c2 is back")
+    await play.take("session expiry and return", since)
+
+    since = play.marks()
+    play.proxy.cut("g_c2")
+    await until(lambda: play.count("g_c2", since[0], lambda op: op.op == "reconnect") == 1, 10, "c2 has come back")
+    await play.take("short disconnect", since)
+
+    since, done = play.marks(), c1.rebalances()
+    play.proxy.refuse(True, "g_c2")
+    play.proxy.cut("g_c2")
+    await asyncio.to_thread(end_session, server, c2.session.credentials)
+    await until(lambda: c1.rebalances() > done, 10, "c1 has taken everything")
+    await play.quiet()
+    await play.take("crash", since)
+    play.proxy.refuse(False, "g_c2")
+    await until(lambda: c1.rebalances() > done + 1 and c2.rebalances() >= 5, 20, "c2 is back again")
+    await play.quiet()
+
+    since, done = play.marks(), (c1.rebalances(), c2.rebalances())
+    await broker.cluster.grow_topic("t", partitions=6)
+    await until(lambda: c1.rebalances() > done[0] and c2.rebalances() > done[1], 10, "both after the growth")
+    await play.take("the topic grows from 4 to 6 partitions", since)
+
+
+def reads_owner(op: Op) -> bool:
+    return op.op == "getData" and "/owners/" in op.path
+
+
+async def play_wildcards(play: Play, broker: Broker) -> None:
+    pattern = TopicFilter.white("t|u|v")
+    since = play.marks()
+    await play.join("w", "w1", pattern)
+    await play.take("first wildcard join", since)
+    since = play.marks()
+    await without_conflict(play, "w", "w2", "w1", pattern)
+    await play.take("second wildcard join without conflict", since)
+    since = play.marks()
+    done = {name: play.members[name].rebalances() for name in ("w_w1", "w_w2")}
+    # The folder of the new topic's owners is w1's to make, as it happened to be in the recordings.
+    pause = play.proxy.pause_at(lambda op: op.connection == "w_w2" and op.op == "create" and "/owners/v/" in op.path)
+    await broker.cluster.create_topic("v", partitions=2, replication_factor=1)
+    await pause.reached()
+    await until(lambda: play.members["w_w1"].rebalances() > done["w_w1"], 10, "w1 has made the folder")
+    pause.release()
+    await until(lambda: all(play.members[n].rebalances() > d for n, d in done.items()), 10, "both know of v")
+    await play.take("a matching topic appears", since)
+
+
+async def play_same_id(play: Play) -> None:
+    since = play.marks()
+    await play.join("x", "x1", {"u": 1})
+    second = asyncio.create_task(play.join("x", "x1 again", {"u": 1}, zookeeper_session_timeout_ms="1000"))
+    await until(lambda: sum(op.op == "getData" for op in play.again.operations()) == 6, 15, "three tries of the second")
+    await play.take("the same id twice", since)
+    since = play.marks()
+    await play.leave("x_x1")
+    await second
+    await play.take("the first of the same id leaves", since)
+    await play.leave("x_x1 again")
+
+
+async def play_fail_on_conflict(play: Play) -> None:
+    """1.1's rule for an id that is taken, as an option."""
+    await play.join("y", "y1", {"u": 1})
+    await play.quiet()
+    since = play.marks()
+    with pytest.raises(RebalanceLabError, match="y_y1"):
+        await play.join("y", "y1 again", {"u": 1}, registration_conflict="fail")
+    await play.take("the same id twice, not waiting", since)
+
+
+async def played_script(server: str, chroot: str, data_dir: Path) -> dict[str, dict[str, list[str]]]:
+    with ZooKeeperProxy(chroot) as proxy, ZooKeeperProxy(chroot) as again:
+        play = Play(proxy, again)
+        try:
+            async with opened(chroot) as session:
+                await session.ensure_path("/consumers")  # Kafka's brokers make it, ours leave it to the groups
+            async with running_broker(chroot, data_dir, {"t": 4, "u": 2}) as broker:
+                await play_static(play, broker, chroot)
+                await play.close()
+                await play_wildcards(play, broker)
+                await play.close()
+                await play_same_id(play)
+                await play_fail_on_conflict(play)
+                await play.close()
+            since = play.marks()
+            await play.join("n", "n1", {"u": 1})
+            await play.take("join without a broker", since)
+        finally:
+            await play.close()
+    return play.taken
+
+
+@pytest.fixture(scope="module")
+def played(zookeeper, tmp_path_factory):
+    """{stage: {member: lines}} of ours."""
+
+    async def script() -> dict[str, dict[str, list[str]]]:
+        async with opened(zookeeper.connect_string) as session:
+            await session.ensure_path("/sequences")
+        server = zookeeper.connect_string
+        return await played_script(server, f"{server}/sequences", tmp_path_factory.mktemp("broker"))
+
+    return asyncio.run(script())
+
+
+# -- comparing ---------------------------------------------------------------------------------------------------
+
+
+def comparable(lines: Sequence[str]) -> list[str]:
+    """Without the names that depend on a hash map's order."""
+    shown = []
+    for text in lines:
+        plain = text
+        for what, instead in UNORDERED:
+            plain = what.sub(instead, plain)
+        shown.append(plain)
+    return shown
+
+
+def runs_sorted(lines: Sequence[str]) -> list[str]:
+    """Sorted within each run of requests about owners or about offsets."""
+    result: list[str] = []
+    run: list[str] = []
+    kind = ""
+    for text in [*lines, ""]:
+        about = next((part for part in ("/owners/*", "/offsets/*", "/owners", "/offsets") if part in text), "")
+        about = about.removesuffix("/*")
+        if about != kind:
+            result += sorted(run)
+            run, kind = [], about
+        if about:
+            run.append(text)
+        elif text:
+            result.append(text)
+    return result
+
+
+def as_0_8_2(lines: Sequence[str]) -> list[str]:
+    """A recording of 1.1.1 with what changed since 0.8.2 put back."""
+    text = "\n".join(lines)
+    for theirs, before in CHANGED_IN_1_1:
+        pattern = re.escape("\n".join(theirs)).replace("/G", r"/(?P<group>\w+)", 1).replace("/G", "/(?P=group)")
+        text = re.sub(
+            pattern + r"(?=\n|$)\n?",
+            lambda found, before=before: "".join(f"{b}\n" for b in before).replace(
+                "/G", f"/{found.groupdict().get('group', '')}"
+            ),
+            text,
+        )
+    return topics_first(text.rstrip("\n").split("\n"))
+
+
+def topics_first(lines: Sequence[str]) -> list[str]:
+    """0.8.2 reads the topics' nodes in R6 before it lists the members, 1.1 before it lists them once more."""
+    result: list[str] = []
+    listed = 0  #: where the members were listed last
+    for text in lines:
+        if TOPIC_READ.fullmatch(text) and listed and not result[-1].startswith("exists"):
+            result.insert(listed, text)
+            listed += 1
+            continue
+        if text.startswith("getChildren /consumers/"):
+            listed = len(result)
+        result.append(text)
+    return result
+
+
+def expected(version: str, stage: str, member: str) -> list[str]:
+    recorded = comparable(RECORDED[version][stage][member])
+    if version == "1.1.1":
+        recorded = as_0_8_2(recorded)
+    instead = OURS_INSTEAD.get(stage, {}).get(member, {})
+    substitutes = {comparable([theirs])[0]: comparable(ours) for theirs, ours in instead.items()}
+    return [ours for text in recorded for ours in substitutes.get(text, [text])]
+
+
+EXACT = [
+    (stage, member)
+    for stage, members in RECORDED["0.8.2.2"].items()
+    for member in members
+    if stage != "session expiry and return" or member != "g_c2"
+]
+ONLY_0_8_2 = {
+    # 1.1 raises where 0.8.2 waits; see the test of `registration.conflict=fail`.
+    ("the same id twice", "x_x1 again"),
+    ("the first of the same id leaves", "x_x1 again"),
+}
+
+
+@pytest.mark.parametrize("version", RECORDED)
+@pytest.mark.parametrize(("stage", "member"), EXACT)
+def test_requests_come_in_the_order_of_the_original(played, version, stage, member):
+    if version == "1.1.1" and (stage, member) in ONLY_0_8_2:
+        assert member not in RECORDED[version][stage] or len(RECORDED[version][stage][member]) == 5
+        return
+    ours, theirs = comparable(played[stage][member]), expected(version, stage, member)
+    if stage in FOLDERS_ANYWHERE:
+        ours, theirs = runs_sorted(ours), runs_sorted(theirs)
+    if member in SIDE_BY_SIDE.get(stage, ()):
+        ours, theirs = apart(ours), apart(theirs)
+    assert ours == theirs
+
+
+def apart(lines: list[str]) -> list[str]:
+    """After the last claim: the leader finder's requests first, then the others, each in their order."""
+    last = max(i for i, text in enumerate(lines) if text.startswith("create") and "/owners/" in text) + 1
+    return lines[:last] + sorted(lines[last:], key=lambda text: paths.BROKER_IDS not in text)
+
+
+@pytest.mark.parametrize("version", RECORDED)
+def test_an_expired_member_comes_back_with_the_requests_of_the_original(played, version):
+    """Register, rebalance without a release; then the listeners are told, and 1 to 1 + T more rebalances follow.
+
+    Two lanes run side by side from the first listener on, in either: what is told, and what rebalances.
+    """
+    stage, member, topics = "session expiry and return", "g_c2", 1
+    ours, theirs = comparable(played[stage][member]), expected(version, stage, member)
+    told = theirs.index("exists /consumers/g/ids ok watch")
+    claims = [i for i, text in enumerate(theirs[:told]) if "create /consumers/g/owners" in text]
+    assert ours[: claims[0]] == theirs[: claims[0]]
+    assert not any(text.startswith("delete") for text in ours[: claims[0]])
+    of_listeners = [text for text in theirs if text.startswith("exists")]
+    assert [text for text in ours if text.startswith("exists")] == of_listeners
+    assert set(ours) <= set(theirs)
+    shape = Shape(2, 4)
+    for lines in (ours, theirs):
+        attempts = sum(text.startswith("getData /consumers/g/ids/") for text in lines) // 4  # N + 2 an attempt
+        rebalances = lines.count("getChildren /brokers/ids ok") - 2 * attempts  # the leader finder's, once for each
+        fewest, most = rebalances_of_expiry(topics)
+        assert fewest <= rebalances <= most
+        conflicts = sum(text.startswith("getData /consumers/g/owners/") for text in lines)
+        reads = sum(text.startswith(("get", "exists")) for text in lines)
+        of_failed = (attempts - rebalances) * failed_attempt(shape, 2, 0) + conflicts
+        assert reads == reads_of_expiry(shape, owned=2, rebalances=rebalances) + of_failed
+
+
+def test_an_id_that_is_taken_is_refused_at_once_as_in_1_1(played):
+    ours = comparable(played["the same id twice, not waiting"]["y_y1 again"])
+    theirs = as_0_8_2(comparable(RECORDED["1.1.1"]["the same id twice"]["x_x1 again"]))
+    assert [text.replace("/y/", "/x/") for text in ours if text.startswith(("create", "get"))] == theirs
