@@ -183,19 +183,26 @@ def tell_starting(machine: Rebalance) -> Effects:
     return tuple(TellAssigned(stream, has.get(stream, frozenset())) for stream in streams_of(machine))
 
 
+def owned(machine: Rebalance, _: Answers) -> Rebalance:
+    return replace(machine, owned=machine.attempt.claims)
+
+
+def adopt(machine: Rebalance) -> Effects:
+    return (AdoptClaims(machine.attempt.claims),)
+
+
 def adopted(machine: Rebalance, _: Answers) -> Rebalance:
-    claims = machine.attempt.claims
-    return replace(machine, owned=claims, delivering=by_stream(claims))
+    return replace(machine, delivering=by_stream(machine.attempt.claims))
 
 
 def start(machine: Rebalance) -> Effects:
     told = tuple(TellAssigned(stream, has) for stream, has in sorted(machine.delivering.items()))
-    return (AdoptClaims(machine.attempt.claims), *assigned(machine), *told, StartFetchers())
+    return (*assigned(machine), *told, StartFetchers())
 
 
 def start_untold(machine: Rebalance) -> Effects:
     """As `start`, when 1.1's listener was told before."""
-    return (AdoptClaims(machine.attempt.claims), *assigned(machine), StartFetchers())
+    return (*assigned(machine), StartFetchers())
 
 
 def assigned(machine: Rebalance) -> tuple[Emit, ...]:

@@ -111,6 +111,7 @@ def test_the_original_is_what_no_option_gives():
         "R11 delete x claimed, after a conflict",
         "R12",
         "R12",
+        "R12",
     ]
 
 

@@ -1,0 +1,356 @@
+"""The executor with parts that only keep what they are asked: effects that no server is needed for, and bad luck."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from kernel.errors import Unavailable
+from kernel.trace.writer import ListTracer
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionExpired
+from tests.support.rebalance_world import GROUP, ModelZooKeeper
+from zkconsumer import effects
+from zkconsumer.effects import Operation, Refusal, Request
+from zkconsumer.executor import Executor, Parts
+from zkconsumer.payloads import registration_payload
+from zkconsumer.state import Rebalance, Rules, State
+from zkconsumer.streams import Registry, Stream
+
+T0 = TopicPartition("t", 0)
+ME = f"{GROUP}_c1"
+SESSION = 7
+ERRORS = {
+    Refusal.NO_NODE: NoNode,
+    Refusal.NODE_EXISTS: NodeExists,
+    Refusal.BAD_VERSION: BadVersion,
+    Refusal.OTHER_SESSION: SessionExpired,
+}
+
+
+class Zookeeper:
+    """Session and watching in one, over the model; `refuses` is raised by the next request."""
+
+    def __init__(self) -> None:
+        self.model = ModelZooKeeper()
+        self.model.set_broker(0)
+        self.model.set_topic("t", 1)
+        self.model.put(paths.member_id(GROUP, ME), registration_payload({"t": 1}, 1), SESSION)
+        self.session_id = SESSION
+        self.asked: list[Request] = []
+        self.closed = False
+
+    def _answer(self, operation: Operation, path: str, data: bytes = b"", **more: int) -> effects.Answer:
+        request = Request(operation, path, data, **more)
+        self.asked.append(request)
+        answer = self.model.answer("c1", self.session_id, request, frozenset())
+        if answer.refusal is not None:
+            raise ERRORS[answer.refusal](str(answer.refusal), path)
+        return answer
+
+    async def read(self, path: str, *, step: str, cause: str = "") -> tuple[bytes, SimpleNamespace]:
+        answer = self._answer(Operation.GET_DATA, path)
+        return answer.data, SimpleNamespace(version=answer.version, ephemeral_owner=answer.owner)
+
+    async def children(self, path: str, *, step: str, cause: str = "") -> list[str]:
+        return list(self._answer(Operation.GET_CHILDREN, path).children)
+
+    async def create(self, path, data, *, ephemeral, makepath, step, cause, only_in):
+        assert makepath
+        self._answer(Operation.CREATE, path, data, persistent=not ephemeral, session=only_in)
+
+    async def delete(self, path, version, *, step, cause, only_in):
+        self._answer(Operation.DELETE, path, version=version, session=only_in)
+
+    async def set(self, path, data, *, step, cause, only_in):
+        return SimpleNamespace(version=self._answer(Operation.SET_DATA, path, data, session=only_in).version)
+
+    async def sync(self, path, *, step, cause):
+        self._answer(Operation.SYNC, path)
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Fetchers:
+    def __init__(self) -> None:
+        self.did: list[str] = []
+        self.stopping = asyncio.Event()
+        self.stopping.set()
+
+    def start(self, infos) -> None:
+        self.did.append("start " + " ".join(f"{info.topic_partition}@{info.fetched}" for info in infos))
+
+    async def stop(self) -> None:
+        self.did.append("stop")
+        await self.stopping.wait()
+        self.did.append("stopped")
+
+
+class Offsets:
+    def __init__(self) -> None:
+        self.stored: dict[TopicPartition, int] = {}
+        self.error: Exception | None = None
+
+    async def commit(self, *, explicit: bool, step: str) -> None:
+        """Nothing to write."""
+
+    async def fetch_stored(self, partitions, closing):
+        assert not closing()
+        if self.error is not None:
+            raise self.error
+        return self.stored
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.raises: Exception | None = None
+
+    async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        self.told.append(f"assigned {stream} {sorted(map(str, partitions))}")
+        if self.raises is not None:
+            raise self.raises
+
+    async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        self.told.append(f"revoked {stream} {sorted(map(str, partitions))}")
+
+
+class Bench:
+    """An executor with everything around it; `run` plays a script beside it."""
+
+    def __init__(self, **rules: object) -> None:
+        self.zookeeper, self.fetchers, self.offsets, self.listener = Zookeeper(), Fetchers(), Offsets(), Listener()
+        self.tracer = ListTracer(process="c1")
+        self.registry = Registry()
+        self.stream = Stream(f"{ME}-0", 2, asyncio.Event())
+        self.streams = {("t", f"{ME}-0"): self.stream}
+        parts = Parts(
+            session=self.zookeeper,
+            watching=self.zookeeper,
+            fetchers=self.fetchers,
+            offsets=self.offsets,
+            registry=self.registry,
+            streams=self.streams,
+            listener=self.listener,
+            tracer=self.tracer,
+            stop_auto_commit=self._nothing,
+        )
+        rules = {"group": GROUP, "consumer_id": ME, "max_retries": 1, "backoff_ms": 0} | rules
+        self.executor = Executor(Rebalance(rules=Rules(**rules)), parts)
+
+    async def _nothing(self) -> None:
+        """There is no commit timer."""
+
+    async def idle(self) -> None:
+        await until(lambda: self.executor.machine.state is State.IDLE, 5, "the executor to be idle")
+
+    async def close(self) -> None:
+        self.executor.tell(effects.CloseDemanded())
+        await until(lambda: self.executor.machine.state is State.CLOSED, 5, "the executor to be closed")
+
+
+def play(script, **rules: object) -> None:
+    """`script(bench)` beside a running executor, which is shut down at the end and must not have crashed."""
+
+    async def run() -> None:
+        bench = Bench(**rules)
+        running = asyncio.create_task(bench.executor.run())
+        try:
+            await script(bench)
+            await bench.close()
+        finally:
+            running.cancel()
+            outcome = await asyncio.gather(running, return_exceptions=True)
+        assert outcome == [None]
+        assert bench.zookeeper.closed
+
+    asyncio.run(run())
+
+
+def test_a_thread_of_ours_without_a_stream_fails_the_attempt_with_its_name_and_is_released_by_the_next():
+    async def script(bench: Bench) -> None:
+        bench.streams.clear()
+        error = await bench.executor.demand("start")
+        assert error is not None
+        assert f"our registration names {ME}-0 for t" in error
+        assert bench.registry.infos() == []
+        assert bench.zookeeper.model.owners() == {T0: f"{ME}-0"}
+        assert bench.listener.told == bench.tracer.of("partitions_revoked") == []
+        # It is in the machine's registry, so the next rebalance releases it.
+        bench.streams["t", f"{ME}-0"] = bench.stream
+        assert await bench.executor.demand("start") is None
+        deletes = [request.path for request in bench.zookeeper.asked if request.operation is Operation.DELETE]
+        assert deletes == [paths.owner(GROUP, "t", 0)]
+
+    play(script)
+
+
+def test_a_listener_that_raises_fails_the_attempt_by_the_rules_of_1_1():
+    async def script(bench: Bench) -> None:
+        bench.listener.raises = ValueError("no")
+        error = await bench.executor.demand("start")
+        assert error is not None
+        assert "ListenerFailed: the rebalance listener raised ValueError('no')" in error
+        assert bench.listener.told == ["revoked 0 []", "assigned 0 ['t-0']"]
+        bench.listener.raises = None
+        assert await bench.executor.demand("start") is None
+
+    play(script, listener_in_attempt=True)
+
+
+def test_an_error_of_ours_in_the_listener_keeps_its_name():
+    async def script(bench: Bench) -> None:
+        bench.listener.raises = Unavailable("the store is down")
+        error = await bench.executor.demand("start")
+        assert error is not None
+        assert error.endswith("Unavailable: the store is down")
+
+    play(script, listener_in_attempt=True)
+
+
+def test_a_listener_that_raises_ends_the_executor_by_default():
+    async def story() -> None:
+        bench = Bench()
+        bench.listener.raises = ValueError("no")
+        running = asyncio.create_task(bench.executor.run())
+        bench.executor.tell(effects.RebalanceDemanded("start", 0))
+        with pytest.raises(ValueError, match="no"):
+            await running
+
+    asyncio.run(story())
+
+
+def test_offsets_that_kafka_keeps_are_where_fetching_starts():
+    async def script(bench: Bench) -> None:
+        bench.offsets.stored = {T0: 42}
+        assert await bench.executor.demand("start") is None
+        assert bench.fetchers.did[-1] == "start t-0@42"
+
+    play(script, offsets_from=frozenset({"kafka"}))
+
+
+def test_offsets_that_kafka_does_not_tell_fail_the_attempt():
+    async def script(bench: Bench) -> None:
+        bench.offsets.error = Unavailable("shutting down before the coordinator has told the committed offsets")
+        error = await bench.executor.demand("start")
+        assert error is not None
+        assert "the coordinator has told" in error
+        assert bench.zookeeper.model.owners() == {}
+
+    play(script, offsets_from=frozenset({"kafka"}))
+
+
+def test_a_lost_connection_stops_at_once_and_resumes_from_what_was_handed_out():
+    async def script(bench: Bench) -> None:
+        assert await bench.executor.demand("start") is None
+        (info,) = bench.registry.infos()
+        info.fetched, info.consumed, info.started = 90, 30, True
+        bench.executor.tell(effects.Disconnected())
+        await bench.idle()
+        assert bench.fetchers.did[-2:] == ["stop", "stopped"]
+        assert bench.executor.machine.delivering == {}
+        bench.executor.tell(effects.Reconnected())
+        await bench.idle()
+        assert bench.fetchers.did[-1] == "start t-0@30"
+        assert not info.started  # so the trace says again where delivery starts
+        assert bench.listener.told == ["assigned 0 ['t-0']", "revoked 0 ['t-0']", "assigned 0 ['t-0']"]
+
+    play(script, stop_on_disconnect=True)
+
+
+def test_what_follows_a_stop_at_once_waits_until_the_fetchers_have_ended():
+    """Two stops side by side would not wait for each other: the second one found nothing left to end."""
+
+    async def script(bench: Bench) -> None:
+        assert await bench.executor.demand("start") is None
+        bench.fetchers.stopping.clear()
+        bench.executor.tell(effects.Disconnected())
+        await bench.idle()
+        bench.executor.tell(effects.Disconnected())
+        bench.executor.tell(effects.Reconnected())
+        await until(lambda: "stop" in bench.fetchers.did[2:], 5, "the fetchers to be told")
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert bench.fetchers.did[-1] == "stop"
+        bench.fetchers.stopping.set()
+        await bench.idle()
+        assert bench.fetchers.did[-3:] == ["stop", "stopped", "start t-0@-1"]
+
+    play(script, stop_on_disconnect=True)
+
+
+def test_a_change_waits_for_the_quiet_time_and_a_later_one_begins_it_anew():
+    async def script(bench: Bench) -> None:
+        assert await bench.executor.demand("start") is None
+        bench.executor.tell(effects.ChangeNotified("members"))
+        bench.executor.tell(effects.ChangeNotified("members"))
+        assert len(bench.tracer.of("rebalance_started")) == 1
+        await until(lambda: len(bench.tracer.of("rebalance_ended")) == 2, 5, "the second rebalance")
+        await bench.idle()
+        assert bench.executor.machine.reminders == 2
+        assert len(bench.tracer.of("rebalance_started")) == 2
+
+    play(script, quiet_ms=30)
+
+
+def test_reminders_that_are_due_after_the_end_are_forgotten():
+    async def script(bench: Bench) -> None:
+        assert await bench.executor.demand("start") is None
+        bench.executor.tell(effects.ChangeNotified("members"))
+        bench.executor.tell(effects.CloseDemanded())
+        await until(lambda: bench.executor.machine.state is State.CLOSED, 5, "the end")
+        assert bench.executor.machine.quiet_token == 1
+
+    play(script, quiet_ms=60_000)
+
+
+def test_a_member_that_failed_looks_until_its_part_is_free():
+    async def script(bench: Bench) -> None:
+        bench.zookeeper.model.put(paths.owner(GROUP, "t", 0), b"g_other-0", 99)
+        assert await bench.executor.demand("start") is not None
+        looked = paths.owner(GROUP, "t", 0)
+        before = len(bench.zookeeper.asked)
+        await until(lambda: len(bench.zookeeper.asked) > before + 2, 5, "some looks")
+        assert {request.path for request in bench.zookeeper.asked[before:]} == {looked}
+        bench.zookeeper.model.remove(looked)
+        await until(lambda: bench.zookeeper.model.owners() == {T0: f"{ME}-0"}, 5, "the claim")
+        await bench.idle()
+
+    play(script, retry_when_free=True)
+
+
+def test_checked_requests_carry_version_and_session_and_epochs_are_kept_with_the_partition():
+    async def script(bench: Bench) -> None:
+        assert await bench.executor.demand("start") is None
+        (info,) = bench.registry.infos()
+        assert (info.session, info.epoch) == (SESSION, 0)
+        assert await bench.executor.demand("start") is None
+        (info,) = bench.registry.infos()
+        assert (info.session, info.epoch) == (SESSION, 1)
+        owner = paths.owner(GROUP, "t", 0)
+        assert Request(Operation.DELETE, owner, version=0, session=SESSION) in bench.zookeeper.asked
+        assert Request(Operation.SYNC, paths.member_ids(GROUP)) in bench.zookeeper.asked
+        epoch = paths.epoch(GROUP, "t", 0)
+        assert Request(Operation.SET_DATA, epoch, f"{ME}-0".encode(), session=SESSION) in bench.zookeeper.asked
+
+    play(script, checked_release=True, fence_epochs=True, sync_before_reads=True)
+
+
+def test_a_member_in_a_new_session_does_not_delete_what_the_old_one_made():
+    async def script(bench: Bench) -> None:
+        assert await bench.executor.demand("start") is None
+        owner = paths.owner(GROUP, "t", 0)
+        request = Request(Operation.DELETE, owner, version=0, session=SESSION)
+        bench.zookeeper.session_id = SESSION + 1
+        answer = await bench.executor._request(request, "R5")
+        assert answer.refusal is Refusal.OTHER_SESSION
+        assert bench.zookeeper.model.owners() == {T0: f"{ME}-0"}
+        answer = await bench.executor._request(Request(Operation.DELETE, owner, version=3), "R5")
+        assert answer.refusal is Refusal.BAD_VERSION
+
+    play(script)
