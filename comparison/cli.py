@@ -34,6 +34,7 @@ COMMANDS = {
     "run": Command("comparison.cli_experiments", "Run some scenarios, analyse them and report."),
     "scenarios": Command("comparison.cli_experiments", "List the scenarios, or show one."),
     "analyze": Command("comparison.cli_experiments", "Analyse runs again from their traces."),
+    "diagram": Command("comparison.cli_diagram", "Draw a rebalance of the zookeeper design from a run's traces."),
     "zookeeper": Command("comparison.cli_zookeeper", "Start, look at and stop a ZooKeeper server."),
     "broker": Command("comparison.cli_broker", "Run a broker with the group coordinator."),
     "consume": Command("comparison.cli_clients", "Be a member of a group."),

@@ -1,0 +1,293 @@
+"""One member's rebalance as a list of steps: operations of the same kind taken together, in their order.
+
+The steps are those of the specification, R1 to R12, as the member's own `zk_op` events name them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from comparison.report.story import is_read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from comparison.report.story import MemberRebalance, Story
+
+#: What each step is for, in the order in which a rebalance takes them.
+PURPOSES: Mapping[str, str] = MappingProxyType(
+    {
+        "register": "registers itself: an ephemeral node that says what it subscribes to",
+        "subscribe": "asks to be told of changes: the members of its group, the partitions of its topics",
+        "delivery": "is told of a change: the watch is armed again first",
+        "R1": "reads the brokers (getCluster)",
+        "R2": "reads its own registration: which topics, how many streams",
+        "R3": "reads the brokers again: without any, it stops here",
+        "R3a": "no broker: listens to /brokers/ids",
+        "R4": "stops its fetchers, clears its streams, commits",
+        "R5": "releases everything it owns",
+        "R6": "reads the group: its own registration, the topics, every member, and the members once more",
+        "R7": "computes its own part of the assignment",
+        "R8": "reads the committed offsets of its part",
+        "R11": "claims its part, one partition after the other",
+        "R12": "starts its fetchers",
+        "leader-finder": "the leader finder reads the brokers, then asks one of them who leads",
+        "commit": "commits",
+        "auto-commit": "commits by its timer",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a story: operations of one kind (`what` says them, with how many), or something that happened.
+
+    `kind` is read, write, refused, told (a notification), broker (a request), did (it stopped, started, failed...),
+    or left (ZooKeeper forgot a member; `member` is then '').
+    """
+
+    member: str
+    step: str
+    kind: str
+    what: str
+    count: int
+    began_ns: int
+    ended_ns: int
+    broker: int = -1
+    zxid: int = 0  #: of the change that was made or told; 0 where none was
+    operations: tuple[tuple[str, int], ...] = ()  #: (operation, how often)
+
+
+def lines_of(story: Story, rebalance: MemberRebalance) -> list[Line]:
+    """What a member did in one rebalance, one line for each run of operations of one kind."""
+    name = rebalance.member.name
+    names = {member.id: member.name for member in story.members}
+    found: list[Line] = []
+    run: list[Mapping[str, Any]] = []
+    started = False  # whether it has begun to deliver what this rebalance gave it
+
+    def close() -> None:
+        if run:
+            found.append(_operations(story, name, names, run))
+            run.clear()
+
+    for event in rebalance.events:
+        if event["kind"] == "zk_op":
+            if run and _kind_of(run[-1]) != _kind_of(event):
+                close()
+            run.append(event)
+        else:
+            started = started or event["kind"] == "partitions_assigned"
+            line = _happened(story, name, event) or _delivering(name, event, started=started)
+            if line is not None:
+                close()
+                found.append(line)
+    close()
+    return _together(found)
+
+
+def _kind_of(event: Mapping[str, Any]) -> tuple[object, ...]:
+    return event["step"], event["op"], event["ok"], event.get("error"), str(event["path"]).rpartition("/")[0]
+
+
+def _operations(story: Story, name: str, names: Mapping[str, str], run: Sequence[Mapping[str, Any]]) -> Line:
+    first, last = run[0], run[-1]
+    folder = _short(story, str(first["path"]).rpartition("/")[0])
+    leaves = [str(event["path"]).rpartition("/")[2] for event in run]
+    leaves = [names.get(leaf, leaf) for leaf in leaves]
+    where = f"{folder}/{ranges(leaves)}" if folder else ranges(leaves)
+    refused = "" if first["ok"] else f" -> {first['error']}"
+    many = f" x {len(run)}" if len(run) > 1 else ""
+    kind = "refused" if not first["ok"] else "read" if is_read(first["op"]) else "write"
+    if first["op"] == "exists" and first.get("error") == "NoNode":
+        kind = "read"
+    return Line(
+        member=name,
+        step=str(first["step"]),
+        kind=kind,
+        what=f"{first['op']}{many} {where}{refused}",
+        count=len(run),
+        began_ns=first["ns"],
+        ended_ns=last["ns"],
+        zxid=(first.get("zxid") or 0) if kind == "write" else 0,
+        operations=((str(first["op"]), len(run)),),
+    )
+
+
+def _short(story: Story, path: str) -> str:
+    """Without the group's own folder, which every path would begin with."""
+    own = f"/consumers/{story.group}"
+    if path == own:
+        return ""
+    return path.removeprefix(f"{own}/")
+
+
+def ranges(names: Iterable[str]) -> str:
+    """0,1,2,5 as 0-2, 5; names as they are, each once."""
+    unique = list(dict.fromkeys(names))
+    numbers = sorted(int(name) for name in unique if name.isdecimal())
+    others = [name for name in unique if not name.isdecimal()]
+    pieces: list[str] = []
+    for number in numbers:
+        if pieces and int(pieces[-1].rpartition("-")[2]) == number - 1:
+            pieces[-1] = f"{pieces[-1].partition('-')[0]}-{number}"
+        else:
+            pieces.append(str(number))
+    return ", ".join([*pieces, *others])
+
+
+def partitions_text(partitions: Iterable[Mapping[str, Any]]) -> str:
+    """`orders 0-2, 5; clicks 1`, `nothing` for none."""
+    topics: dict[str, list[str]] = {}
+    for each in partitions:
+        topics.setdefault(str(each["topic"]), []).append(str(each["partition"]))
+    return "; ".join(f"{topic} {ranges(numbers)}" for topic, numbers in topics.items()) or "nothing"
+
+
+def _happened(story: Story, name: str, event: Mapping[str, Any]) -> Line | None:
+    kind, step, what = "did", "", ""
+    match event["kind"]:
+        case "zk_notified":
+            kind, step = "told", "delivery"
+            change = "the children of " if event["event"] == "children" else ""
+            what = f"{change}{_short(story, str(event['path']))} {_EVENTS[str(event['event'])]}"
+        case "session_changed" if event["state"] in ("suspended", "lost", "connected"):
+            step, what = "register", _SESSIONS[str(event["state"])]
+        case "rebalance_started":
+            what = f"begins a rebalance ({event['trigger']})"
+        case "attempt_started" if event["attempt"] > 1:
+            what = f"attempt {event['attempt']}"
+        case "partitions_revoked":
+            step, what = "R4", f"stops delivering {partitions_text(event['partitions'])}"
+        case "partitions_assigned":
+            step, what = "R12", f"may deliver {partitions_text(event['partitions'])}"
+        case "phase_entered" if event["phase"] == "decide":
+            step, what = "R7", "decides by itself what is its part"
+        case "phase_entered" if event["phase"] == "backoff":
+            what = "waits for its backoff, owning nothing"
+        case "attempt_ended" if event["outcome"] != "ok":
+            told = f": {event['error']}" if event.get("error") else ""
+            what = f"attempt {event['attempt']} has failed ({event['outcome']}{told})"
+        case "rebalance_ended":
+            what = "done" if event["outcome"] == "ok" else "gives up: registered, and idle"
+        case "position_reset":
+            partition = f"{event['topic']} {event['partition']}"
+            step, what = "R12", f"has no usable offset of {partition}: starts at {event['offset']}"
+    return _line(name, event, step, kind, what) if what else None
+
+
+def _delivering(name: str, event: Mapping[str, Any], *, started: bool) -> Line | None:
+    """Requests to brokers and records handed out: by the fetchers that run on, or by those that were started."""
+    step = "R12" if started else ""
+    match event["kind"]:
+        case "records_delivered":
+            partition = f"{event['topic']} {event['partition']}"
+            what = f"hands out {partition} from {event['first']} on" if started else f"still hands out {partition}"
+            return _line(name, event, step, "did", what)
+        case "request_answered" if event["api"] in _REQUESTS and event["error"] != "CANCELLED":
+            refused = f": {event['error']}" if event["error"] else ""
+            return _line(name, event, step, "broker", f"{event['api']}{refused}", event["broker"])
+    return None
+
+
+def _line(name: str, event: Mapping[str, Any], step: str, kind: str, what: str, broker: int = -1) -> Line:
+    ns, zxid = event["ns"], event.get("zxid") or 0
+    return Line(
+        member=name, step=step, kind=kind, what=what, count=1, began_ns=ns, ended_ns=ns, broker=broker, zxid=zxid
+    )
+
+
+_EVENTS = {
+    "children": "have changed",
+    "changed": "has changed",
+    "created": "was created",
+    "deleted": "was deleted",
+    "none": "is watched no more: the connection broke",
+}
+_SESSIONS = {
+    "connected": "has a session",
+    "suspended": "loses its connection to ZooKeeper",
+    "lost": "learns that its session has expired",
+}
+#: How long before its first notification a member's end may be traced: the transaction log counts milliseconds.
+_NOTICE_NS = 50_000_000
+#: Requests to brokers that belong to a rebalance.
+_REQUESTS = frozenset({"Metadata", "ListOffsets", "FindCoordinator", "OffsetFetch", "OffsetCommit", "Fetch"})
+
+
+def _together(lines: Sequence[Line]) -> list[Line]:
+    """What fetchers repeat (requests of one kind to one broker, records handed out) once, at the place of the first."""
+    kept: list[Line] = []
+    seen: dict[tuple[str, str, int], int] = {}
+    for line in lines:
+        key = (line.step, line.what, line.broker)
+        repeats = line.kind == "broker" or line.what.startswith("still ")
+        if repeats and key in seen:
+            before = kept[seen[key]]
+            kept[seen[key]] = replace(before, count=before.count + 1, ended_ns=line.ended_ns)
+            continue
+        if repeats:
+            seen[key] = len(kept)
+        kept.append(line)
+    return kept
+
+
+def departures(story: Story, rebalances: Sequence[MemberRebalance]) -> list[Line]:
+    """Whom ZooKeeper forgot and why, where the observer's trace tells it; what a round may begin with."""
+    names = {member.id: member.name for member in story.members}
+    began = min(each.events[0]["ns"] for each in rebalances) - _NOTICE_NS
+    ended = max(each.ended_ns for each in rebalances)
+    found = []
+    for event in story.events:
+        if event["kind"] == "group_member_left" and began <= event["ns"] <= ended:
+            who = names.get(str(event["id"]), str(event["id"]))
+            found.append(_line("", event, "", "left", f"{who} is gone ({event['reason']})"))
+    return found
+
+
+def briefly(lines: Iterable[Line]) -> list[Line]:
+    """One line for all reads of a step, and nothing of what the fetchers do meanwhile."""
+    kept: list[Line] = []
+    for line in lines:
+        if line.what.startswith("still ") or (line.kind == "broker" and not line.step):
+            continue
+        before = kept[-1] if kept else None
+        if before is not None and before.step == line.step and before.kind == line.kind == "read":
+            kept[-1] = _both(before, line)
+        else:
+            kept.append(line)
+    return kept
+
+
+def _both(before: Line, line: Line) -> Line:
+    operations = dict(before.operations)
+    for operation, number in line.operations:
+        operations[operation] = operations.get(operation, 0) + number
+    what = ", ".join(f"{operation} x {number}" if number > 1 else operation for operation, number in operations.items())
+    return replace(
+        before,
+        what=what,
+        count=before.count + line.count,
+        ended_ns=line.ended_ns,
+        operations=tuple(operations.items()),
+    )
+
+
+def merged(lines_by_member: Iterable[Iterable[Line]]) -> list[Line]:
+    """Lines of several members by time, a change before whoever is told of it.
+
+    A request is traced when it is answered, and the server notifies others before it answers the one that made the
+    change; the transaction's number says what came first.
+    """
+    everything = [line for lines in lines_by_member for line in lines]
+    told: dict[int, int] = {}
+    for line in everything:
+        if line.kind == "told" and line.zxid:
+            told[line.zxid] = min(line.began_ns, told.get(line.zxid, line.began_ns))
+
+    def when(line: Line) -> int:
+        return min(line.began_ns, told.get(line.zxid, line.began_ns) - 1) if line.kind == "write" else line.began_ns
+
+    return sorted(everything, key=when)

@@ -1,0 +1,185 @@
+"""Who was where when: each member's phases, and for each partition whom ZooKeeper named and who delivered.
+
+Two truths stand beside each other, as they are traced: the owner nodes (from ZooKeeper's transaction log) and what
+members believed. Where a partition is delivered by somebody whom ZooKeeper does not name, the two bars differ.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kernel.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from comparison.report.story import MemberStory, Round, Story
+
+#: Of a round's length, on both sides of it.
+MARGIN = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that lasted: a phase's name, or a member's."""
+
+    what: str
+    began_ns: int
+    ended_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """What is drawn between two moments. `marks` are changes and faults, as the runner made them."""
+
+    began_ns: int
+    ended_ns: int
+    members: tuple[str, ...]
+    phases: Mapping[str, tuple[Span, ...]]  #: by member
+    partitions: tuple[str, ...]  #: `topic number`
+    named: Mapping[str, tuple[Span, ...]]  #: by partition: whom ZooKeeper names
+    delivered: Mapping[str, tuple[Span, ...]]  #: by partition: who delivers, several where they do
+    marks: tuple[Span, ...]
+
+
+def around(story: Story, chosen: Round) -> tuple[int, int]:
+    """A round with some margin."""
+    margin = max(1_000_000, int((chosen.ended_ns - chosen.began_ns) * MARGIN))
+    return chosen.began_ns - margin, chosen.ended_ns + margin
+
+
+def timeline(story: Story, began_ns: int, ended_ns: int, only: Iterable[str] = ()) -> Timeline:
+    """Everything between two moments; with `only`, the phases of these members alone.
+
+    Raises `UserError` when there is nothing.
+    """
+    assert began_ns < ended_ns, "a window ends after it begins"
+    chosen = [member for member in story.members if not only or member.name in set(only)]
+    window = (began_ns, ended_ns)
+    phases = {member.name: _cut(_phases(member), window) for member in chosen}
+    named, delivered = _by_partition(_named(story), window), _by_partition(_delivered(story), window)
+    if not any(phases.values()) and not named and not delivered:
+        raise UserError(
+            f"nothing happens between {story.seconds(began_ns):.3f} and {story.seconds(ended_ns):.3f} s: the traces "
+            f"last from 0 to {story.seconds(story.events[-1]['ns']):.3f} s"
+        )
+    return Timeline(
+        began_ns=began_ns,
+        ended_ns=ended_ns,
+        members=tuple(member.name for member in story.members),
+        phases=phases,
+        partitions=tuple(sorted({*named, *delivered}, key=_by_number)),
+        named=named,
+        delivered=delivered,
+        marks=_cut(_marks(story), window),
+    )
+
+
+def _by_number(partition: str) -> tuple[str, int]:
+    topic, _, number = partition.rpartition(" ")
+    return topic, int(number)
+
+
+def _cut(spans: Iterable[Span], window: tuple[int, int]) -> tuple[Span, ...]:
+    return tuple(
+        Span(span.what, max(span.began_ns, window[0]), min(span.ended_ns, window[1]))
+        for span in spans
+        if span.began_ns < window[1] and span.ended_ns > window[0]
+    )
+
+
+def _by_partition(spans: Iterable[tuple[str, Span]], window: tuple[int, int]) -> dict[str, tuple[Span, ...]]:
+    found: defaultdict[str, list[Span]] = defaultdict(list)
+    for partition, span in spans:
+        found[partition].append(span)
+    cut = {partition: _cut(each, window) for partition, each in found.items()}
+    return {partition: each for partition, each in cut.items() if each}
+
+
+def _phases(member: MemberStory) -> list[Span]:
+    """A phase lasts until the next one or until the attempt ends."""
+    found: list[Span] = []
+    phase: tuple[str, int] | None = None
+    for event in member.events:
+        if event["kind"] in ("phase_entered", "attempt_ended", "member_closed"):
+            if phase is not None:
+                found.append(Span(phase[0], phase[1], event["ns"]))
+            phase = (str(event["phase"]), event["ns"]) if event["kind"] == "phase_entered" else None
+    if phase is not None:
+        found.append(Span(phase[0], phase[1], member.events[-1]["ns"]))
+    return found
+
+
+def _named(story: Story) -> list[tuple[str, Span]]:
+    """Owner nodes: from `authority_named` to `authority_cleared`."""
+    found: list[tuple[str, Span]] = []
+    standing: dict[str, tuple[str, int]] = {}
+    last = story.events[-1]["ns"]
+    for event in story.events:
+        if event["kind"] not in ("authority_named", "authority_cleared"):
+            continue
+        partition = _partition(event)
+        if partition in standing:
+            owner, since = standing.pop(partition)
+            found.append((partition, Span(owner, since, event["ns"])))
+        if event["kind"] == "authority_named":
+            standing[partition] = (_owner(story, str(event["owner"])), event["ns"])
+    found += [(partition, Span(owner, since, last)) for partition, (owner, since) in standing.items()]
+    return found
+
+
+def _owner(story: Story, thread: str) -> str:
+    """The member of a thread id."""
+    consumer, _, _ = thread.rpartition("-")
+    return next((member.name for member in story.members if member.id == consumer), consumer or thread)
+
+
+def _delivered(story: Story) -> list[tuple[str, Span]]:
+    """What each stream may deliver by its own belief, until it stops or its process does."""
+    ends = {e["target"]: e["ns"] for e in story.events if e["kind"] == "process_ended" and e["how"] != "itself"}
+    found: list[tuple[str, Span]] = []
+    for member in story.members:
+        standing: dict[tuple[int | None, str], int] = {}
+        for event in member.events:
+            if event["kind"] == "partitions_assigned":
+                for each in event["partitions"]:
+                    standing.setdefault((event["stream"], _partition(each)), event["ns"])
+            elif event["kind"] in ("partitions_revoked", "partitions_lost"):
+                for each in event["partitions"]:
+                    began = standing.pop((event["stream"], _partition(each)), None)
+                    if began is not None:
+                        found.append((_partition(each), Span(member.name, began, event["ns"])))
+        last = max(member.events[-1]["ns"], ends.get(member.process, 0))
+        found += [(partition, Span(member.name, began, last)) for (_, partition), began in standing.items()]
+    return found
+
+
+def _partition(event: Mapping[str, Any]) -> str:
+    return f"{event['topic']} {event['partition']}"
+
+
+def _marks(story: Story) -> list[Span]:
+    found: list[Span] = []
+    faults: dict[tuple[str, str], int] = {}
+    for event in story.events:
+        if event["kind"] == "change_started":
+            found.append(Span(str(event["change"]), event["ns"], event["ns"] + 1))
+        elif event["kind"] == "fault_started":
+            faults[event["fault"], event["target"]] = event["ns"]
+        elif event["kind"] == "fault_ended":
+            began = faults.pop((event["fault"], event["target"]), event["ns"])
+            found.append(Span(f"{event['fault']} {event['target']}".strip(), began, event["ns"] + 1))
+    found += [Span(f"{fault} {target}".strip(), ns, ns + 1) for (fault, target), ns in faults.items()]
+    return sorted(found, key=lambda span: span.began_ns)
+
+
+def ticks(length_ns: int, most: int = 10) -> Sequence[int]:
+    """Round distances from the beginning, in ns: a step of 1, 2 or 5 times a power of ten, `most` at the most."""
+    step = 1_000
+    while True:
+        for factor in (1, 2, 5):
+            if length_ns <= step * factor * most:
+                return range(0, length_ns + 1, step * factor)
+        step *= 10
