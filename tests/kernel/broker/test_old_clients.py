@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kernel.broker.client import EARLIEST, LATEST, fetch, list_offset
 from kernel.broker.records import NewRecord, build_batch, decode
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -182,3 +183,19 @@ def test_oldest_metadata_names_no_broker_that_is_gone(chroot: str, tmp_path: Pat
             connection.close()
 
     asyncio.run(asyncio.wait_for(test(), 30))
+
+
+def test_our_own_client_reads_from_a_broker_that_is_as_old(chroot: str, tmp_path: Path) -> None:
+    """Kafka 0.10.0 offers Fetch 0 to 2 and ListOffsets 0; ours here does as if."""
+
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        await produce(connection, batch(b"a", b"b", codec="gzip"))
+        connection.offered = {**connection.offered, Api.Fetch: (0, 2), Api.ListOffsets: (0, 0)}
+        got = (await fetch(connection, {TP: 1}))[TP]
+        assert [(record.offset, record.value) for record in got.records] == [(1, b"b")]
+        assert (got.next_offset, got.high_watermark) == (2, 2)
+        assert await list_offset(connection, {TP: EARLIEST, OTHER: LATEST}) == {TP: ("", 0), OTHER: ("", 0)}
+        assert await list_offset(connection, {TP: LATEST}) == {TP: ("", 2)}
+        assert await list_offset(connection, {TP: 0}) == {TP: ("", -1)}
+
+    on_a_broker(chroot, tmp_path, test)
