@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -79,6 +80,10 @@ def parse_registration(path: str, data: bytes) -> Registration:
 
     Of a wildcard's subscription only the first pattern counts.
     """
+    return (_parsed_before if len(data) <= _REMEMBERED_BYTES else _registration)(path, data)
+
+
+def _registration(path: str, data: bytes) -> Registration:
     content = _json_object(path, data)
     for key in ("pattern", "subscription"):
         if key not in content:
@@ -98,6 +103,11 @@ def parse_registration(path: str, data: bytes) -> Registration:
     except UserError as error:
         raise UnreadableZnode(path, str(error)) from error
     return Registration(pattern, MappingProxyType({expression: streams}))
+
+
+#: Every member reads every other one's registration in every attempt, and it hardly ever changes.
+_parsed_before = lru_cache(maxsize=1024)(_registration)
+_REMEMBERED_BYTES = 4096
 
 
 def thread_ids(consumer_id: str, streams: int) -> tuple[str, ...]:

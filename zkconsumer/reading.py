@@ -9,8 +9,9 @@ are asked for behind them: the same reads, once in another order.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -30,10 +31,13 @@ from zkconsumer.row import Answers, Effects, Jump, children, get, learned, prese
 from zkconsumer.state import Rebalance, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 #: What Kafka takes for a topic's name (kafka.common.Topic); any other cannot be read as a znode.
 _LEGAL_TOPIC = re.compile(r"(?!\.\.?\Z)[a-zA-Z0-9._-]{1,255}\Z")
+
+#: Registrations of at most so many bytes are parsed once.
+_REMEMBERED_MAX = 2048
 
 
 # -- R1, R3: the brokers ---------------------------------------------------------------------------------------
@@ -111,7 +115,7 @@ def read_own_again(machine: Rebalance) -> Effects:
 
 def own_read(machine: Rebalance, answers: Answers) -> Rebalance:
     path = _own_path(machine)
-    own = parse_registration(path, present(path, answers[0]))
+    own = _parsed(path, present(path, answers[0]))
     return learned(machine, own=own, topics=own.subscription)
 
 
@@ -258,52 +262,83 @@ def readable_members_read(machine: Rebalance, answers: Answers) -> Rebalance | J
     return _members_read(machine, answers, lenient=True)
 
 
+@dataclass(slots=True)
+class _Seen:
+    """What the answers to one batch add to an attempt; put into it at once, for the members may be many."""
+
+    registrations: dict[str, Registration]
+    subscriptions: dict[str, Mapping[str, int]]
+    unmatched: list[str]
+    left_out: list[str]
+    members_listed: bool
+
+
 def _members_read(machine: Rebalance, answers: Answers, *, lenient: bool) -> Rebalance | Jump:
     reads = _next_reads(machine)
+    found = _Found(machine)
     for (what, member), answer in zip(reads, answers, strict=True):
         try:
-            machine = _READ[what](machine, member, answer)
+            found.take(what, member, answer)
         except UnreadableZnode as error:
             if not lenient or member == machine.rules.consumer_id:
                 raise
-            machine = learned(machine, left_out=(*machine.attempt.left_out, str(error)))
-    done = {member for what, member in reads if what is _Read.NODE}
-    machine = learned(machine, unread=tuple(member for member in machine.attempt.unread if member not in done))
+            found.left_out.append(str(error))
+    machine = found.kept()
     attempt = machine.attempt
     if attempt.unread or attempt.unmatched or not attempt.members_listed:
         return Jump(machine, State.READING_MEMBERS)
-    wildcards = {member: found.pattern != STATIC for member, found in attempt.registrations.items()}
+    wildcards = {member: registration.pattern != STATIC for member, registration in attempt.registrations.items()}
     return replace(machine, wildcards=MappingProxyType(wildcards))
 
 
-def _node_read(machine: Rebalance, member: str, answer: Answer) -> Rebalance:
-    path = paths.member_id(machine.rules.group, member)
-    registration = parse_registration(path, present(path, answer))
-    attempt = machine.attempt
-    machine = learned(machine, registrations=MappingProxyType({**attempt.registrations, member: registration}))
-    if registration.pattern == STATIC:
-        return _subscribed(machine, member, registration.subscription)
-    return learned(machine, unmatched=(*attempt.unmatched, member))
+class _Found:
+    """What the answers of one batch add to what the attempt knows of the members."""
+
+    def __init__(self, machine: Rebalance) -> None:
+        attempt = machine.attempt
+        self._machine = machine
+        self._registrations = dict(attempt.registrations)
+        self._subscriptions = dict(attempt.subscriptions)
+        self._unread = dict.fromkeys(attempt.unread)
+        self._unmatched = dict.fromkeys(attempt.unmatched)
+        self._listed = attempt.members_listed
+        self.left_out = list(attempt.left_out)
+
+    def take(self, what: _Read, member: str, answer: Answer) -> None:
+        path = paths.member_id(self._machine.rules.group, member)
+        match what:
+            case _Read.NODE:
+                del self._unread[member]
+                registration = self._registrations[member] = _parsed(path, present(path, answer))
+                if registration.pattern == STATIC:
+                    self._subscriptions[member] = registration.subscription
+                else:
+                    self._unmatched[member] = None
+            # Names that were asked for in vain, since the member has no pattern any more, are not looked at.
+            case _Read.TOPICS if member in self._unmatched:
+                del self._unmatched[member]
+                matched = _matched(self._machine, path, self._registrations[member], answer)
+                self._subscriptions[member] = matched
+            case _Read.IDS:
+                self._listed = True
+
+    def kept(self) -> Rebalance:
+        return learned(
+            self._machine,
+            unread=tuple(self._unread),
+            unmatched=tuple(self._unmatched),
+            members_listed=self._listed,
+            registrations=MappingProxyType(self._registrations),
+            subscriptions=MappingProxyType(self._subscriptions),
+            left_out=tuple(self.left_out),
+        )
 
 
-def _member_matched(machine: Rebalance, member: str, answer: Answer) -> Rebalance:
-    """Names that were asked for in vain, since the member has no pattern any more, are not looked at."""
-    attempt = machine.attempt
-    if member not in attempt.unmatched:
-        return machine
-    machine = learned(machine, unmatched=tuple(other for other in attempt.unmatched if other != member))
-    path = paths.member_id(machine.rules.group, member)
-    return _subscribed(machine, member, _matched(machine, path, attempt.registrations[member], answer))
+def _parsed(path: str, data: bytes) -> Registration:
+    """Registrations do not change, and everybody reads everybody's at every change."""
+    return parse_registration(path, data) if len(data) > _REMEMBERED_MAX else _remembered(path, data)
 
 
-def _subscribed(machine: Rebalance, member: str, topics: Mapping[str, int]) -> Rebalance:
-    return learned(machine, subscriptions=MappingProxyType({**machine.attempt.subscriptions, member: topics}))
-
-
-_READ: Mapping[_Read, Callable[[Rebalance, str, Answer], Rebalance]] = MappingProxyType(
-    {
-        _Read.NODE: _node_read,
-        _Read.TOPICS: _member_matched,
-        _Read.IDS: lambda machine, _member, _answer: learned(machine, members_listed=True),
-    }
-)
+@lru_cache(maxsize=2048)
+def _remembered(path: str, data: bytes) -> Registration:
+    return parse_registration(path, data)
