@@ -9,9 +9,8 @@ are asked for behind them: the same reads, once in another order.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
-from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -35,10 +34,6 @@ if TYPE_CHECKING:
 
 #: What Kafka takes for a topic's name (kafka.common.Topic); any other cannot be read as a znode.
 _LEGAL_TOPIC = re.compile(r"(?!\.\.?\Z)[a-zA-Z0-9._-]{1,255}\Z")
-
-#: Registrations of at most so many bytes are parsed once.
-_REMEMBERED_MAX = 2048
-
 
 # -- R1, R3: the brokers ---------------------------------------------------------------------------------------
 
@@ -115,7 +110,7 @@ def read_own_again(machine: Rebalance) -> Effects:
 
 def own_read(machine: Rebalance, answers: Answers) -> Rebalance:
     path = _own_path(machine)
-    own = _parsed(path, present(path, answers[0]))
+    own = parse_registration(path, present(path, answers[0]))
     return learned(machine, own=own, topics=own.subscription)
 
 
@@ -262,17 +257,6 @@ def readable_members_read(machine: Rebalance, answers: Answers) -> Rebalance | J
     return _members_read(machine, answers, lenient=True)
 
 
-@dataclass(slots=True)
-class _Seen:
-    """What the answers to one batch add to an attempt; put into it at once, for the members may be many."""
-
-    registrations: dict[str, Registration]
-    subscriptions: dict[str, Mapping[str, int]]
-    unmatched: list[str]
-    left_out: list[str]
-    members_listed: bool
-
-
 def _members_read(machine: Rebalance, answers: Answers, *, lenient: bool) -> Rebalance | Jump:
     reads = _next_reads(machine)
     found = _Found(machine)
@@ -309,7 +293,7 @@ class _Found:
         match what:
             case _Read.NODE:
                 del self._unread[member]
-                registration = self._registrations[member] = _parsed(path, present(path, answer))
+                registration = self._registrations[member] = parse_registration(path, present(path, answer))
                 if registration.pattern == STATIC:
                     self._subscriptions[member] = registration.subscription
                 else:
@@ -332,13 +316,3 @@ class _Found:
             subscriptions=MappingProxyType(self._subscriptions),
             left_out=tuple(self.left_out),
         )
-
-
-def _parsed(path: str, data: bytes) -> Registration:
-    """Registrations do not change, and everybody reads everybody's at every change."""
-    return parse_registration(path, data) if len(data) > _REMEMBERED_MAX else _remembered(path, data)
-
-
-@lru_cache(maxsize=2048)
-def _remembered(path: str, data: bytes) -> Registration:
-    return parse_registration(path, data)

@@ -126,7 +126,9 @@ def check_release(machine: Rebalance) -> Effects:
 
 
 def release_checked(machine: Rebalance, answers: Answers) -> Rebalance:
-    return checked(machine, _of_first_topic(machine), answers)
+    """A new session may have emptied the registry since we asked: then nothing of it is ours to delete."""
+    mine = _of_first_topic(machine)
+    return checked(machine, mine, answers if mine else ())
 
 
 def release_ours(machine: Rebalance) -> Effects:
@@ -160,14 +162,14 @@ def checked(machine: Rebalance, claims: Iterable[Claim], answers: Answers) -> Re
         if answer.ours and answer.data == claim.thread.encode():
             wanted.append(Request(Operation.DELETE, path, version=answer.version, session=answer.session))
         elif answer.refusal is None:
-            spared.append(f"{path} is not ours any more (it names {answer.data[:80]!r})")
+            spared.append(f"{path} names {answer.data[:80]!r} and belongs to session {answer.owner:#x}")
     return learned(machine, deletes=tuple(wanted), spared=tuple(spared))
 
 
 def delete_ours(machine: Rebalance, step: str) -> Effects:
     """A refusal of one of these means that it was not ours any more, which is all that we want."""
     attempt = machine.attempt
-    kept = tuple(Warn(f"{why}: it stays") for why in attempt.spared)
+    kept = tuple(Warn(f"{why}, so it is not ours any more: it stays") for why in attempt.spared)
     return (*kept, *((Ask(step, attempt.deletes),) if attempt.deletes else ()))
 
 

@@ -150,7 +150,9 @@ _ALL = (
     ),
     _fix("stop.on.disconnect", "nothing is fetched or handed out while ZooKeeper is not reached"),
     _fix("sync.before.reads", "sync() before brokers and group are read: no stale follower"),
-    _fix("retry.when.free", "after the last failed attempt, look every backoff whether a partition of ours is free"),
+    _fix(
+        "retry.when.free", "after the last failed attempt, look every backoff whether our part is free, and try again"
+    ),
     _integer(
         "fix.quiet.ms", 0, 0, "wait until the group has been quiet for so long before a rebalance (damps the herd)"
     ),
