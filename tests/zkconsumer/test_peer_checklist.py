@@ -11,9 +11,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from kernel.broker.producer import Producer, ProducerConfig
 from kernel.errors import ConfigurationError, StreamsExist
-from kernel.serials import numbered_value
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
@@ -52,30 +50,6 @@ def test_owners_follow_joins_and_a_member_without_topics_changes_nothing(chroot,
                     assert await c2.consumer.getmany(timeout_ms=20) == ()
                     with pytest.raises(StreamsExist):
                         await c2.consumer.subscribe({"t": 1}, c2)
-
-    asyncio.run(story())
-
-
-@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_compressed_records_come_as_they_were_sent(chroot, tmp_path, codec):
-    """testCompression and testCompressionSetConsumption: whole sets, over a rebalance."""
-
-    async def send(broker, serials):
-        async with client_of(broker) as client:
-            producer = Producer(client, ProducerConfig(compression=codec))
-            sent = [producer.enqueue(tp, numbered_value(s)) for tp in partitions("t", 0, 1) for s in serials]
-            await asyncio.gather(*sent)
-            await producer.close()
-
-    async def story():
-        async with running_broker(chroot, tmp_path, {"t": 2}) as broker, joined(chroot, "c0", {"t": 1}) as c0:
-            await send(broker, range(20))
-            await c0.read_until(40)
-            async with joined(chroot, "c1", {"t": 1}) as c1:
-                await send(broker, range(20, 40))
-                await asyncio.gather(c0.read_until(60), c1.read_until(20))
-            assert c0.records[TopicPartition("t", 0)] == list(range(40))
-            assert c1.records == {TopicPartition("t", 1): list(range(20, 40))}
 
     asyncio.run(story())
 
@@ -265,5 +239,25 @@ def test_a_topics_growth_after_an_expiry_is_noticed(chroot, tmp_path):
             await until(lambda: len(outcomes(c0, "ok")) >= 2, 10, "c0 to be back")
             await broker.cluster.grow_topic("t", partitions=3)
             await settled(session, shared("t", ("g_c0-0", range(3))))
+
+    asyncio.run(story())
+
+
+def test_a_listener_of_1_1_hears_of_the_release_before_it_and_of_the_start_before_it(chroot, tmp_path):
+    """testConsumerRebalanceListener (0.9 and later): also of an empty part, before the first claim."""
+
+    async def story():
+        given = {"rebalance_listener_in_attempt": "true"}
+        both, first = frozenset(partitions("t", 0, 1)), frozenset(partitions("t", 0))
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}),
+            opened(chroot) as session,
+            joined(chroot, "c0", {"t": 1}, **given) as c0,
+        ):
+            assert c0.told == [("revoked", 0, frozenset()), ("assigned", 0, both)]
+            async with joined(chroot, "c1", {"t": 1}, **given) as c1:
+                await settled(session, shared("t", ("g_c0-0", [0]), ("g_c1-0", [1])))
+                assert c0.told[2:4] == [("revoked", 0, both), ("assigned", 0, first)]
+                assert c1.told[-1] == ("assigned", 0, frozenset(partitions("t", 1)))
 
     asyncio.run(story())

@@ -10,7 +10,10 @@ import asyncio
 
 import pytest
 
+from kernel.broker.producer import Producer
+from kernel.serials import numbered_value, serial_of
 from kernel.values import TopicPartition
+from kernel.zookeeper import paths
 from tests.support.weak_members import (
     attempts,
     begins,
@@ -24,7 +27,7 @@ from tests.support.weak_members import (
     polling,
     sever,
 )
-from tests.support.zk_consumers import produce, running_broker, settled, shared
+from tests.support.zk_consumers import client_of, produce, running_broker, settled, shared
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import opened
 
@@ -140,3 +143,33 @@ def test_a_commit_that_waits_for_a_connection_is_written_in_the_new_session(chro
 
     with ZooKeeperProxy(chroot) as link:
         asyncio.run(story())
+
+
+def test_a_record_that_was_looked_ahead_at_survives_the_rebalance_and_is_delivered_by_both(chroot, tmp_path):
+    """The original's hasNext() takes it out of what a rebalance clears; there is no option against it."""
+    taken_away = TopicPartition("t", 1)
+
+    async def story():
+        async with (
+            running_broker(chroot, tmp_path, {"t": 2}) as broker,
+            opened(chroot) as session,
+            joined(chroot, "c1", {"t": 1}) as c1,
+        ):
+            await session.create(paths.offset("g", "t", 1), b"0", makepath=True)
+            (stream,) = c1.consumer.streams()
+            await produce_one(broker, taken_away)
+            assert await stream.has_next()
+            async with joined(chroot, "c2", {"t": 1}) as c2:
+                await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+                await c2.read_until(1)
+                assert c2.records == {taken_away: [7]}
+                record = await asyncio.wait_for(anext(stream), 5)
+                assert serial_of(record.value) == 7
+
+    async def produce_one(broker, tp):
+        async with client_of(broker) as client:
+            producer = Producer(client)
+            await producer.enqueue(tp, numbered_value(7))
+            await producer.close()
+
+    asyncio.run(story())

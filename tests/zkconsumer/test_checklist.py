@@ -1,0 +1,152 @@
+"""The two tables of `docs/`: every fault and every test of the peers has a test here that exists, or a reason."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from zkconsumer.settings import ZK_CONSUMER_SETTINGS
+
+ROOT = Path(__file__).parents[2]
+WEAKNESSES = ROOT / "docs" / "weaknesses.md"
+PEERS = ROOT / "docs" / "peer-test-checklist.md"
+#: A test by its file and name; a parameter's name may follow.
+TEST = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
+
+#: The faults of the specification and those seen on the originals; what is about peers and deadlocks is left out.
+FAULTS = {
+    "ownership conflict",
+    "failed rebalance",
+    "registered but idle",
+    "rollback gap",
+    "unreadable member",
+    "broker vanishes",
+    "round robin's precondition",
+    "no brokers at the start",
+    "streams made twice",
+    "herd effect",
+    "many leave at once",
+    "stale reads",
+    "lost watch",
+    "kazoo's traps",
+    "blocked event thread",
+    "unconditional delete",
+    "two owners",
+    "already mine",
+    "same consumer.id",
+    "listener that raises",
+    "zombie",
+    "frozen member",
+    "stale commit",
+    "stale start offset",
+    "looked ahead",
+    "delivered and not committed",
+}
+
+#: The peers' tests by project, as they name them.
+PEER_TESTS = {
+    "Kafka 0.8.2, and what 0.9 to 1.1 added": """
+        PartitionAssignorTest.testRoundRobinPartitionAssignor PartitionAssignorTest.testRangePartitionAssignor
+        ZookeeperConsumerConnectorTest.testBasic ZookeeperConsumerConnectorTest.testCompression
+        ZookeeperConsumerConnectorTest.testCompressionSetConsumption ZookeeperConsumerConnectorTest.testConsumerDecoder
+        ZookeeperConsumerConnectorTest.testLeaderSelectionForPartition
+        ZookeeperConsumerConnectorTest.testConsumerRebalanceListener javaapi.ZookeeperConsumerConnectorTest.testBasic
+        ConsumerIteratorTest.testConsumerIteratorDeduplicationDeepIterator
+        ConsumerIteratorTest.testConsumerIteratorDecodingFailure TopicFilterTest.testWhitelists
+        TopicFilterTest.testBlacklists TopicFilterTest.testWildcardTopicCountGetTopicCountMapEscapeJson
+        FetcherTest.testFetcher AutoOffsetResetTest.testResetToEarliestWhenOffsetTooHigh
+        AutoOffsetResetTest.testResetToEarliestWhenOffsetTooLow AutoOffsetResetTest.testResetToLatestWhenOffsetTooHigh
+        AutoOffsetResetTest.testResetToLatestWhenOffsetTooLow OffsetCommitTest.testUpdateOffsets
+        OffsetCommitTest.testCommitAndFetchOffsets OffsetCommitTest.testLargeMetadataPayload
+        ZKEphemeralTest.testEphemeralNodeCleanup ZKEphemeralTest.testZkWatchedEphemeral
+        ZKEphemeralTest.testOverlappingSessions ZKEphemeralTest.testSameSession
+    """,
+    "pykafka: BalancedConsumer": """
+        test_unicode_consumer_group test_consume_returns test_consume_graceful_stop test_decide_partitions_range
+        test_decide_partitions_roundrobin test_extra_consumer test_a_rebalance_unblock_event test_rebalance_callbacks
+        test_rebalance_callbacks_surfaces_errors test_consume_earliest test_consume_latest test_external_kazoo_client
+        test_no_partitions test_zk_conn_lost
+    """,
+    "wvanbergen/kafka and kazoo-go": """
+        Test_PartitionDivision TestIntegrationMultipleTopicsSingleConsumer TestIntegrationSingleTopicParallelConsumers
+        TestSingleTopicSequentialConsumer TestConsumergroups TestConsumergroupInstances TestConsumergroupInstanceCrash
+        TestConsumergroupWatchInstances TestConsumergroupInstanceClaimPartition
+        TestConsumergroupInstanceClaimPartitionSame TestConsumergroupOffsets
+    """,
+    "kazoo: SetPartitioner and watchers": """
+        test_party_of_one test_party_of_two test_party_expansion test_more_members_than_set_items
+        test_party_session_failure test_connection_loss test_race_condition_new_partitioner_during_the_lock
+        test_race_condition_new_partitioner_steals_the_lock test_child_watch_session_loss
+        test_child_stop_on_session_loss test_datawatch_across_session_expire test_child_watcher_remove_session_watcher
+        PatientChildrenWatch.test_watch PatientChildrenWatch.test_exception PatientChildrenWatch.test_watch_iterations
+    """,
+}
+
+
+def rows(page: Path) -> dict[str, list[list[str]]]:
+    """The cells of every table row below its heading, without the tables' own headings."""
+    found: dict[str, list[list[str]]] = {}
+    heading = ""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            heading = line.removeprefix("## ")
+        elif line.startswith("|"):
+            found.setdefault(heading, []).append([cell.strip() for cell in line.strip("|").split("|")])
+    return {heading: table[2:] for heading, table in found.items()}  # a heading and its rule
+
+
+@cache
+def names_in(path: Path) -> frozenset[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+
+def missing(cell: str, below: Path) -> list[str]:
+    """Tests that a cell names and that are not there."""
+    return [
+        f"{file}::{name}"
+        for file, name in TEST.findall(cell)
+        if not (below / file).is_file() or name not in names_in(below / file)
+    ]
+
+
+def test_every_fault_has_a_test_that_exists():
+    weaknesses = [row for table in rows(WEAKNESSES).values() for row in table]
+    assert {row[0] for row in weaknesses} == FAULTS
+    assert len(weaknesses) == len(FAULTS)
+    for fault, how, dealt_with, option, tests, _ in weaknesses:
+        assert all((how, dealt_with, option)), f"{fault} has an empty cell"
+        assert TEST.search(tests), f"{fault} has no test"
+        assert not missing(tests, ROOT / "tests" / "zkconsumer"), fault
+
+
+def test_every_option_that_takes_a_fault_away_is_named_and_exists():
+    options = " ".join(row[3] for table in rows(WEAKNESSES).values() for row in table)
+    named = {name.partition("=")[0] for name in re.findall(r"`([\w.=]+)`", options)}
+    named = {name for name in named if "." in name and not name[-1].isdigit()} | {"roundrobin.release"}
+    assert named <= set(ZK_CONSUMER_SETTINGS)
+    assert named >= {name for name in ZK_CONSUMER_SETTINGS if name.startswith("fix.")}
+
+
+@pytest.mark.parametrize("project", PEER_TESTS)
+def test_every_test_of_the_peers_has_one_here_or_a_reason(project):
+    table = rows(PEERS)[project]
+    theirs = [row[0] for row in table]
+    wanted = PEER_TESTS[project].split()
+    assert [name for name in theirs if not name.startswith("the same tests")] == wanted
+    for name, ours in table:
+        reason = ours.startswith("none: ") and len(ours.split()) > 5
+        assert bool(TEST.search(ours)) != reason, f"{name} needs a test or a reason"
+        assert not missing(ours, ROOT / "tests"), name
+
+
+def test_a_test_that_is_not_there_is_found():
+    assert missing("`test_checklist.py::test_of_nobody`", Path(__file__).parent) == [
+        "test_checklist.py::test_of_nobody"
+    ]
+    assert missing("`test_nowhere.py::test_x`", Path(__file__).parent) == ["test_nowhere.py::test_x"]
+    assert not missing("`test_checklist.py::test_a_test_that_is_not_there_is_found`", Path(__file__).parent)
