@@ -288,7 +288,7 @@ def error_of(answer: Any) -> str:
         return error_name(code)
     for name in getattr(answer, "__slots__", ()):
         value = getattr(answer, name)
-        if isinstance(value, tuple):
+        if isinstance(value, tuple) and value and hasattr(value[0], "__slots__"):  # not numbers or names
             for element in value:
                 if found := error_of(element):
                     return found
