@@ -18,14 +18,16 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from kernel.errors import RebalanceLabError, UserError
 from kernel.values import NO_OFFSET, BrokerAddress
 from zkconsumer.filters import WILDCARDS, matching
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+Parsed = TypeVar("Parsed")
 
 STATIC = "static"
 #: Host and port of a broker that has no plain listener; a connection to it is refused by the system.
@@ -34,6 +36,8 @@ NO_LISTENER = ("", -1)
 _INT_MAX = 2**31 - 1
 #: Threads of one member for one topic; more would only fill the memory of everybody who reads the registration.
 _STREAMS_MAX = 65_536
+#: Larger znodes are not remembered.
+_REMEMBERED_BYTES = 16_384
 _BLANKS = "".join(map(chr, range(0x21)))
 #: A backslash with what it escapes, or, without the group, one that stands for itself.
 _ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})|\\')
@@ -80,7 +84,7 @@ def parse_registration(path: str, data: bytes) -> Registration:
 
     Of a wildcard's subscription only the first pattern counts.
     """
-    return (_parsed_before if len(data) <= _REMEMBERED_BYTES else _registration)(path, data)
+    return _remembered_registration(path, data)
 
 
 def _registration(path: str, data: bytes) -> Registration:
@@ -105,11 +109,6 @@ def _registration(path: str, data: bytes) -> Registration:
     return Registration(pattern, MappingProxyType({expression: streams}))
 
 
-#: Every member reads every other one's registration in every attempt, and it hardly ever changes.
-_parsed_before = lru_cache(maxsize=1024)(_registration)
-_REMEMBERED_BYTES = 4096
-
-
 def thread_ids(consumer_id: str, streams: int) -> tuple[str, ...]:
     """The threads of a member for one topic: `<consumer id>-<n>`, counted from 0."""
     return tuple(f"{consumer_id}-{number}" for number in range(streams))
@@ -125,8 +124,10 @@ def parse_partitions(path: str, data: bytes | None) -> tuple[int, ...]:
 
     A topic that does not exist has none, nor has one without the key `partitions` or without JSON in its data.
     """
-    if data is None:
-        return ()
+    return () if data is None else _remembered_partitions(path, data)
+
+
+def _partitions(path: str, data: bytes) -> tuple[int, ...]:
     if not data:  # null, as whoever makes folders writes it; "", which would pass, cannot be told from it
         raise UnreadableZnode(path, "a topic without data")
     try:
@@ -155,6 +156,10 @@ def parse_broker(path: str, data: bytes) -> BrokerAddress:
     A broker without a plain listener (null and -1 from later Kafkas) counts as a broker, with an address that
     nobody can connect to.
     """
+    return _remembered_broker(path, data)
+
+
+def _broker(path: str, data: bytes) -> BrokerAddress:
     content = _json_object(path, data)
     node = path.rsplit("/", 1)[1]
     if not re.fullmatch(r"[0-9]{1,10}", node) or not {"host", "port"} <= content.keys():
@@ -165,6 +170,21 @@ def parse_broker(path: str, data: bytes) -> BrokerAddress:
     if not host or not 0 < port < 65_536:
         host, port = NO_LISTENER
     return BrokerAddress(int(node), host, port)
+
+
+def _remembering(parse: Callable[[str, bytes], Parsed]) -> Callable[[str, bytes], Parsed]:
+    """Every member reads the same few znodes in every attempt, and they hardly ever change. Not the large ones."""
+    remembered = lru_cache(maxsize=512)(parse)
+
+    def read(path: str, data: bytes) -> Parsed:
+        return (remembered if len(data) <= _REMEMBERED_BYTES else parse)(path, data)
+
+    return read
+
+
+_remembered_registration = _remembering(_registration)
+_remembered_partitions = _remembering(_partitions)
+_remembered_broker = _remembering(_broker)
 
 
 def offset_payload(offset: int) -> bytes:
