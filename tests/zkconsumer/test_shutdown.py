@@ -1,0 +1,193 @@
+"""Leaving a group: in which order, what ZooKeeper sees of it, and from where it can be called."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import nullcontext
+
+import pytest
+
+from kernel.consumer import SilentListener
+from kernel.errors import RebalanceFailed
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import SessionClosed
+from tests.support.wildcards import add_broker, add_topic, operations, rebalanced, wildcard
+from tests.support.zk_consumers import member, new_member, owners, produce, running_broker
+from tests.support.zk_proxy import Op, ZooKeeperProxy
+from tests.support.zookeeper import opened
+from zkconsumer.filters import TopicFilter
+
+VISITOR = b'{"pattern":"static","subscription":{}}'
+
+
+def commits(op: Op) -> bool:
+    return op.op == "setData" and paths.parse_offset(op.path) is not None
+
+
+async def prepare(connect_string: str, partitions: int = 2) -> None:
+    """A topic and a broker, for groups that only own."""
+    async with opened(connect_string) as session:
+        await add_broker(session)
+        await add_topic(session, "t", partitions)
+
+
+def test_a_leaver_commits_and_one_request_ends_the_session_with_all_its_nodes(chroot, tmp_path):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 2}) as broker, opened(chroot) as session:
+            await produce(broker, "t", 2, range(3))
+            async with member(link.connect_string, "c1", {"t": 1}) as c1:
+                await c1.read_until(6)
+                assert len(await owners(session)) == 2
+                mark, since = link.mark(), len(c1.tracer.events)
+                await asyncio.gather(c1.consumer.close(), c1.consumer.close())
+                await c1.consumer.close()
+                assert await owners(session) == {}
+                assert await session.exists(paths.member_id("g", "g_c1")) is None
+                passed = [op for op in link.operations(mark) if not op.op.startswith("get")]
+                assert passed[-1].op == "closeSession"
+                assert {op.op for op in passed[:-1]} == {"setData", "create"}
+                assert {paths.name(paths.parent(paths.parent(op.path))) for op in passed[:-1] if commits(op)} == {
+                    "offsets"
+                }
+                # Delivery ends, then positions are written, then the session ends.
+                kinds = [e["kind"] for e in c1.tracer.events[since:] if e["kind"] != "zk_op"]
+                told = [k for k in kinds if k in ("partitions_revoked", "commit_answered", "member_closed")]
+                assert told == ["partitions_revoked", "commit_answered", "commit_answered", "member_closed"]
+                assert kinds.index("session_changed") < kinds.index("member_closed")
+                assert kinds.count("member_closed") == 1
+                assert (await session.get(paths.offset("g", "t", 0)))[0] == b"3"
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
+
+
+@pytest.mark.parametrize("by_pattern", [True, False])
+def test_a_wildcard_member_stops_listening_first_a_static_one_listens_to_the_end(chroot, tmp_path, by_pattern):
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t": 1}) as broker, opened(chroot) as session:
+            await produce(broker, "t", 1, range(3))
+            joining = (
+                wildcard(link.connect_string, "c1", TopicFilter.white("t"))
+                if by_pattern
+                else member(link.connect_string, "c1", {"t": 1})
+            )
+            async with joining as c1:
+                await c1.read_until(3)
+                pause = link.pause_at(commits)
+                closing = asyncio.create_task(c1.consumer.close())
+                await pause.reached()
+                since = len(c1.tracer.events)
+                # Behind the paused request nothing of this connection passes, so its answers wait with it.
+                await session.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
+                await until(lambda: "zk_notified" in [e["kind"] for e in c1.tracer.events[since:]], 5, "the event")
+                pause.release()
+                await closing
+                answered = [op for op in link.operations() if op.path == paths.member_ids("g") and op.op == "exists"]
+                assert len(answered) == (1 if by_pattern else 2)
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
+
+
+def test_a_close_ends_a_registration_that_waits_for_another_session(chroot):
+    async def story():
+        await prepare(chroot)
+        async with opened(chroot) as other:
+            path = paths.member_id("g", "g_c1")
+            await other.create(path, VISITOR, ephemeral=True, makepath=True)
+            c1 = new_member(chroot, "c1", zookeeper_session_timeout_ms="20000")
+            await c1.consumer.start()
+            joining = asyncio.create_task(c1.consumer.subscribe({"t": 1}))
+            await until(lambda: len(operations(c1)) >= 3, 5, "the id to be found taken")
+            before = time.monotonic()
+            await c1.consumer.close()
+            with pytest.raises(SessionClosed, match="before it was registered"):
+                await joining
+            assert time.monotonic() - before < 5
+            assert await other.exists(path) is not None
+            assert len(c1.tracer.of("member_closed")) == 1
+
+    asyncio.run(story())
+
+
+def test_a_listener_may_close_the_consumer_from_within_a_rebalance(chroot):
+    class Leaving(SilentListener):
+        async def on_assigned(self, stream, partitions):
+            await c1.consumer.close()
+
+    async def story():
+        await prepare(chroot)
+        await c1.consumer.start()
+        await asyncio.wait_for(c1.consumer.subscribe({"t": 1}, Leaving()), 10)
+        await asyncio.wait_for(c1.consumer.close(), 10)
+        async with opened(chroot) as session:
+            assert await owners(session) == {}
+            assert await session.children(paths.member_ids("g")) == []
+        assert len(c1.tracer.of("member_closed")) == 1
+
+    c1 = new_member(chroot, "c1")
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("retries_while_closing", "attempts"), [("true", 4), ("false", 1)])
+def test_a_close_during_a_backoff_waits_for_all_attempts_or_for_this_one(chroot, retries_while_closing, attempts):
+    """0.8.2.2 looks at its flag in R9 only and then tells of the failure, 1.1 before every attempt, without a word."""
+
+    async def story():
+        await prepare(chroot)
+        async with opened(chroot) as ghost:
+            await ghost.create(paths.owner("g", "t", 0), b"g_ghost-0", ephemeral=True, makepath=True)
+            c1 = new_member(
+                chroot,
+                "c1",
+                rebalance_max_retries="4",
+                rebalance_backoff_ms="200",
+                rebalance_retries_while_closing=retries_while_closing,
+            )
+            await c1.consumer.start()
+            joining = asyncio.create_task(c1.consumer.subscribe({"t": 1}))
+            backoff = {"phase": "backoff", "attempt": 1}
+            await until(
+                lambda: any(backoff.items() <= e.items() for e in c1.tracer.of("phase_entered")), 5, "the first backoff"
+            )
+            await c1.consumer.close()
+            with pytest.raises(RebalanceFailed) if attempts > 1 else nullcontext():
+                await joining
+            ended = [e["outcome"] for e in c1.tracer.of("attempt_ended")]
+            assert len(ended) == attempts
+            assert await owners(ghost) != {}
+            assert await ghost.children(paths.member_ids("g")) == []
+
+    asyncio.run(story())
+
+
+def test_many_that_leave_at_once_all_leave_and_leave_nothing(chroot):
+    async def story():
+        await prepare(chroot, partitions=12)
+        members = [new_member(chroot, f"c{number}") for number in range(6)]
+        await asyncio.gather(*(who.consumer.start() for who in members))
+        await asyncio.gather(*(who.consumer.subscribe({"t": 1}) for who in members))
+        await asyncio.wait_for(asyncio.gather(*(who.consumer.close() for who in members)), 15)
+        async with opened(chroot) as session:
+            assert await owners(session) == {}
+            assert await session.children(paths.member_ids("g")) == []
+        assert [len(who.tracer.of("member_closed")) for who in members] == [1] * 6
+
+    asyncio.run(story())
+
+
+def test_a_close_while_a_new_topics_rebalance_runs_ends_it(chroot):
+    async def story():
+        await prepare(chroot)
+        async with opened(chroot) as session:
+            async with wildcard(chroot, "w", TopicFilter.white(".*"), rebalance_backoff_ms="100") as w:
+                await rebalanced(w, 1)
+                await session.create(paths.owner("g", "u", 0), b"g_ghost-0", ephemeral=True, makepath=True)
+                await add_topic(session, "u", 1)
+                await until(lambda: "topics" in [e["trigger"] for e in w.tracer.of("rebalance_started")], 5, "it")
+                await asyncio.wait_for(w.consumer.close(), 10)
+            assert set(await owners(session)) == {("u", 0)}
+
+    asyncio.run(story())
