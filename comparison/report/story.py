@@ -26,6 +26,8 @@ BEFORE = frozenset({"register", "subscribe", "delivery"})
 AFTER = "leader-finder"
 #: A member whose rebalances are less apart than this has not been at rest between them.
 REST_NS = 1_000_000
+#: For how long a rebalance is followed after its end: until the fetchers deliver, but not longer than this.
+FOLLOWED_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,9 @@ class Story:
     def chosen_round(self) -> Round:
         """The first one after the first change; without a change the last one."""
         change = self.change_ns()
-        after = [each for each in self.rounds if change is not None and each.ended_ns > change]
+        after = [
+            each for each in self.rounds if change is not None and any(r.began_ns > change for r in each.rebalances)
+        ]
         return after[0] if after else self.rounds[-1]
 
 
@@ -201,7 +205,8 @@ def _following(events: Sequence[Event]) -> tuple[list[Event], int]:
     """The first look for leaders and what began with it; how many events were looked at."""
     followed: list[Event] = []
     for place, event in enumerate(events):
-        if event["kind"] == "zk_notified" or (event["kind"] == "zk_op" and event["step"] in BEFORE):
+        late = event["ns"] > events[0]["ns"] + FOLLOWED_NS
+        if late or event["kind"] == "zk_notified" or (event["kind"] == "zk_op" and event["step"] in BEFORE):
             return followed, place
         if event["kind"] == "records_delivered":
             return [*followed, event], place + 1

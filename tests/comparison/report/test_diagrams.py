@@ -1,0 +1,275 @@
+"""Diagrams of a recorded crash: three members, six partitions, one killed; and of members that run now.
+
+`crash/` holds its traces, and what is made of them. After a wanted change: look at the difference, then write what
+was made into the golden file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from comparison.cli_diagram import diagram
+from comparison.report.sequence import escaped, sequence
+from comparison.report.steps import briefly, lines_of, merged, partitions_text, ranges
+from comparison.report.story import tell
+from comparison.report.timeline import ticks, timeline
+from kernel.errors import UserError
+from kernel.trace.events import Role
+from kernel.trace.reader import read_traces
+from kernel.trace.writer import TraceIdentity, TraceWriter
+from tests.support.zk_consumers import SETTINGS, produce, running_broker
+from zkconsumer.consumer import ZooKeeperConsumer
+from zkconsumer.settings import ZkConsumerConfig
+
+RECORDED = Path(__file__).with_name("crash")
+#: What a line of a Mermaid sequence diagram may be; the text behind the colon has none of Mermaid's own signs.
+_TEXT = r"(?:[^#;<>{}\"\\%]|#\d+;|<br/>)+"
+GRAMMAR = re.compile(
+    rf"sequenceDiagram|    participant \w+ as {_TEXT}|    Note over \w+: {_TEXT}|    \w+(?:->>|-x|--\))\w+: {_TEXT}"
+)
+
+
+@pytest.fixture(scope="module")
+def story():
+    return tell(read_traces(RECORDED))
+
+
+def drawn(*arguments: str) -> str:
+    result = CliRunner().invoke(diagram, [str(RECORDED), *arguments], standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+@pytest.mark.parametrize(
+    ("golden", "arguments"),
+    [
+        ("sequence.mmd", []),
+        ("timeline.mmd", ["--show", "timeline"]),
+        ("timeline.svg", ["--format", "svg", "--from", "3.5", "--to", "8"]),
+        ("steps.md", ["--show", "steps", "--member", "m3"]),
+    ],
+)
+def test_a_recorded_crash_is_drawn_as_recorded(golden, arguments):
+    assert drawn(*arguments) == (RECORDED / golden).read_text(encoding="utf-8")
+
+
+def test_the_same_traces_give_the_same_text_in_whatever_order_they_are_named():
+    files = sorted(map(str, RECORDED.glob("*.jsonl")))
+    made = [
+        CliRunner().invoke(diagram, [*names, "--format", "markdown"]).output
+        for names in (files, files[::-1], files * 2)
+    ]
+    assert made[0] == made[1] == made[2] == drawn("--format", "markdown")
+
+
+def test_rounds_are_what_one_change_sets_off(story):
+    assert [sorted({each.member.name for each in found.rebalances}) for found in story.rounds] == [
+        ["m1", "m2", "m3"],
+        ["m2", "m3"],
+    ]
+    assert story.chosen_round().number == 2  # the first after the kill
+    (m3, m2) = story.rounds[1].rebalances
+    assert (m3.attempts, m2.attempts) == ((("conflict", "owned by others: orders-3"), ("ok", "")), (("ok", ""),))
+    listed = drawn("--list").splitlines()
+    assert re.fullmatch(r" +2 +6\.\d+ +7\.\d+ +\d+ +\d+ +m3: members, ok after 2 attempts *", listed[-2])
+
+
+def test_every_operation_of_a_rebalance_is_in_its_lines(story):
+    for each in story.rounds:
+        for rebalance in each.rebalances:
+            traced = sum(event["kind"] == "zk_op" for event in rebalance.events)
+            assert sum(line.count for line in lines_of(story, rebalance) if line.operations) == traced
+            assert sum(line.count for line in briefly(lines_of(story, rebalance)) if line.operations) == traced
+            assert sum(rebalance.operations()) == traced
+
+
+@pytest.mark.parametrize("brief", [True, False])
+def test_sequences_have_only_what_mermaid_reads(story, brief):
+    for each in story.rounds:
+        for line in sequence(story, each.rebalances, brief=brief).splitlines():
+            assert GRAMMAR.fullmatch(line), line
+
+
+def test_signs_of_mermaids_own_are_written_as_codes():
+    assert escaped('a;b<"#\n%é: x, /y') == "a#59;b#60;#34;#35;#10;#37;é: x, /y"
+
+
+def test_a_change_comes_before_whoever_is_told_of_it(story):
+    first = story.rounds[0]
+    lines = merged(lines_of(story, each) for each in first.rebalances)
+    for line in lines:
+        if line.kind == "told" and line.zxid:
+            made = [other for other in lines if other.kind == "write" and other.zxid == line.zxid]
+            assert all(lines.index(other) < lines.index(line) for other in made)
+
+
+def test_gantt_charts_have_only_what_mermaid_reads():
+    body = drawn("--show", "timeline").splitlines()[6:]
+    assert body
+    for line in body:
+        bar = re.fullmatch(r"    [^:;#,]+ :(crit|done|active), (\d+), (\d+)", line)
+        assert bar or re.fullmatch(r"    section [^:;#,]+", line), line
+        assert bar is None or int(bar[2]) < int(bar[3])
+
+
+def test_a_picture_is_well_formed_and_shows_the_gap_of_a_dead_members_partitions(story):
+    picture = drawn("--format", "svg", "--from", "3.5", "--to", "8")
+    hints = [title.text or "" for title in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}title")]
+    assert any(hint.startswith("backoff") for hint in hints)
+    window = [story.zero_ns + seconds * 10**9 for seconds in (3, 8)]
+    lane = timeline(story, *window)
+    (dead, heir) = lane.named["orders 0"]
+    (stopped, _) = lane.delivered["orders 0"]
+    assert (dead.what, heir.what, stopped.what) == ("m1", "m2", "m1")
+    assert stopped.ended_ns + 2_000_000_000 < dead.ended_ns < heir.began_ns  # its session outlives it
+    assert [mark.what for mark in lane.marks] == ["crash", "kill m1"]
+
+
+def test_a_table_is_only_of_the_member_that_was_asked_for():
+    table = drawn("--show", "steps", "--member", "lab_c2")
+    assert re.findall(r"^### .*", table, re.MULTILINE) == ["### m2: members"]
+    assert "| R5 | releases everything it owns | `delete x 2 owners/orders/2-3` |" in table
+    assert "R11" in table
+
+
+def test_one_markdown_text_has_all_of_it():
+    text = drawn("--format", "markdown")
+    assert text.count("```mermaid\n") == 2
+    assert "sequenceDiagram" in text
+    assert "gantt" in text
+    assert text.count("### ") == 2
+
+
+def test_a_file_gets_what_standard_output_would(tmp_path):
+    assert drawn("-o", str(tmp_path / "out.mmd")) == ""
+    assert (tmp_path / "out.mmd").read_text(encoding="utf-8") == drawn()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--rebalance", "3"], "they have 1 to 2"),
+        (["--rebalance", "0"], "they have 1 to 2"),
+        (["--member", "m9"], "only m1, m2, m3"),
+        (["--member", "m1"], "m1 does not rebalance there, only m2, m3"),
+        (["--rebalance", "1", "--from", "2"], "give one of them"),
+        (["--from", "100"], "the traces last from 0 to"),
+        (["--from", "3", "--to", "2"], "the traces last from 0 to"),
+        (["--from", "3", "--to", "4"], "nobody rebalances between these two moments"),
+        (["--show", "steps", "--format", "svg"], "--show steps can be markdown, not svg"),
+        (["--show", "sequence", "--format", "svg"], "can be mermaid or markdown"),
+        (["-o", "/nowhere/at/all"], "choose another with --output"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_with_a_reason(arguments, complaint):
+    with pytest.raises(UserError, match=re.escape(complaint)):
+        drawn(*arguments)
+
+
+def changed(folder: Path, **header: object) -> Path:
+    """m2's trace with another header."""
+    first, *rest = (RECORDED / "m2.jsonl").read_text(encoding="utf-8").splitlines()
+    decoded = json.loads(first)
+    decoded["header"].update(header)
+    path = folder / "changed.jsonl"
+    path.write_text("\n".join([json.dumps(decoded), *rest]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        (lambda folder: [folder / "none"], "neither a trace file nor a folder"),
+        (lambda folder: [folder], "holds no trace"),
+        (lambda folder: [written(folder / "x.jsonl", "not json\n")], "none of these files is a trace"),
+        (lambda folder: [written(folder / "empty.jsonl", "")], "none of these files is a trace"),
+        (lambda folder: [changed(folder, run="another"), RECORDED], "of several runs"),
+        (lambda folder: [changed(folder, design="eager")], "of the design eager"),
+        (lambda _: [RECORDED / "runner.jsonl"], "nobody rebalances in these traces"),
+        (lambda folder: [two_runs(folder)], "holds 2 runs, give one of them"),
+    ],
+)
+def test_files_that_are_no_traces_of_one_group_are_refused_with_a_reason(tmp_path, files, complaint):
+    arguments = [str(path) for path in files(tmp_path)]
+    result = CliRunner().invoke(diagram, arguments, standalone_mode=False)
+    assert isinstance(result.exception, UserError)
+    assert complaint in str(result.exception)
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def two_runs(folder: Path) -> Path:
+    for name in ("a", "b"):
+        (folder / name / "trace").mkdir(parents=True)
+        written(folder / name / "trace" / "m1.jsonl", "")
+    return folder
+
+
+def test_a_torn_line_is_warned_of_and_left_out(tmp_path):
+    (tmp_path / "trace").mkdir()
+    text = (RECORDED / "m2.jsonl").read_text(encoding="utf-8")
+    written(tmp_path / "trace" / "m2.jsonl", text + '{"seq":')
+    result = CliRunner().invoke(diagram, [str(tmp_path)])
+    assert "m2.jsonl: 1 lines cannot be used (torn)" in result.output
+    assert "sequenceDiagram" in result.output
+
+
+def test_numbers_that_follow_one_another_are_a_range():
+    assert ranges(["3", "0", "1", "2", "5", "5"]) == "0-3, 5"
+    assert ranges(["m2", "7", "m1"]) == "7, m2, m1"
+    assert partitions_text([{"topic": "b", "partition": 1}, {"topic": "a", "partition": 0}]) == "b 1; a 0"
+    assert partitions_text([]) == "nothing"
+
+
+@pytest.mark.parametrize(("length_ns", "step"), [(1_000_000, 100_000), (1_200_000_000, 200_000_000), (9_000, 1_000)])
+def test_ticks_are_round_and_few(length_ns, step):
+    found = ticks(length_ns)
+    assert (found[0], found[1], len(found) <= 11) == (0, step, True)
+
+
+def test_members_that_run_now_are_drawn(chroot, tmp_path):
+    """From their own traces, without a runner or an observer."""
+
+    async def conversation():
+        async with running_broker(chroot, tmp_path / "data", {"t": 4}) as broker:
+            await produce(broker, "t", 4, range(3))
+            async with joined(chroot, tmp_path, "c1"), joined(chroot, tmp_path, "c2"):
+                pass
+
+    asyncio.run(conversation())
+    result = CliRunner().invoke(diagram, [str(tmp_path / "c1.jsonl"), str(tmp_path / "c2.jsonl"), "--rebalance", "2"])
+    assert result.exit_code == 0, result.output
+    text = result.output
+    assert "participant p1 as c1\n    participant p2 as c2\n    participant zk as ZooKeeper" in text
+    assert text.index("registers: create ids/c2") < text.index("zk--)p1: the children of ids have changed")
+    assert all(GRAMMAR.fullmatch(line) for line in text.splitlines())
+    assert "p1->>zk: R5 delete x 4 owners/t/0-3" in text
+
+
+@asynccontextmanager
+async def joined(chroot: str, folder: Path, name: str) -> AsyncIterator[None]:
+    identity = TraceIdentity(run="now", scenario="", design="zookeeper", role=Role.MEMBER, process=name)
+    given = {"zookeeper.connect": chroot, "group.id": "g", "consumer.id": name}
+    config, _ = ZkConsumerConfig.from_settings({**SETTINGS, **given})
+    tracer = TraceWriter(folder / f"{name}.jsonl", identity)
+    consumer = ZooKeeperConsumer(config, tracer=tracer, process=name)
+    try:
+        await consumer.start()
+        await consumer.subscribe({"t": 1})
+        yield
+    finally:
+        await consumer.close()
+        tracer.close()
