@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
@@ -29,6 +29,9 @@ from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.zk_consumers import SETTINGS, produce, running_broker
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import ZkConsumerConfig
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 RECORDED = Path(__file__).with_name("crash")
 #: What a line of a Mermaid sequence diagram may be; the text behind the colon has none of Mermaid's own signs.
