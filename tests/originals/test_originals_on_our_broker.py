@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from comparison.originals.hosts import Pattern
 from kernel.broker.records import NewRecord, build_batch
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -18,7 +19,8 @@ from kernel.zookeeper import paths
 from tests.kernel.broker.test_data_plane import produce
 from tests.support.brokers import client_of, create_topics, running_cluster
 from tests.support.originals import PROPERTIES
-from tests.support.zk_consumers import owners
+from tests.support.zk_consumers import member as our_member
+from tests.support.zk_consumers import owners, settled, shared
 from tests.support.zookeeper import opened
 
 if TYPE_CHECKING:
@@ -202,3 +204,47 @@ def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
                 assert await owners(session) == before
 
     on_our_brokers(host, chroot, tmp_path, test, brokers=2)
+
+
+def test_originals_of_both_versions_and_ours_share_a_group_on_our_brokers(
+    host_0_8: OriginalHost, host_1_1: OriginalHost, chroot: str, tmp_path: Path
+) -> None:
+    """By name and by pattern, and a topic that comes while they run: every record goes to somebody, in order."""
+
+    async def story() -> None:
+        async with running_cluster(2, chroot, tmp_path) as brokers, opened(chroot) as session:
+            await create_topics(brokers[0], {"t": len(CODECS)})
+            await fill(brokers, 0, NUMBER)
+            described = {"zookeeper": chroot, "group": "g", "properties": PROPERTIES}
+            one = await host_0_8.join("o8", topics=Pattern("white_list", "t|new"), **described)
+            mine: set[tuple[int, int]] = set()
+            async with our_member(chroot, "us", {"t": 1}) as us:
+                two = await host_1_1.join("o1", topics=Pattern("white_list", "t.*,new"), **described)
+                threads = ("g_o1-0", "g_o8-0", "g_us-0")
+                await settled(session, shared("t", (threads[0], [0, 1]), (threads[1], [2]), (threads[2], [3])))
+                await create_topics(brokers[0], {"new": 2})
+                await settled(
+                    session,
+                    {
+                        **shared("t", (threads[0], [0, 1]), (threads[1], [2]), (threads[2], [3])),
+                        **shared("new", (threads[0], [0]), (threads[1], [1])),
+                    },
+                )
+                await fill(brokers, NUMBER, NUMBER + 20)
+
+                def delivered() -> set[tuple[int, int]]:
+                    return mine | {(m.partition, m.offset) for m in (*one.messages, *two.messages) if m.topic == "t"}
+
+                async def everything() -> bool:
+                    for got in await us.consumer.getmany(timeout_ms=50):
+                        mine.update((one.partition, one.offset) for one in got.records)
+                    return len(delivered()) == len(CODECS) * (NUMBER + 20)
+
+                await until(everything, 20, lambda: f"all records, have {len(delivered())}")
+                for original in (one, two):
+                    for partition, records in read(original.messages).items():
+                        assert all(value == record(offset).value for offset, value in records), partition
+                await one.leave()
+                await two.leave()
+
+    asyncio.run(asyncio.wait_for(story(), 90))

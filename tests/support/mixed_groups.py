@@ -122,6 +122,9 @@ class Ours:
     def deliveries(self) -> list[Delivery]:
         return delivered_by(self.member.tracer.events)
 
+    async def commit(self) -> None:
+        await self.member.consumer.commit()
+
     async def leave(self) -> None:
         await self.end()
 
@@ -430,9 +433,14 @@ class MixedGroup:
         found = []
         for (member, tp), made in claims.items():
             ends = [op.at for op in made[1:]] + [float("inf")]
+            last: int | None = None  # of what the member has delivered of the partition
             for claim, end in zip(made, ends, strict=True):
                 offsets = [d.offset for d in deliveries[member] if d.partition == tp and claim.at <= d.at < end]
-                found.append(Ownership(member, tp, self._committed_for(claim, operations), offsets))
+                begins_at = self._committed_for(claim, operations)
+                if offsets and offsets[0] not in begins_at and last is not None and offsets[0] == last + 1:
+                    offsets = offsets[1:]  # the application had it in hand while the rebalance went by
+                found.append(Ownership(member, tp, begins_at, offsets))
+                last = offsets[-1] if offsets else last
         return found
 
     def _committed_for(self, claim: Op, operations: list[Op]) -> frozenset[int | None]:
