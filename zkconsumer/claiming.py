@@ -166,8 +166,8 @@ def check_roll_back(machine: Rebalance) -> Effects:
 
 
 def roll_back_checked(machine: Rebalance, answers: Answers) -> Jump:
-    claims = machine.attempt.claimed
-    return Jump(checked(machine, claims, answers) if answers else machine, State.ROLLING_BACK_CHECKED)
+    """Where nothing was claimed, nothing is deleted: not what R5 of this attempt found to be ours either."""
+    return Jump(checked(machine, machine.attempt.claimed, answers), State.ROLLING_BACK_CHECKED)
 
 
 def roll_back_ours(machine: Rebalance) -> Effects:
