@@ -8,6 +8,7 @@ import signal
 import stat
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -16,17 +17,18 @@ import msgspec
 from comparison.cli_broker import started_zookeeper
 from comparison.scenarios.cluster_access import ClusterAccess, addresses
 from comparison.scenarios.configuration import for_part
-from comparison.scenarios.designs import DESIGNS, ConsumerRequest
+from comparison.scenarios.designs import DESIGNS, ConsumerRequest, subscribe_by_pattern
 from comparison.state import states
 from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceFailed, UserError
 from kernel.serials import numbered_value, serial_of
 from kernel.settings import split_pairs
 from kernel.trace.writer import SilentTracer
+from zkconsumer.filters import TopicFilter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from kernel.consumer import GroupConsumer
+    from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.values import Batch, Record, TopicPartition
 
 POLL_MS = 200
@@ -62,6 +64,32 @@ def topics_of(texts: Sequence[str]) -> dict[str, int]:
             raise ConfigurationError(f"--topic {text!r}: write TOPIC or TOPIC:STREAMS, with one stream or more")
         topics[topic] = int(streams) if colon else 1
     return topics
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a consumer asks for: topics by name with their streams, or a pattern."""
+
+    topics: Mapping[str, int]
+    pattern: TopicFilter | None
+    streams: int  #: of the pattern
+
+    @classmethod
+    def of(cls, topics: Sequence[str], white: str | None, black: str | None, streams: int) -> Wanted:
+        """Exactly one of the three ways. Raises `UserError` otherwise, and for what is no pattern."""
+        if bool(topics) + (white is not None) + (black is not None) != 1:
+            raise ConfigurationError("say which topics: --topic, again for more, or one --whitelist or --blacklist")
+        if white is not None:
+            return cls({}, TopicFilter.white(white), streams)
+        if black is not None:
+            return cls({}, TopicFilter.black(black), streams)
+        return cls(topics_of(topics), None, streams)
+
+    async def subscribe(self, consumer: GroupConsumer, listener: RebalanceListener) -> None:
+        if self.pattern is None:
+            await consumer.subscribe(self.topics, listener)
+        else:
+            await subscribe_by_pattern(consumer, self.pattern, self.streams, listener)
 
 
 class Printer:
@@ -120,6 +148,8 @@ class Printer:
     epilog="""\b
 Examples:
   rebalance-lab consume --design zookeeper --group g --topic orders
+  rebalance-lab consume --design zookeeper --group g --whitelist 'orders|invoices.*' --streams 2
+  rebalance-lab consume --design zookeeper --group g --topic orders --set fix.claim.before.offsets=true
   rebalance-lab consume --design eager --group g --topic orders:2 --topic invoices
   rebalance-lab consume --design eager --group g --topic orders --set session.timeout.ms=6000 --format json
 
@@ -128,7 +158,12 @@ Without --zookeeper and --bootstrap-server, the servers started from here are us
 )
 @click.option("--design", type=click.Choice(sorted(DESIGNS)), required=True)
 @click.option("--group", required=True)
-@click.option("--topic", "topics", multiple=True, required=True, metavar="TOPIC[:STREAMS]", help="Again for more.")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:STREAMS]", help="Again for more.")
+@click.option(
+    "--whitelist", "white", metavar="PATTERN", help="For design zookeeper: all topics that match, now and later."
+)
+@click.option("--blacklist", "black", metavar="PATTERN", help="For design zookeeper: all topics that do not match.")
+@click.option("--streams", type=click.IntRange(1), default=1, help="Of a pattern.  [default: 1]")
 @click.option("--zookeeper", "connect", help="For design zookeeper: HOST:PORT[,HOST:PORT...][/chroot].")
 @click.option("--bootstrap-server", "bootstrap", help="For the other designs: HOST:PORT[,HOST:PORT...].")
 @click.option("--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A Kafka setting; again.")
@@ -138,6 +173,9 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     design: str,
     group: str,
     topics: tuple[str, ...],
+    white: str | None,
+    black: str | None,
+    streams: int,
     connect: str | None,
     bootstrap: str | None,
     pairs: tuple[str, ...],
@@ -145,6 +183,9 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     form: str,
 ) -> None:
     """Be a member of a group; shows what is assigned, revoked and read."""
+    wanted = Wanted.of(topics, white, black, streams)
+    if wanted.pattern is not None and design != "zookeeper":
+        raise ConfigurationError("only the zookeeper design subscribes by a pattern: name the topics with --topic")
     settings, warnings = for_part(DESIGNS[design].settings, split_pairs(pairs))
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
@@ -157,15 +198,13 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
         settings=settings,
     )
     consumer = DESIGNS[design].consumer
-    asyncio.run(_consume(lambda: consumer(request, SilentTracer()), topics_of(topics), Printer(form), max_records))
+    asyncio.run(_consume(lambda: consumer(request, SilentTracer()), wanted, Printer(form), max_records))
 
 
-async def _consume(
-    make: Callable[[], GroupConsumer], topics: Mapping[str, int], printer: Printer, most: int | None
-) -> None:
+async def _consume(make: Callable[[], GroupConsumer], wanted: Wanted, printer: Printer, most: int | None) -> None:
     consumer = make()
     told = _told()
-    polling = asyncio.create_task(_poll(consumer, topics, printer, most))
+    polling = asyncio.create_task(_poll(consumer, wanted, printer, most))
     waiting = asyncio.create_task(told.wait())
     try:
         await asyncio.wait([polling, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -179,11 +218,11 @@ async def _consume(
     printer.say("left", f"after {printer.records} records", records=printer.records)
 
 
-async def _poll(consumer: GroupConsumer, topics: Mapping[str, int], printer: Printer, most: int | None) -> None:
+async def _poll(consumer: GroupConsumer, wanted: Wanted, printer: Printer, most: int | None) -> None:
     await consumer.start()
     printer.say("started", "")
     try:
-        await consumer.subscribe(topics, printer)
+        await wanted.subscribe(consumer, printer)
     except RebalanceFailed as error:
         # As the original: registered, idle, and cured by the next change of the group.
         printer.say("failed", str(error), error=str(error))

@@ -15,9 +15,10 @@ from zkconsumer.settings import KAFKA_OLD_CONSUMER_SETTINGS, ZK_CONSUMER_SETTING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kernel.consumer import GroupConsumer
+    from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.settings import Setting
     from kernel.trace.writer import Tracer
+    from zkconsumer.filters import TopicFilter
 
 
 log = logging.getLogger(__name__)
@@ -51,6 +52,14 @@ def _zookeeper(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     for warning in warnings:
         log.warning("%s: %s", request.process, warning)
     return ZooKeeperConsumer(config, tracer=tracer, process=request.process)
+
+
+async def subscribe_by_pattern(
+    consumer: GroupConsumer, topic_filter: TopicFilter, streams: int, listener: RebalanceListener
+) -> None:
+    """Only consumers of the zookeeper design can."""
+    assert isinstance(consumer, ZooKeeperConsumer)
+    await consumer.subscribe_pattern(topic_filter, streams, listener)
 
 
 def _eager(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:

@@ -133,6 +133,21 @@ def test_two_consumers_share_a_topic_and_show_what_they_read(
     assert [event["serial"] for event in events(first_output, "record") if event["partition"] == 0] == [0, 1]
 
 
+def test_a_consumer_by_pattern_reads_all_topics_that_match(terminals: Terminals) -> None:
+    for topic in ("salt-1", "salt-2", "pepper"):
+        produced = terminals.run("produce", "--topic", topic, "--count", "4", "--rate", "1000")
+        assert produced.returncode == 0, produced.stderr
+    read = terminals.run(
+        *("consume", "--design", "zookeeper", "--group", "p", "--whitelist", "salt-.", "--streams", "2"),
+        *("--max-records", "8", "--set", "auto.offset.reset=smallest", "--set", "fix.claim.before.offsets=true"),
+    )
+    assert read.returncode == 0, read.stderr
+    assert "assigned: salt-1-0, salt-1-1, salt-2-0, salt-2-1 (stream 0)" in read.stdout
+    assert "assigned: salt-1-2, salt-1-3, salt-2-2, salt-2-3 (stream 1)" in read.stdout
+    assert read.stdout.count("record: salt-") == 8
+    assert "pepper" not in read.stdout
+
+
 def test_lines_of_standard_input_are_produced_and_read_as_text(terminals: Terminals) -> None:
     produced = terminals.run("produce", "--topic", "words", "--stdin", given="salt\npepper\n")
     assert produced.returncode == 0, produced.stderr

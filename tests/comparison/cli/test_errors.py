@@ -100,6 +100,10 @@ def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str
             ["consume", "--design", "eager", "--group", "g", "--topic", "t", "--bootstrap-server", "here"],
             "--bootstrap-server 'here': 'here' is not HOST:PORT",
         ),
+        (["consume", "--design", "zookeeper", "--group", "g"], "say which topics: --topic"),
+        (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--whitelist", "t"], "say which topics"),
+        (["consume", "--design", "zookeeper", "--group", "g", "--blacklist", "t("], "t( is an invalid regex"),
+        (["consume", "--design", "eager", "--group", "g", "--whitelist", "t"], "only the zookeeper design"),
         (["produce", "--topic", "t", "--rate", "0"], "0.0 is not in the range"),
     ],
 )
