@@ -124,6 +124,12 @@ def test_every_fault_has_a_test_that_exists():
         assert not missing(tests, ROOT / "tests" / "zkconsumer"), fault
 
 
+def test_every_page_that_a_table_refers_to_is_there():
+    for page in (WEAKNESSES, PEERS):
+        for link in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).is_file(), f"{page.name} refers to {link}"
+
+
 def test_every_option_that_takes_a_fault_away_is_named_and_exists():
     options = " ".join(row[3] for table in rows(WEAKNESSES).values() for row in table)
     named = {name.partition("=")[0] for name in re.findall(r"`([\w.=]+)`", options)}

@@ -54,7 +54,7 @@ def test_one_join_stops_every_member_and_all_is_released_and_claimed_again(chroo
 
 @pytest.mark.parametrize(
     ("settings", "rebalances"),
-    [pytest.param({}, 5, id="default"), pytest.param({"fix_quiet_ms": "1000"}, 1, id="waits for quiet")],
+    [pytest.param({}, 5, id="default"), pytest.param({"fix_quiet_ms": "1500"}, 1, id="waits for quiet")],
 )
 def test_five_changes_one_after_the_other_are_five_rebalances(chroot, tmp_path, settings, rebalances):
     async def story():

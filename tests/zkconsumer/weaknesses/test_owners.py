@@ -43,7 +43,8 @@ SHARED_BY_ALL = shared("t", ("g_a-0", range(2)), ("g_b-0", range(2, 4)), ("g_c-0
 async def cut_off_in_its_release(chroot, session, link_a, link_b, **settings):
     """a, b and c, of which a was severed when it asked for its first delete, and has expired since."""
     async with (
-        joined(link_b.connect_string, "b", {"t": 1}, **settings) as b,
+        # b is held for a while later, and must not lose its session by that.
+        joined(link_b.connect_string, "b", {"t": 1}, zookeeper_session_timeout_ms="20000", **settings) as b,
         joined(link_a.connect_string, "a", {"t": 1}, zookeeper_session_timeout_ms="1500", **settings) as a,
     ):
         await settled(session, shared("t", ("g_a-0", range(3)), ("g_b-0", range(3, 6))))
@@ -184,6 +185,7 @@ def test_a_node_of_a_dying_session_with_our_thread_id_counts_as_ours_and_goes_wi
                     assert set(outcomes(successor)) == {"conflict", "ok"}
                     stats = [(await session.get(paths.owner("g", "t", n)))[1] for n in range(2)]
                     assert {stat.ephemeral_owner for stat in stats} == {successor.session.session_id}
+            mend(link)  # the dead one can be closed then
 
     with ZooKeeperProxy(chroot) as link:
         asyncio.run(story())
@@ -212,6 +214,7 @@ def test_a_member_whose_predecessor_of_the_same_id_is_not_expired_yet(chroot, tm
                     error = await failure(join)
                     assert not isinstance(error, RebalanceFailed)
                     assert "g_c1" in str(error)
+            mend(link)
 
     with ZooKeeperProxy(chroot) as link:
         asyncio.run(story())

@@ -9,6 +9,7 @@ from kernel.zookeeper import paths
 from kernel.zookeeper.operations import SessionState
 from tests.support.weak_members import (
     attempts,
+    claims,
     is_cut_off,
     is_told,
     joined,
@@ -126,9 +127,14 @@ def test_while_a_new_sessions_rebalance_runs_no_other_change_is_answered(chroot,
         async with (
             running_broker(chroot, tmp_path, {"t": 2}) as broker,
             opened(chroot) as other,
-            joined(chroot, "c1", {"t": 1}, rebalance_max_retries="1000", rebalance_backoff_ms="20") as c1,
+            joined(link.connect_string, "c1", {"t": 1}, **patient) as c1,
         ):
-            await c1_lost_its_claim(c1, other)
+            claim = link.pause_at(claims)
+            await expire(c1.session)
+            await claim.reached()  # in the new session
+            await other.create(paths.owner("g", "t", 0), b"g_ghost-0", ephemeral=True)
+            claim.release()
+            await attempts(c1, 1, "conflict")
             before = len(c1.operations())
             conflicts = len(outcomes(c1, "conflict"))
             await broker.cluster.grow_topic("t", partitions=3)
@@ -141,21 +147,9 @@ def test_while_a_new_sessions_rebalance_runs_no_other_change_is_answered(chroot,
                 lambda: [op for op in c1.operations()[before:] if op[0] == "delivery"], 10, "the changes to be answered"
             )
 
-    async def c1_lost_its_claim(c1, other):
-        """c1's session expires, and somebody else's node is there before c1 is back."""
-        expiring = asyncio.create_task(expire(c1.session))
-
-        async def taken():
-            if await other.exists(paths.owner("g", "t", 0)) is None:
-                await other.create(paths.owner("g", "t", 0), b"g_ghost-0", ephemeral=True)
-                return True
-            return False
-
-        await until(taken, 10, "the old session to be gone", every_s=0.001)
-        await expiring
-        await attempts(c1, 1, "conflict")
-
-    asyncio.run(story())
+    patient = {"rebalance_max_retries": "1000", "rebalance_backoff_ms": "20"}
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
 
 
 def test_without_a_broker_a_start_succeeds_and_the_first_broker_makes_it_claim(chroot, tmp_path):
