@@ -110,7 +110,7 @@ class BrokerServer:
     async def stop(self) -> None:
         """Accept nobody, cancel what waits, close every connection. Idempotent."""
         if self._server is not None:
-            self._server.close()
+            await self._accept_nobody(self._server)
             self._server = None
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -125,9 +125,25 @@ class BrokerServer:
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # the aborted transports report their end in the next turn of the loop
 
+    async def _accept_nobody(self, server: asyncio.Server) -> None:
+        """Close the listening sockets, but let connections become known that were accepted a moment ago.
+
+        asyncio accepts in three turns of its loop, and loses a connection, socket and all, when the server is closed
+        between them (cpython#109564). Clients reconnect in just that moment: others were closed with the broker before.
+        """
+        loop = asyncio.get_running_loop()
+        for listening in server.sockets:
+            loop.remove_reader(listening.fileno())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        server.close()
+
     def admit(self, connection: _Connection) -> int | None:
-        """The new connection's id, or None when there are too many."""
+        """The new connection's id; None when there are too many, or when it comes while the server stops."""
+        if self._server is None:
+            return None
         if len(self.connections) >= self.limits.connections_max:
+            log.warning("a connection was refused: max.connections=%d is reached", len(self.connections))
             return None
         self.connections.add(connection)
         self._next_connection_id += 1
@@ -210,7 +226,6 @@ class _Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         connection_id = self._server.admit(self)
         if connection_id is None:
-            log.warning("a connection was refused: max.connections=%d is reached", len(self._server.connections))
             transport.abort()
             return
         self._id = connection_id

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 import struct
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -122,6 +123,27 @@ def test_closed_connection_cancels_a_fetch_but_leaves_a_join_parked() -> None:
             assert fetch.cancelled()
             assert not join.done()
             join.set_result({"error_code": 0})  # its answer has nowhere to go, and nothing happens
+
+    run(test)
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_connection_that_comes_while_the_server_stops_is_closed_too(turns: int) -> None:
+    """Accepted, but not yet known when everybody else is closed: original consumers reconnect at that moment."""
+
+    async def test() -> None:
+        loop = asyncio.get_running_loop()
+        server = BrokerServer({})
+        await server.start()
+        clients = [socket.create_connection((server.host, server.port)) for _ in range(5)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await server.stop()
+        for client in clients:
+            client.setblocking(False)
+            with suppress(ConnectionError):
+                assert await asyncio.wait_for(loop.sock_recv(client, 1), 5) == b""
+            client.close()
 
     run(test)
 
