@@ -9,12 +9,13 @@ The look is not taken up when the first rebalance fails: the member then never h
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
 from kernel.errors import RebalanceLabError
 from kernel.zookeeper import paths
-from kernel.zookeeper.errors import NoNode
+from kernel.zookeeper.errors import NoNode, SessionClosed
 from zkconsumer.filters import matching
 from zkconsumer.watching import Listening
 
@@ -58,6 +59,7 @@ class TopicWatching:
         self._exclude_internal = exclude_internal
         self._matching: frozenset[str] = frozenset()
         self._listening = False
+        self._one_at_a_time = asyncio.Lock()  # the look after the first rebalance, and what is delivered meanwhile
 
     async def matching_now(self, *, step: str = "subscribe", cause: str = "") -> tuple[str, ...]:
         """One getChildren; without /brokers/topics nothing matches."""
@@ -87,11 +89,14 @@ class TopicWatching:
 
     async def _told(self, cause: str) -> None:
         try:
-            now = frozenset(await self.matching_now(step="delivery", cause=cause))
-            before, self._matching = self._matching, now
-            if now != before:
-                log.info("topics to consume: new %s, gone %s", sorted(now - before), sorted(before - now))
-                await self._changed(cause)
+            async with self._one_at_a_time:
+                now = frozenset(await self.matching_now(step="delivery", cause=cause))
+                before, self._matching = self._matching, now
+                if now != before:
+                    log.info("topics to consume: new %s, gone %s", sorted(now - before), sorted(before - now))
+                    await self._changed(cause)
+        except SessionClosed:
+            raise
         except RebalanceLabError:
             # As the original's listener: the pattern's next change may go better.
             log.exception("could not handle a change of the topics")

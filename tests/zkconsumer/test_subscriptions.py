@@ -14,6 +14,7 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.wildcards import add_broker, add_topic, operations, reads_of_rebalances, rebalanced, wildcard
 from tests.support.zk_consumers import member, new_member, owners, produce, running_broker, settled, shared
+from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import expire, opened
 from zkconsumer.filters import TopicFilter
 
@@ -271,6 +272,24 @@ def test_streams_are_made_once_by_name_or_by_pattern(chroot):
                 await one.consumer.close()
 
     asyncio.run(story())
+
+
+def test_nothing_but_what_is_traced_is_asked_of_zookeeper_not_even_for_a_chroot(chroot):
+    """kazoo's own start would look at the chroot, its makepath and ensure_path at every parent."""
+
+    async def story():
+        async with opened(chroot) as session:
+            await add_broker(session)
+            await add_topic(session, "t", 1)
+        async with wildcard(link.connect_string, "w", TopicFilter.white("t")) as w:
+            # The leader finder goes on and on: its broker cannot be reached. So the proxy may be ahead.
+            traced = [(e["op"], e["path"], e["error"] or "ok") for e in w.tracer.of("zk_op")]
+            passed = [(op.op, op.path, op.result) for op in link.operations()]
+            assert passed[: 1 + len(traced)] == [("connect", "", "ok"), *traced]
+            assert len(traced) > 20
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
 
 
 def test_topics_have_streams_of_their_own_by_name(chroot):
