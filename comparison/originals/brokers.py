@@ -19,13 +19,15 @@ import struct
 import subprocess
 import time
 import uuid
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
-from kernel.errors import EnvironmentFault, UserError
+from kernel.errors import EnvironmentFault, Unavailable, UserError
 from kernel.jre import find_java
 from kernel.processes import start_child, stop_child
 from kernel.waiting import WaitTimeout, wait_until
@@ -36,7 +38,7 @@ from kernel.zookeeper import paths
 from kernel.zookeeper.server import LOOPBACK, free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 #: About a second on an idle machine, three for 4.1.1.
@@ -106,12 +108,19 @@ class RealBroker:
     # -- life --------------------------------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Start and wait until it is a broker of its cluster. Raises `OriginalsUnavailable` or `EnvironmentFault`."""
+        """Start and wait until it is a broker of its cluster.
+
+        Raises `OriginalsUnavailable`, `EnvironmentFault` when it does not start (with the end of its log), and
+        `Unavailable` when no ZooKeeper answers.
+        """
         (self.folder / "logs").mkdir(parents=True, exist_ok=True)
         file = self.folder / "server.properties"
         file.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()), encoding="utf-8")
         if self.version in _WITHOUT_ZOOKEEPER and not any((self.folder / "logs").iterdir()):
             self._format()
+        if self.zookeeper is not None:
+            # The node of an earlier life stays for a session timeout, and a broker that finds it gives up.
+            wait_until(lambda: not self._registered(), _START_S, f"the old node of broker {self.node_id} to expire")
         self._child = self._launch("kafka.Kafka", str(file))
         try:
             wait_until(self._serving, _START_S, f"Kafka {self.version} serving")
@@ -161,13 +170,8 @@ class RealBroker:
     def _create_by_znode(self, name: str, replicas: Mapping[int, int]) -> None:
         """What Kafka's own tool writes; the controller elects the leaders."""
         body = {"version": 1, "partitions": {str(partition): [node] for partition, node in replicas.items()}}
-        client = KazooClient(self.zookeeper)
-        client.start()
-        try:
+        with self._zookeeper_client() as client:
             client.create(paths.topic(name), json.dumps(body, separators=(",", ":")).encode())
-        finally:
-            client.stop()
-            client.close()
 
     def _create_by_request(self, name: str, replicas: Mapping[int, int]) -> None:
         assignments = [{"partition_index": p, "broker_ids": [node]} for p, node in replicas.items()]
@@ -241,11 +245,17 @@ class RealBroker:
         return self.node_id in {broker.node_id for broker in answer.brokers}
 
     def _registered(self) -> bool:
-        """Whether its node is there; one of an earlier life may be, for a session timeout."""
-        client = KazooClient(self.zookeeper)
-        client.start()
-        try:
+        with self._zookeeper_client() as client:
             return client.exists(paths.broker(self.node_id)) is not None
+
+    @contextmanager
+    def _zookeeper_client(self) -> Iterator[KazooClient]:
+        client = KazooClient(self.zookeeper)
+        try:
+            client.start()
+            yield client
+        except KazooTimeoutError:
+            raise Unavailable(f"no ZooKeeper answers at {self.zookeeper}") from None
         finally:
             client.stop()
             client.close()
