@@ -88,6 +88,8 @@ def _walk(machine: Rebalance, event: Outcome) -> Decision:
     if isinstance(event, StepFailed):
         if machine.state is State.STOPPING:  # the commit failed; what came before it in R4 was done and told
             machine = silenced(machine)
+        if machine.state is State.READING_KAFKA_OFFSETS:
+            return _stumble(machine, AttemptFailed(f"offsets unavailable: {event.error}", "unavailable"))
         return _stumble(machine, AttemptFailed(event.error))
     answers = event.answers if isinstance(event, Answered) else ()
     if isinstance(event, OffsetsFetched):

@@ -171,7 +171,7 @@ _START: Rows = {
 }
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)  # the rules name the member, and a process may have many
 def table(rules: Rules) -> Mapping[State, Row]:
     """The rows for these rules, in order; with none of the options they are the original's."""
     return MappingProxyType({**_before_the_decision(rules), **_from_the_decision(rules)})
