@@ -242,6 +242,8 @@ class _NumberNotRead(Exception):
 def _json(data: bytes) -> Any:
     """Whatever the text says, read as 0.8.2 reads it. Raises `ValueError`, `_NumberNotRead`."""
     text = data.decode("utf-8", errors="replace").strip(_BLANKS)
+    if not text.startswith(("{", "[")):
+        raise ValueError("neither an object nor an array")
     text = _ESCAPE.sub(lambda found: found[0] if found[1] else "\\\\", text)
     try:
         return json.loads(text, strict=False, parse_int=_int, parse_float=_refused, parse_constant=_no_constant)

@@ -1,0 +1,112 @@
+"""What Java and Kafka 0.8.2.2 make of patterns and of JSON: one question, asked of a JVM in a child process.
+
+    asked = {"patterns": [...], "subjects": [...], "json": [...], "raw": [...], "texts": [...]}
+    told = ask(asked)
+    told["matches"][i]   # one bool a subject, or None where java.util.regex refuses the pattern
+    told["json"][i]      # ["value", ...], ["none"] or ["error"], from kafka.utils.Json
+    told["cleaned"][i]   # TopicFilter's pattern for a raw one, or None where it refuses
+    told["escaped"][i]   # Utils.JSONEscapeString
+
+Run as a module it is that child: the question on standard input, the answer on standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from comparison.originals import jars
+from comparison.originals.java import OPTIONS
+from kernel.jre import find_java
+
+VERSION = "0.8.2.2"
+
+
+def ask(asked: dict[str, list[str]], *, timeout_s: float = 120) -> dict[str, list[Any]]:
+    """Blocks for as long as the JVM takes. `tests.support.originals.require` comes first."""
+    told = subprocess.run(
+        [sys.executable, "-m", "tests.support.java_oracle"],
+        input=json.dumps(asked),
+        env={**os.environ, "JAVA_HOME": str(find_java().home)},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr[-2000:]
+    answer: dict[str, list[Any]] = json.loads(told.stdout)
+    return answer
+
+
+def _plain(value: Any) -> Any:
+    """A value of Scala's JSON parser as Python's would be."""
+    import jpype
+
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, jpype.JClass("java.lang.Boolean")):
+        return bool(value)
+    if isinstance(value, jpype.JClass("java.lang.Integer")):
+        return int(value)
+    items = value.iterator()
+    found = []
+    while items.hasNext():
+        found.append(items.next())
+    if isinstance(value, jpype.JClass("scala.collection.Map")):
+        return {str(pair._1()): _plain(pair._2()) for pair in found}
+    return [_plain(item) for item in found]
+
+
+def _answer(asked: dict[str, list[str]]) -> dict[str, list[Any]]:
+    import jpype
+
+    pattern = jpype.JClass("java.util.regex.Pattern")
+    parser = jpype.JClass("kafka.utils.Json")
+    white = jpype.JClass("kafka.consumer.Whitelist")
+    utils = jpype.JClass("kafka.utils.Utils")
+
+    def matches(text: str) -> list[bool] | None:
+        try:
+            compiled = pattern.compile(text)
+        except jpype.JException:
+            return None
+        return [bool(compiled.matcher(subject).matches()) for subject in asked["subjects"]]
+
+    def parsed(text: str) -> list[Any]:
+        try:
+            found = parser.parseFull(text)
+        except jpype.JException:
+            return ["error"]
+        return ["value", _plain(found.get())] if found.isDefined() else ["none"]
+
+    def cleaned(text: str) -> str | None:
+        try:
+            return str(white(text).regex())
+        except jpype.JException:
+            return None
+
+    return {
+        "matches": [matches(text) for text in asked["patterns"]],
+        "json": [parsed(text) for text in asked["json"]],
+        "cleaned": [cleaned(text) for text in asked["raw"]],
+        "escaped": [str(utils.JSONEscapeString(text)) for text in asked["texts"]],
+    }
+
+
+def main() -> None:
+    import jpype
+
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print
+    class_path = [str(jar) for jar in jars.class_path(VERSION)]
+    jpype.startJVM(jpype.getDefaultJVMPath(), *OPTIONS, classpath=class_path, convertStrings=True)
+    json.dump(_answer(json.load(sys.stdin)), out)
+    out.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
