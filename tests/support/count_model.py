@@ -98,8 +98,8 @@ def failed_attempt(shape: Shape, offsets_read: int, conflicts: int) -> int:
 def subscribing(topics: int, *, wildcard: bool = False) -> int:
     """Reads of a joiner's listeners: exists and getChildren of the ids, exists of each topic.
 
-    With a pattern six more than for its topics: the topics are listed to find them (1) and, as the topics' folder is
-    watched, listed again with its own pair, and listed by each of the registration's readers.
+    With a pattern six more than for its topics: /brokers/topics is listed before and after the registration, and after
+    the first rebalance looked for, listened to (exists and getChildren) and listed once more.
     """
     return 2 + topics + (6 if wildcard else 0)
 

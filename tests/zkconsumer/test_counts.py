@@ -1,127 +1,325 @@
-"""What a membership change costs on a real ZooKeeper: equal to the count model, and to the server's own counters.
+"""What a change of the group costs on a real ZooKeeper: every attempt equal to the count model, to the last request.
 
-N members, T topics, P partitions, B brokers. A join costs N^2 + N(T+3B+9) + P + T reads and 1 + 2P + U writes, a
-leave N^2 + N(T+3B+9) + P reads, plus what failed attempts cost; notifications are N-1 and N (and one to a graceful
-leaver itself). Measured on 160 rounds of the originals; nothing about our client differs.
+The model is `tests/support/count_model.py`; the traces are also held against the server's own counters. The originals
+stand beside our members in `tests/originals/test_counts_beside_the_original.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 
 from kernel.waiting import until
+from kernel.zookeeper import paths
 from kernel.zookeeper.counters import read_counters
-from tests.support.zk_consumers import Member, counted, member, produce, reads_predicted, running_broker
+from tests.support import count_model
+from tests.support.count_model import Attempt, Shape
+from tests.support.zk_consumers import Member, member, new_member, produce, running_broker
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import end_session
+from zkconsumer.filters import TopicFilter
 
-N, T, P, B = 3, 1, 6, 1
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from pathlib import Path
 
+    from kernel.broker.broker import Broker
 
-def leader_found(who: Member, since: int) -> bool:
-    """A rebalance has succeeded since then, and everything that it gave is being fetched."""
-    events = who.tracer.events[since:]
-    assigned = [i for i, event in enumerate(events) if event["kind"] == "partitions_assigned"]
-    if not assigned:
-        return False
-    started = sum(event["kind"] == "position_started" for event in events[assigned[-1] :])
-    return started == sum(map(len, who.consumer.assignment().values()))
-
-
-def since_of(members: list[Member]) -> dict[str, int]:
-    return {who.id: len(who.tracer.events) for who in members}
+N, T, P, B = 3, 1, 6, 2
+STEPS = ("R1", "R2", "R3", "R4", "R5", "R6", "R8", "R11")
 
 
-async def quiet(members: list[Member], marks: dict[str, int]) -> None:
-    for who in members:
-        await until(lambda w=who: leader_found(w, marks.get(w.id, 0)), 15, f"the rebalance of {who.id}")
+# -- reading traces ------------------------------------------------------------------------------------------------
 
 
-def in_all(members: list[Member], marks: dict[str, int]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for who in members:
-        total += counted(who, marks.get(who.id, 0))
-        events = who.tracer.events[marks.get(who.id, 0) :]
-        total["notifications"] += sum(event["kind"] == "zk_notified" for event in events)
-        total["commits"] += sum(event["kind"] == "commit_answered" for event in events)
-    return total
+class Round:
+    """What members traced since it began."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self._since = {id(who): len(who.tracer.events) for who in members}
+
+    def events(self, who: Member) -> list[dict[str, object]]:
+        return who.tracer.events[self._since.get(id(who), 0) :]
+
+    def requests(self, members: Sequence[Member]) -> Counter[str]:
+        """Requests of all as `step operation`, and the sums that the formulas speak of."""
+        counts: Counter[str] = Counter()
+        for who in members:
+            for event in self.events(who):
+                if event["kind"] == "zk_op":
+                    counts[f"{event['step']} {event['op']}"] += 1
+                    read = event["op"] in count_model.READS
+                    counts["reads" if read else "writes"] += 1
+                    counts["ok reads" if read else "ok writes"] += bool(event["ok"])
+                elif event["kind"] == "zk_notified":
+                    counts["notifications"] += 1
+        return counts
+
+    def attempts(self, who: Member) -> list[tuple[Attempt, Counter[str]]]:
+        """Each attempt as the model knows it, beside the requests that were traced in it."""
+        found = []
+        traced: list[dict[str, object]] = []
+        for event in self.events(who):
+            if event["kind"] == "attempt_started":
+                traced = []
+            elif event["kind"] == "zk_op":
+                traced.append(event)
+            elif event["kind"] == "attempt_ended":
+                counts = Counter(f"{op['step']} {op['op']}" for op in traced if op["step"] in STEPS and not _folder(op))
+                found.append((_described(traced, counts, str(event["outcome"])), counts))
+        return found
+
+    def found_leaders(self, who: Member) -> bool:
+        """A rebalance has succeeded since then, and everything that it gave is being fetched."""
+        events = self.events(who)
+        assigned = [i for i, event in enumerate(events) if event["kind"] == "partitions_assigned"]
+        if not assigned:
+            return False
+        started = sum(event["kind"] == "position_started" for event in events[assigned[-1] :])
+        return started == sum(map(len, who.consumer.assignment().values()))
+
+    async def settled(self, members: Sequence[Member]) -> None:
+        for who in members:
+            await until(lambda w=who: self.found_leaders(w), 15, f"the rebalance of {who.id}")
 
 
-def attempts(members: list[Member], marks: dict[str, int]) -> list[dict[str, object]]:
-    return [e for who in members for e in who.tracer.events[marks.get(who.id, 0) :] if e["kind"] == "attempt_ended"]
+def _folder(op: Mapping[str, object]) -> bool:
+    """A request that makes the folder of a new topic's owners, or that met it missing."""
+    in_owners = op["op"] == "create" and "/owners" in str(op["path"])
+    return in_owners and (op["error"] == "NoNode" or paths.parse_owner(str(op["path"])) is None)
 
 
-def test_a_join_and_a_leave_cost_what_the_model_says_and_the_server_counts_the_same(zookeeper, chroot, tmp_path):
+def _described(traced: Sequence[Mapping[str, object]], counts: Counter[str], outcome: str) -> Attempt:
+    commits = [op for op in traced if op["step"] == "R4"]
+    return Attempt(
+        owned_before=counts["R5 delete"],
+        owned_after=counts["R8 getData"],
+        outcome=outcome,
+        conflicts=counts["R11 getData"],
+        committed=sum(op["op"] == "setData" for op in commits),
+        first_commits=sum(op["op"] == "create" for op in commits),
+    )
+
+
+def failed_cost(attempts: Sequence[tuple[Attempt, Counter[str]]], shape: Shape) -> int:
+    """Reads of the attempts that failed."""
+    return sum(
+        count_model.failed_attempt(shape, attempt.owned_after, attempt.conflicts)
+        for attempt, _ in attempts
+        if attempt.outcome != "ok"
+    )
+
+
+def every_attempt_is_the_model_s(happened: Round, members: Sequence[Member], shape: Shape) -> int:
+    """Check each attempt step by step; the reads of failed ones."""
+    attempts = [each for who in members for each in happened.attempts(who)]
+    assert attempts
+    for attempt, counts in attempts:
+        expected = count_model.by_step(shape, attempt)
+        leader_finder = {name for name in expected if name.startswith("leader-finder")}
+        assert counts == Counter({name: n for name, n in expected.items() if name not in leader_finder})
+    return failed_cost(attempts, shape)
+
+
+# -- playing -------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def two_brokers(chroot: str, data_dir: Path) -> AsyncIterator[Broker]:
+    """Both registered; the topic t is led by the first one."""
+    async with (
+        running_broker(chroot, data_dir / "0", {"t": P}) as broker,
+        running_broker(chroot, data_dir / "1", {}, 1),
+    ):
+        yield broker
+
+
+async def group_of(leaving: AsyncExitStack, chroot: str, number: int) -> list[Member]:
+    """Members that came one after the other; what they could commit for the first time is committed."""
+    members: list[Member] = []
+    for position in range(number):
+        happened = Round(members)
+        members.append(await leaving.enter_async_context(member(chroot, f"c{position}", {"t": 1})))
+        await happened.settled(members)
+    return members
+
+
+def test_a_join_a_leave_and_a_crash_cost_what_the_model_says_and_the_server_counts_the_same(
+    zookeeper, chroot, tmp_path
+):
     namespace = chroot.rsplit("/", 1)[1]
     port = zookeeper.servers[0].client_port
 
-    def served() -> tuple[int, int]:
-        return read_counters("127.0.0.1", port).per_namespace.get(namespace, (0, 0))
+    async def served() -> tuple[int, int]:
+        counters = await asyncio.to_thread(read_counters, "127.0.0.1", port)
+        return counters.per_namespace.get(namespace, (0, 0))
 
     async def rounds() -> None:
-        async with running_broker(chroot, tmp_path, {"t": P}) as broker, AsyncExitStack() as leaving:
+        async with two_brokers(chroot, tmp_path) as broker, AsyncExitStack() as leaving:
             await produce(broker, "t", P, range(4))
-            members: list[Member] = []
-            for number in range(N - 1):
-                marks = since_of(members)
-                members.append(await leaving.enter_async_context(member(chroot, f"c{number}", {"t": 1})))
-                await quiet(members, marks)
+            members = await group_of(leaving, chroot, N - 1)
             await asyncio.gather(*(who.read_until(4 * P // (N - 1)) for who in members))
 
-            before = await asyncio.to_thread(served)
-            marks = since_of(members)
-            last = member(chroot, f"c{N - 1}", {"t": 1})
+            before, happened = await served(), Round(members)
+            last = member(chroot, "c2", {"t": 1})
             members.append(await last.__aenter__())
-            await quiet(members, marks)
-            join = in_all(members, marks)
-            after = await asyncio.to_thread(served)
-            check_join(join, attempts(members, marks))
-            assert (after[0] - before[0], after[1] - before[1]) == served_by(join)
+            await happened.settled(members)
+            join = happened.requests(members)
+            check_join(happened, members, join)
+            after = await served()
+            assert (after[0] - before[0], after[1] - before[1]) == (join["ok reads"], join["ok writes"])
 
-            marks = since_of(members)
-            leaver = members.pop()
+            happened = Round(members)
+            leaver, *others = reversed(members)
             await last.__aexit__(None, None, None)
-            await quiet(members, marks)
-            leave = in_all(members, marks)
-            gone = await asyncio.to_thread(served)
-            check_leave(leave, in_all([leaver], marks), attempts(members, marks))
-            reads, writes = served_by(leave + in_all([leaver], marks))
-            # The session's end is one transaction; the server counts each node that it removed: the id, P / N owners.
-            assert (gone[0] - after[0], gone[1] - after[1]) == (reads, writes + 1 + P // N)
+            await happened.settled(others)
+            leave, of_leaver = happened.requests(others), happened.requests([leaver])
+            check_leave(happened, others, leave)
+            assert (of_leaver["notifications"], of_leaver["reads"]) == (1, 0)
+            gone, both = await served(), leave + of_leaver
+            # The session's end is one transaction; the server counts each node that it took: the id, P / N owners.
+            assert (gone[0] - after[0], gone[1] - after[1]) == (both["ok reads"], both["ok writes"] + 1 + P // N)
 
     asyncio.run(rounds())
 
 
-def served_by(counts: Counter[str]) -> tuple[int, int]:
-    return counts["ok reads"], counts["ok writes"]
+def check_join(happened: Round, members: Sequence[Member], join: Counter[str]) -> None:
+    shape = Shape(N, P, T, B)
+    of_failed = every_attempt_is_the_model_s(happened, members, shape)
+    assert join["reads"] == count_model.reads_of_join(shape) + of_failed
+    assert join["notifications"] == count_model.notifications_of_join(N)
+    # Something was consumed of each partition since the second one joined and committed the first time.
+    assert join["R4 setData"] == P
+    rolled_back = join["R11 delete"]
+    assert join["ok writes"] == count_model.writes_of_join(shape, commits=P) + 2 * rolled_back
 
 
-def check_join(join: Counter[str], ended: list[dict[str, object]]) -> None:
-    failed = [event for event in ended if event["outcome"] != "ok"]
-    conflicts = join["R11 getData"]
-    formula = N**2 + N * (T + 3 * B + 9) + P + T
-    of_failed = reads_predicted(failed, members=N, topics=T, brokers=B) + conflicts
-    # Offsets read in vain by a failed attempt: P are read by the good ones.
-    in_vain = join["R8 getData"] - P
-    assert join["reads"] == formula + of_failed + in_vain
-    assert join["notifications"] == N - 1
-    # U: something was consumed of each partition. The reset of -1 to 0 was committed when the second one joined, so
-    # that every offset node exists and each commit is one request.
-    assert join["commits"] == P
-    of_failed_writes = join["R11 create"] - P + join["R11 delete"]
-    assert join["writes"] == 1 + 2 * P + join["commits"] + of_failed_writes
-    assert len(ended) - len(failed) == N
+def check_leave(happened: Round, others: Sequence[Member], leave: Counter[str]) -> None:
+    shape = Shape(N - 1, P, T, B)
+    of_failed = every_attempt_is_the_model_s(happened, others, shape)
+    assert leave["reads"] == count_model.reads_of_leave(shape) + of_failed
+    assert leave["notifications"] == count_model.notifications_of_leave(N - 1, graceful=True) - 1  # the leaver's own
+    session_s_end = 1
+    assert leave["ok writes"] + session_s_end == (
+        count_model.writes_of_leave(shape, owned_by_leaver=P // N) + 2 * leave["R11 delete"]
+    )
 
 
-def check_leave(leave: Counter[str], leaver: Counter[str], ended: list[dict[str, object]]) -> None:
-    n = N - 1
-    # A graceful leaver's nodes are all gone before anybody is told: no conflict with it, maybe among the others.
-    failed = [event for event in ended if event["outcome"] != "ok"]
-    of_failed = reads_predicted(failed, members=n, topics=T, brokers=B) + leave["R11 getData"]
-    assert leave["reads"] == n**2 + n * (T + 3 * B + 9) + P + of_failed + leave["R8 getData"] - P
-    assert leave["notifications"] == n
-    assert leaver["notifications"] == 1
-    assert leaver["reads"] == 0
-    owned_by_others = P - P // N
-    assert leave["R5 delete"] == owned_by_others
-    assert leave["R11 create"] >= P
+def test_an_expiry_a_growth_and_a_crash_cost_what_the_model_says(chroot, tmp_path):
+    async def rounds() -> None:
+        with ZooKeeperProxy(chroot) as proxy, ZooKeeperProxy(chroot) as before_other:
+            async with two_brokers(chroot, tmp_path) as broker, AsyncExitStack() as leaving:
+                back = await leaving.enter_async_context(member(proxy.connect_string, "c0", {"t": 1}))
+                other = await leaving.enter_async_context(member(before_other.connect_string, "c1", {"t": 1}))
+
+                async def quiet() -> None:
+                    await proxy.quiet(0.4)
+                    await before_other.quiet(0.4)
+
+                await quiet()
+                happened = Round([back, other])
+                await asyncio.to_thread(end_session, chroot, back.session.credentials)
+                told = ("delivery", "getData", "/brokers/topics/t")
+                await until(lambda: told in back.operations(), 20, "the listeners to be told")
+                await quiet()
+                check_expiry(happened, back)
+
+                happened = Round([back, other])
+                await broker.cluster.grow_topic("t", partitions=P + 2)
+                await happened.settled([back, other])
+                await quiet()
+                grown = Shape(2, P + 2, T, B)
+                of_failed = every_attempt_is_the_model_s(happened, [back, other], grown)
+                growth = happened.requests([back, other])
+                assert growth["reads"] == count_model.reads_of_growth(grown) + of_failed
+                assert growth["notifications"] == 2
+
+                happened = Round([other])
+                proxy.refuse()
+                proxy.cut()
+                await asyncio.to_thread(end_session, chroot, back.session.credentials)
+                await happened.settled([other])
+                await before_other.quiet(0.4)
+                shape = Shape(1, P + 2, T, B)
+                assert every_attempt_is_the_model_s(happened, [other], shape) == 0
+                crash = happened.requests([other])
+                assert crash["reads"] == count_model.reads_of_leave(shape)
+                assert crash["notifications"] == count_model.notifications_of_leave(1, graceful=False)
+                proxy.refuse(False)
+
+    asyncio.run(rounds())
+
+
+def check_expiry(happened: Round, back: Member) -> None:
+    shape = Shape(2, P, T, B)
+    of_failed = every_attempt_is_the_model_s(happened, [back], shape)
+    rebalances = sum(event["kind"] == "rebalance_ended" for event in happened.events(back))
+    fewest, most = count_model.rebalances_of_expiry(T)
+    assert fewest <= rebalances <= most
+    reads = happened.requests([back])["reads"]
+    assert reads == count_model.reads_of_expiry(shape, owned=P // 2, rebalances=rebalances) + of_failed
+    first, _ = happened.attempts(back)[0]
+    assert first.owned_before == 0  # what it had may be others' by now
+
+
+def test_patterns_a_mass_start_and_no_broker_cost_what_the_model_says(chroot, tmp_path):
+    async def rounds() -> None:
+        with ZooKeeperProxy(chroot) as proxy:
+            where = proxy.connect_string
+            async with running_broker(chroot, tmp_path, {"t": P}) as broker:
+                async with AsyncExitStack() as leaving:
+                    await check_patterns(proxy, broker, leaving)
+                # Somebody was there before: the group's parents exist.
+                async with member(where, "c0", {"t": 1}, group="m"):
+                    await proxy.quiet(0.4)
+                await check_mass_start(where, proxy)
+            async with member(where, "n1", {"t": 1}, group="n") as alone:
+                await proxy.quiet(0.3)
+                assert Round([]).requests([alone])["reads"] == count_model.NO_BROKER_READS
+
+    asyncio.run(rounds())
+
+
+async def check_patterns(proxy: ZooKeeperProxy, broker: Broker, leaving: AsyncExitStack) -> None:
+    pattern = TopicFilter.white("t|v")
+    members: list[Member] = []
+    for name in ("w1", "w2"):
+        await proxy.quiet(0.4)
+        happened = Round(members)
+        joiner = new_member(proxy.connect_string, name, group="w")
+        leaving.push_async_callback(joiner.consumer.close)
+        members.append(joiner)
+        await joiner.consumer.start()
+        await joiner.consumer.subscribe_pattern(pattern, 1, joiner)
+    await proxy.quiet(0.4)
+    shape = Shape(2, P, wildcard=True)
+    of_failed = every_attempt_is_the_model_s(happened, members, shape)
+    join = happened.requests(members)
+    assert join["reads"] == count_model.reads_of_join(shape) + of_failed
+
+    happened = Round(members)
+    await broker.cluster.create_topic("v", partitions=2, replication_factor=1)
+    await until(lambda: all(w.told[-1][2] and len(w.told[-1][2]) == (P + 2) // 2 for w in members), 15, "v is shared")
+    await proxy.quiet(0.4)
+    grown = Shape(2, P + 2, topics=2, wildcard=True)
+    of_failed = every_attempt_is_the_model_s(happened, members, grown)
+    appeared = happened.requests(members)
+    assert appeared["reads"] == count_model.reads_of_new_topic(grown) + of_failed
+    assert appeared["notifications"] == 2
+
+
+async def check_mass_start(where: str, proxy: ZooKeeperProxy) -> None:
+    shape = Shape(N, P)
+    async with AsyncExitStack() as leaving:
+        coming = [member(where, f"c{number}", {"t": 1}, group="m") for number in range(N)]
+        members = list(await asyncio.gather(*(leaving.enter_async_context(each) for each in coming)))
+        await proxy.quiet(0.5)
+        happened = Round([])
+        best, worst = count_model.reads_of_mass_start(shape)
+        attempts = [each for who in members for each in happened.attempts(who)]
+        assert sum(attempt.outcome == "ok" for attempt, _ in attempts) >= N
+        assert best <= happened.requests(members)["reads"] <= worst + failed_cost(attempts, shape)
+        fewest, most = count_model.notifications_of_mass_start(N)
+        assert fewest <= happened.requests(members)["notifications"] <= most
