@@ -2,7 +2,7 @@
 
 On the originals (SIGSTOP of 4.5 s, session 2 s, auto-commit 100 ms): the offset of the new owner moved back in 10 of 10
 rounds, always by a write in the *new* session; after the SIGCONT 53 to 99 messages, all of them delivered already,
-within 1.1 to 2.0 s. kazoo is connected again sooner than ZkClient, so this window is shorter here.
+within 1.1 to 2.0 s. kazoo is connected again sooner than ZkClient: this window is 0.1 to 0.3 s here.
 """
 
 from __future__ import annotations
@@ -66,15 +66,16 @@ async def member_child(chroot, folder, name, **settings):
 
 
 @pytest.mark.parametrize(
-    ("settings", "moved_back"),
+    ("settings", "delivers", "moved_back"),
     [
-        pytest.param({}, True, id="default"),
-        pytest.param({"fix_commit_fence": "session"}, False, id="fenced by the session"),
-        pytest.param({"fix_commit_fence": "epoch"}, False, id="fenced by an epoch node"),
+        pytest.param({}, True, True, id="default"),
+        pytest.param({"fix_commit_fence": "session"}, True, False, id="fenced by the session"),
+        pytest.param({"fix_commit_fence": "epoch"}, True, False, id="fenced by an epoch node"),
+        pytest.param({"fix_stop_on_disconnect": "true"}, False, True, id="stops on disconnect"),
     ],
 )
 def test_a_frozen_member_delivers_what_is_another_ones_and_moves_its_offset_back(
-    chroot, tmp_path, settings, moved_back
+    chroot, tmp_path, settings, delivers, moved_back
 ):
     quick = {"zookeeper_session_timeout_ms": "2000", "auto_commit_interval_ms": "1500"}
 
@@ -96,11 +97,12 @@ def test_a_frozen_member_delivers_what_is_another_ones_and_moves_its_offset_back
             before, told = link.mark(), len(a.told)
             a.process.thaw()
             await until(lambda: [e for e in a.of("rebalance_ended", told) if e["outcome"] == "ok"], 10, "a to be back")
-            # The zombie window: until it is told of its expiry it delivers what b has delivered.
+            # The zombie window: until it is told of its expiry it delivers what b has delivered. (The end of its
+            # connection lies ready when it wakes up, records are a request away: so stopping comes in time here.)
             returned = next(i for i, e in enumerate(a.told) if i >= told and e["kind"] == "rebalance_started")
             zombie = MemberChild.delivered(FrozenView(a.told[told:returned]))
-            assert zombie
-            assert max(zombie) < newest
+            assert bool(zombie) is delivers
+            assert all(offset < newest for offset in zombie)
             writes = [op for op in link.operations(before) if op.op == "setData" and op.path == OFFSET]
             back = [op for op in writes if op.result == "ok" and int(op.data) < newest]
             if moved_back:
