@@ -10,14 +10,27 @@ import pytest
 from kernel.broker.records import NewRecord, build_batch
 from kernel.errors import ConsumerTimeout, MessageSizeTooLarge, UserError
 from kernel.serials import numbered_value, serial_of
+from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.kernel.broker.test_data_plane import produce as produce_batch
 from tests.support import brokers as cluster
-from tests.support.zk_consumers import client_of, member, owners, produce, running_broker, settled, shared
+from tests.support.zk_consumers import (
+    SETTINGS,
+    client_of,
+    member,
+    owners,
+    produce,
+    running_broker,
+    settled,
+    shared,
+)
 from tests.support.zookeeper import opened
+from zkconsumer.consumer import ZooKeeperConsumer
+from zkconsumer.filters import TopicFilter
 from zkconsumer.leaders import fetcher_id
+from zkconsumer.settings import ZkConsumerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,6 +182,34 @@ def test_record_that_was_looked_ahead_at_comes_again_after_a_rebalance(chroot, t
                 await until(lambda: c1.rebalances() > rebalances + 1, 10, "another one, when the other left")
                 await settled(session, shared("t", ("g_c1-0", range(1))))
                 assert await serials_of(iterator, 3) == numbered(0, range(2, 3)) + numbered(0, range(2, 4))
+
+    asyncio.run(story())
+
+
+def test_stream_of_a_pattern_is_one_iterator_over_all_its_topics(chroot, tmp_path):
+    """With a topic that comes later; a consumer without a subscription has no streams yet."""
+
+    async def story():
+        async with running_broker(chroot, tmp_path, {"t1": 1, "t2": 1}) as broker:
+            given = {"zookeeper.connect": chroot, "group.id": "g", "consumer.id": "c", "consumer.timeout.ms": "200"}
+            config, _ = ZkConsumerConfig.from_settings({**SETTINGS, **given})
+            consumer = ZooKeeperConsumer(config, tracer=SilentTracer(), process="c")
+            try:
+                await consumer.start()
+                with pytest.raises(UserError, match="subscribe"):
+                    consumer.streams()
+                await consumer.subscribe_pattern(TopicFilter.white("t.*"), 1)
+                (iterator,) = consumer.streams()
+                await broker.cluster.create_topic("t3", partitions=1, replication_factor=1)
+                topics = [TopicPartition(f"t{number}", 0) for number in (1, 2, 3)]
+                await until(lambda: consumer.assignment() == {0: frozenset(topics)}, 10, "the new topic")
+                await until(lambda: all(broker.cluster.leads(tp) for tp in topics), 10, "the topics to be led")
+                for number, tp in enumerate(topics):
+                    await fill(broker, tp, range(number, number + 1))
+                assert sorted(await serials_of(iterator, 3)) == [(0, 0), (0, 1), (0, 2)]
+                assert consumer.streams() == (iterator,)
+            finally:
+                await consumer.close()
 
     asyncio.run(story())
 
