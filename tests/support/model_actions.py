@@ -34,7 +34,7 @@ class Actions:
     rules: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     fence: str = "none"
     joined: int = 0
-    touched: int = 0
+    held: list[ModelMember] = field(default_factory=list)
 
     def join(self) -> None:
         if self.joined < MEMBERS_MAX:
@@ -48,8 +48,8 @@ class Actions:
             self.joined += 1
 
     def go_on(self) -> None:
-        """One member, or one program of it, goes on for a while."""
-        if not (members := [member for member in self.group.members if member.ready()]):
+        """One member goes on for a while."""
+        if not (members := [member for member in self.group.members if member.ready() and member not in self.held]):
             return
         member = self._one(members)
         for _ in range(1 + self.choose(12)):
@@ -59,10 +59,18 @@ class Actions:
 
     def go_on_everybody(self) -> None:
         """Each member in turn, a few steps."""
-        for _ in range(1 + self.choose(8)):
+        for _ in range(1 + self.choose(20)):
             for member in self.group.members:
-                if names := member.ready():
+                if member not in self.held and (names := member.ready()):
                     self.group.go_on(member, self._one(names))
+
+    def hold(self) -> None:
+        """What a member wants next has to wait, while everybody else goes on."""
+        if members := [member for member in self.group.members if member.ready()]:
+            self.held.append(self._one(members))
+
+    def let_go(self) -> None:
+        self.held.clear()
 
     def close(self) -> None:
         if members := self._living():
@@ -162,6 +170,8 @@ CALM = (
     "join",
     "go_on",
     "go_on_everybody",
+    "hold",
+    "let_go",
     "close",
     "crash",
     "bury",
@@ -179,7 +189,7 @@ EXPIRIES = ("expire", "restart")
 GARBAGE = ("unreadable_member_comes", "unreadable_member_goes")
 ALL = (*CALM, *STALE, *EXPIRIES, *GARBAGE)
 #: How often each is drawn where a seed draws; once where it is not named.
-WEIGHTS = {"go_on": 8, "go_on_everybody": 6, "consume": 3, "reach": 2}
+WEIGHTS = {"go_on": 8, "go_on_everybody": 6, "consume": 4, "hold": 3, "let_go": 2, "reach": 2}
 
 
 def beginning(zookeeper: ModelZooKeeper | None = None) -> ModelGroup:

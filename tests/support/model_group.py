@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kernel.assignors.thread_range import thread_range
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
-from tests.support.model_member import GROUP, ModelMember, Pause, Wish
+from tests.support.model_member import GROUP, ModelMember, Wish
 from zkconsumer.filters import matching
 from zkconsumer.payloads import STATIC
 from zkconsumer.state import Rules
@@ -90,13 +90,13 @@ class ModelGroup:
         """
         idle, before = 0, self._progress()
         for _ in range(rounds_max):
-            moves = [(member, name) for member in self.members for name in member.ready()]
-            now = [(member, name) for member, name in moves if not _is_timed(member, name)]
+            now = [(member, name) for member in self.members for name in member.ready_now()]
+            moves = now or [(member, name) for member in self.members for name in member.ready()]
             if not now:
                 idle, before = (idle + 1 if before == self._progress() else 0), self._progress()
             if not moves or idle > 2 * len(self.members):
                 return
-            for member, name in now or moves:
+            for member, name in moves:
                 if name in member.ready():  # an earlier one may have ended it
                     self.go_on(member, name)
         raise AssertionError(f"not settled after {rounds_max} rounds")
@@ -160,8 +160,3 @@ class ModelGroup:
     def partitions(self, topic: str) -> list[int]:
         data = self.zookeeper.data(paths.topic(topic))
         return [] if data is None else sorted(int(number) for number in json.loads(data)["partitions"])
-
-
-def _is_timed(member: ModelMember, name: str) -> bool:
-    wanted = member.wants()[name]
-    return isinstance(wanted, Pause) and wanted.timed

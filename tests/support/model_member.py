@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kernel.errors import RebalanceLabError
+from kernel.values import NO_OFFSET, TopicPartition
 from kernel.zookeeper import paths
 from tests.support.model_offsets import Commits, Position, Stored, ensure_path
 from tests.support.model_zookeeper import Call, ModelZooKeeper, Notice, Reply
@@ -87,6 +88,17 @@ class Done:
     call: Call
     reply: Reply
     owner: int | None
+    at: int  #: counts the calls of all members
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """A partition that came into the registry, and what was committed at that moment."""
+
+    partition: TopicPartition
+    offset: int
+    committed: int
+    done: int  #: how many calls its member had done
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +133,8 @@ class ModelMember:
         self.renewal_untold = False  #: a new session stands, and the machine does not know
         self.told: list[effects.Emit] = []
         self.done: list[Done] = []
+        self.adoptions: list[Adopted] = []
+        self.attempts_began_at: list[int] = []  #: the newest zxid then
         self.reports: dict[int, str | None] = {}
         self.refused_commits = 0
         self.listener_raises = False
@@ -177,6 +191,10 @@ class ModelMember:
     def ready(self) -> list[str]:
         """The programs that could go on now."""
         return [name for name, wanted in self.wants().items() if self._can(wanted)]
+
+    def ready_now(self) -> list[str]:
+        """Those of them for which no time has to pass."""
+        return [name for name in self.ready() if not getattr(self.wants()[name], "timed", False)]
 
     def go_on(self, name: str) -> None:
         """One call, pause or wait of a program, and what follows up to the next one."""
@@ -505,7 +523,8 @@ class ModelMember:
         owner = None if node is None else node.owner
         reply = self.zookeeper.perform(self.session, call)
         step = self._step if program == "executor" else program
-        self.done.append(Done(program, step, self.attempts, self.session.number, call, reply, owner))
+        at = self.zookeeper.performed
+        self.done.append(Done(program, step, self.attempts, self.session.number, call, reply, owner, at))
         return reply
 
     def _tell(self, event: effects.Event) -> None:
@@ -517,7 +536,9 @@ class ModelMember:
                 assert isinstance(effect, effects.INSTANT), f"{event} made a second batch"
                 self._at_once(effect)
         else:
+            # The executor was idle: it begins before anything else happens to anybody.
             self._batches.append(wanted)
+            self.go_on("executor")
 
     def _remind(self, token: int) -> Program:
         yield Pause("a reminder", timed=True)
@@ -525,8 +546,10 @@ class ModelMember:
 
     def _at_once(self, effect: effects.Effect) -> None:
         match effect:
-            case effects.Emit():
+            case effects.Emit(kind):
                 self.told.append(effect)
+                if kind == "attempt_started":
+                    self.attempts_began_at.append(len(self.zookeeper.log))
             case effects.Report(ticket, error):
                 self.reports[ticket] = error
             case effects.ForgetOwned(topics):
@@ -538,12 +561,18 @@ class ModelMember:
             case effects.AdoptClaims(claims):
                 self.adopted = tuple(self._position(claim) for claim in claims)
                 self.registry = {position.partition: position for position in self.adopted}
+                self.adoptions += [self._adopted(claim) for claim in claims]
             case effects.Remind(_, token):
                 self._begin(f"reminder {token}", self._remind(token))
             case effects.Warn() | effects.EndStreams():
                 pass
             case _:
                 raise AssertionError(f"the model does not know {effect}")
+
+    def _adopted(self, claim: effects.Claim) -> Adopted:
+        data = self.zookeeper.data(paths.offset(GROUP, claim.topic, claim.partition))
+        committed = NO_OFFSET if data is None else int(data)
+        return Adopted(claim.topic_partition, claim.offset, committed, len(self.done))
 
     def _position(self, claim: effects.Claim) -> Position:
         return Position(

@@ -178,7 +178,7 @@ class ModelZooKeeper:
         self.servers = [Server(number) for number in range(servers)]
         self.sessions: dict[int, Session] = {}
         self.stale_reads = 0  #: answered by a server that was behind
-        self.expired = 0  #: sessions that were ended from this side
+        self.performed = 0  #: requests
         self._next = 1
 
     # -- sessions --------------------------------------------------------------------------------------------------
@@ -200,7 +200,6 @@ class ModelZooKeeper:
     def expire(self, session: Session) -> None:
         """The leader ends it; the client learns of it when it is connected again."""
         if not session.ended:
-            self.expired += 1
             self._end(session)
         self.disconnect(session)
 
@@ -235,6 +234,7 @@ class ModelZooKeeper:
         server = session.server
         assert server is not None, f"session {session.number} is not connected"
         assert not session.ended
+        self.performed += 1
         if call.op in ("exists", "getData", "getChildren"):
             reply = self._read(session, server, call)
         elif call.op == "sync":

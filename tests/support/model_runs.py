@@ -1,0 +1,62 @@
+"""Seeded runs of a model group: the same random interleavings with and without an option."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tests.support.model_actions import ALL, WEIGHTS, Actions, beginning, end_of_faults
+from tests.support.model_group import ModelGroup
+from tests.support.model_invariants import Invariants
+from tests.support.model_zookeeper import ModelZooKeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+Check = Callable[[ModelGroup], None]
+
+
+def nothing(_: ModelGroup) -> None:
+    """Held against nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What may happen in a run, and to whom; `always` is asked after everything that happens."""
+
+    actions: Sequence[str] = ALL
+    steps: int = 120
+    servers: int = 3
+    fence: str = "none"
+    finish: Check = end_of_faults
+    always: Check = nothing
+
+
+def play(seed: int, plan: Plan, check: Check, **rules: Any) -> Invariants:
+    """Two members join, things happen, and when all is healed and settled `check` is asked."""
+    chosen = random.Random(seed)
+    group = beginning(ModelZooKeeper(plan.servers))
+    held = Invariants(group)
+    actions = Actions(group, chosen.randrange, rules, plan.fence)
+    actions.join()
+    actions.join()
+    weights = [WEIGHTS.get(name, 1) for name in plan.actions]
+    for name in chosen.choices(plan.actions, weights, k=plan.steps):
+        getattr(actions, name)()
+        plan.always(group)
+    plan.finish(group)
+    check(group)
+    return held
+
+
+def first_to_break(seeds: Iterable[int], plan: Plan, check: Check, **rules: Any) -> str | None:
+    """The first seed under which `check` fails, and how; None when there is none."""
+    for seed in seeds:
+        try:
+            play(seed, plan, check, **rules)
+        except AssertionError as error:
+            return f"seed {seed}: {error}"
+    return None
