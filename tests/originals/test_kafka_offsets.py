@@ -146,7 +146,9 @@ class Bed:
     async def _coordinator(self) -> AsyncIterator[BrokerConnection]:
         client = ClusterClient([("127.0.0.1", self.broker.port)], "test")
         try:
-            yield await client.any_connection()  # the cluster has one broker
+            connection = await client.any_connection()  # the cluster has one broker
+            await connection.call(Api.FindCoordinator, {"key": self.name}, version=0)  # makes the topic of offsets
+            yield connection
         finally:
             await client.close()
 
@@ -162,7 +164,9 @@ def bed(broker_1_1, request):
             if leader:
                 await asyncio.to_thread(broker_1_1.create_topic, name, 1)
             else:
-                await session.create(paths.topic(name), b'{"version":1,"partitions":{"0":[99]}}')
+                # The second partition is there so that the broker knows the topic at all.
+                replicas = b'{"version":1,"partitions":{"0":[99],"1":[%d]}}' % broker_1_1.node_id
+                await session.create(paths.topic(name), replicas)
             yield Bed(broker_1_1, name, session, lambda kind: request.getfixturevalue(hosts[kind]))
 
     return made
