@@ -23,7 +23,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from kazoo.client import KazooClient
-from kazoo.handlers.threading import KazooTimeoutError
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
@@ -35,6 +34,7 @@ from kernel.wire.codec import decode_response, encode_request
 from kernel.wire.errors import ErrorCode, error_name
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
+from kernel.zookeeper.chroot import split_chroot
 from kernel.zookeeper.server import LOOPBACK, free_ports
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 #: About a second on an idle machine, three for 4.1.1.
 _START_S = 90.0
+_ZOOKEEPER_S = 15.0
 _ANSWER_S = 5.0
 _STOP_S = 10.0
 
@@ -170,8 +171,8 @@ class RealBroker:
     def _create_by_znode(self, name: str, replicas: Mapping[int, int]) -> None:
         """What Kafka's own tool writes; the controller elects the leaders."""
         body = {"version": 1, "partitions": {str(partition): [node] for partition, node in replicas.items()}}
-        with self._zookeeper_client() as client:
-            client.create(paths.topic(name), json.dumps(body, separators=(",", ":")).encode())
+        with self._zookeeper_client() as (client, root):
+            client.create(root + paths.topic(name), json.dumps(body, separators=(",", ":")).encode())
 
     def _create_by_request(self, name: str, replicas: Mapping[int, int]) -> None:
         assignments = [{"partition_index": p, "broker_ids": [node]} for p, node in replicas.items()]
@@ -245,17 +246,20 @@ class RealBroker:
         return self.node_id in {broker.node_id for broker in answer.brokers}
 
     def _registered(self) -> bool:
-        with self._zookeeper_client() as client:
-            return client.exists(paths.broker(self.node_id)) is not None
+        with self._zookeeper_client() as (client, root):
+            return client.exists(root + paths.broker(self.node_id)) is not None
 
     @contextmanager
-    def _zookeeper_client(self) -> Iterator[KazooClient]:
-        client = KazooClient(self.zookeeper)
+    def _zookeeper_client(self) -> Iterator[tuple[KazooClient, str]]:
+        """A client without the chroot, which may be missing, and the chroot."""
+        assert self.zookeeper is not None
+        servers, root = split_chroot(self.zookeeper)
+        client = KazooClient(servers)
         try:
             client.start()
-            yield client
+            yield client, root
         except KazooTimeoutError:
-            raise Unavailable(f"no ZooKeeper answers at {self.zookeeper}") from None
+            raise Unavailable(f"no ZooKeeper answers at {servers}") from None
         finally:
             client.stop()
             client.close()
