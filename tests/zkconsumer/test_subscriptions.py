@@ -85,6 +85,28 @@ def test_a_topic_that_goes_is_given_up_and_its_streams_and_watch_stay_for_its_re
     asyncio.run(story())
 
 
+def test_a_pattern_that_nothing_matches_waits_for_topics_and_its_streams_end_with_it(chroot):
+    async def story():
+        async with opened(chroot) as session:
+            await add_broker(session)
+            async with wildcard(chroot, "w", TopicFilter.white("t.*"), 2) as w:
+                assert (await session.get(paths.BROKER_TOPICS))[0] == b""
+                made = [(e["op"], e["path"]) for e in w.tracer.of("zk_op") if e["op"] == "create" and e["ok"]]
+                assert made[-1] == ("create", "/brokers/topics")
+                assert w.consumer.assignment() == {0: frozenset(), 1: frozenset()}
+                await add_topic(session, "other", 1)
+                await until(lambda: operations(w)[-1].startswith("delivery"), 5, "the look at the topics")
+                assert w.rebalances() == 1
+                idle = [asyncio.ensure_future(anext(stream, None)) for stream in w.consumer.streams()]
+                await w.consumer.close()
+                assert await asyncio.wait_for(asyncio.gather(*idle), 5) == [None, None]
+            async with wildcard(chroot, "w2", TopicFilter.white("t.*")):
+                await add_topic(session, "t1", 1)
+                await settled(session, shared("t1", ("g_w2-0", [0])))
+
+    asyncio.run(story())
+
+
 def test_wildcard_and_static_members_share_a_topic_by_one_rule(chroot):
     async def story():
         async with opened(chroot) as session:
