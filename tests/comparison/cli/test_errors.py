@@ -24,6 +24,7 @@ COMMANDS = (
     ["run"],
     ["compare"],
     ["analyze"],
+    ["diagram"],
     ["zookeeper"],
     ["zookeeper", "start"],
     ["zookeeper", "status"],
