@@ -1,0 +1,132 @@
+"""Random faults one after the other, on a group of real members and a real ensemble of three servers.
+
+Verify that after each heal every partition has exactly the owner that the range rule names, within session timeout
++ one tick + rebalance.max.retries x (rebalance.backoff.ms + the longest attempt), or that whoever keeps it from that is
+a member whose rebalance has failed and that nothing has happened to since: the original leaves it idle as well. And in
+the end: no record is lost, and whoever started to deliver started at an offset that had been committed.
+
+Setup: three ZooKeeper servers, one broker, a producer that never stops, members that come and go.
+
+Steps: joins, leaves, kill -9, freezes shorter and longer than a session, sessions that end while their member is well,
+servers that are killed and restarted. `SOAK_SEED` repeats a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.scenarios.nursery import Nursery
+from kernel.broker.producer import Producer
+from kernel.serials import numbered_value
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from kernel.zookeeper.embedded import ZooKeeperEnsemble
+from kernel.zookeeper.txnlog import read_ensemble
+from tests.support.brokers import client_of, create_topics, running_broker
+from tests.support.soak import GROUP, PARTITIONS, TICK_MS, TOPIC, Soak
+from tests.support.zookeeper import opened
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kernel.broker.broker import Broker
+
+SEED = int(os.environ.get("SOAK_SEED", "20110114"))
+RECORDS_A_SECOND = 200
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(300)
+def test_soak_every_partition_has_one_owner_after_each_of_20_faults(tmp_path: Path) -> None:
+    soak(tmp_path, 20)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_soak_every_partition_has_one_owner_after_each_of_200_faults(tmp_path: Path) -> None:
+    soak(tmp_path, 200)
+
+
+def soak(folder: Path, steps: int) -> None:
+    with ZooKeeperEnsemble(folder / "zookeeper", tick_ms=TICK_MS) as ensemble:
+        run, produced = asyncio.run(story(folder, ensemble, steps))
+    assert lacking(run, produced) == {}, run.tell("records were lost")
+    committed = committed_offsets(ensemble)
+    for partition, starts in run.starts().items():
+        unknown = starts - committed.get(partition, set()) - {0}
+        assert not unknown, run.tell(f"{partition} was started at {unknown}, which nobody had committed")
+
+
+async def story(folder: Path, ensemble: ZooKeeperEnsemble, steps: int) -> tuple[Soak, dict[TopicPartition, int]]:
+    async with AsyncExitStack() as stack:
+        settings = {"zookeeper.session.timeout.ms": "30000"}
+        broker = await stack.enter_async_context(
+            running_broker(ensemble.connect_string, folder / "data", settings=settings)
+        )
+        await create_topics(broker, {TOPIC: PARTITIONS})
+        session = await stack.enter_async_context(
+            opened(ensemble.connect_string, timeout_ms=30_000, retry_forever=True)
+        )
+        nursery = await Nursery.open()
+        stack.push_async_callback(nursery.stop)
+        run = Soak(folder, ensemble, nursery, session, SEED)
+        stack.push_async_callback(run.end)
+        stop = asyncio.Event()
+        producing = asyncio.create_task(produce(broker, stop))
+        try:
+            await run.join_here()
+            await run.join_elsewhere()
+            await run.settle("start")
+            for _ in range(steps):
+                await run.step()
+        finally:
+            stop.set()
+            produced = await producing
+        await until(
+            lambda: lacking(run, produced) == {}, 30, lambda: run.tell(f"undelivered: {lacking(run, produced)}")
+        )
+        return run, produced
+
+
+async def produce(broker: Broker, stop: asyncio.Event) -> dict[TopicPartition, int]:
+    """Numbered records into every partition until told to stop; {partition: how many}."""
+    partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+    produced = dict.fromkeys(partitions, 0)
+    async with client_of(broker) as client:
+        producer = Producer(client)
+        while not stop.is_set():
+            for partition in partitions:
+                await producer.send(partition, numbered_value(produced[partition]))
+                produced[partition] += 1
+            await asyncio.sleep(PARTITIONS / RECORDS_A_SECOND)
+        await producer.close()
+    return produced
+
+
+def lacking(run: Soak, produced: dict[TopicPartition, int]) -> dict[TopicPartition, tuple[int, int]]:
+    """{partition: (delivered without a gap, produced)} where these differ."""
+    delivered = run.delivered()
+    reached = {}
+    for partition, number in produced.items():
+        upto = 0
+        for first, after in sorted(delivered.get(partition, [])):
+            upto = max(upto, after) if first <= upto else upto
+        if upto < number:
+            reached[partition] = (upto, number)
+    return reached
+
+
+def committed_offsets(ensemble: ZooKeeperEnsemble) -> dict[TopicPartition, set[int]]:
+    """Every offset that was ever committed, by ZooKeeper's own log."""
+    found: dict[TopicPartition, set[int]] = {}
+    for transaction in read_ensemble([server.data_dir for server in ensemble.servers]):
+        named = paths.parse_offset(transaction.path)
+        if named is not None and named.group == GROUP and transaction.data:
+            found.setdefault(TopicPartition(named.topic, named.partition), set()).add(int(transaction.data))
+    return found

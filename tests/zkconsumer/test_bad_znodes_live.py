@@ -1,0 +1,224 @@
+"""Znodes that others wrote into a live group: what fails says which node it was, and everything recovers after it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from tests.support.zk_consumers import Member, member, running_broker, settled, shared
+from tests.support.zookeeper import opened
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from kernel.zookeeper.session import ZooKeeperSession
+
+INTRUDER = paths.member_id("g", "intruder")
+VALID = {"version": 1, "subscription": {"t": 1}, "pattern": "static", "timestamp": "1416000000000"}
+UNREADABLE = {
+    "empty": b"",
+    "not JSON": b"t1",
+    "not UTF-8": b"\xff\xfe{}",
+    "no object": b'["t"]',
+    "no pattern": b'{"subscription":{"t":1}}',
+    "no subscription": b'{"pattern":"static"}',
+    "streams as text": b'{"pattern":"static","subscription":{"t":"1"}}',
+    "streams as a fraction": b'{"pattern":"static","subscription":{"t":1.5}}',
+    "topics as a list": b'{"pattern":"static","subscription":["t"]}',
+    "huge": b'{"pattern":"static","subscription":' + b"[" * 900_000,
+    "a pattern that is none": b'{"pattern":"white_list","subscription":{"(":1}}',
+}
+BOTH = shared("t", ("g_c1-0", range(2)), ("g_c2-0", [2]))
+
+
+@asynccontextmanager
+async def group(chroot: str, folder: Path, **settings: str) -> AsyncIterator[tuple[ZooKeeperSession, list[Member]]]:
+    """Two settled members that give up soon, and somebody who writes what they do not expect."""
+    given = {"rebalance_backoff_ms": "30", "rebalance_max_retries": "3", **settings}
+    async with (
+        running_broker(chroot, folder, {"t": 3}),
+        opened(chroot) as session,
+        member(chroot, "c1", {"t": 1}, **given) as c1,
+        member(chroot, "c2", {"t": 1}, **given) as c2,
+    ):
+        await settled(session, BOTH)
+        yield session, [c1, c2]
+        for each in (c1, c2):
+            assert not each.tracer.of("member_failed")
+
+
+async def everybody_fails(members: list[Member], named: str, before: list[int]) -> None:
+    """Each member's rebalance has failed since, and its last attempt says because of which node."""
+
+    def failed() -> bool:
+        return all(each.rebalances("failed") > number for each, number in zip(members, before, strict=True))
+
+    await until(failed, 10, lambda: f"failures because of {named}: {[e.tracer.events[-1] for e in members]}")
+    for each in members:
+        assert named in str(each.tracer.of("attempt_ended")[-1].get("error"))
+
+
+def failures(members: list[Member]) -> list[int]:
+    return [each.rebalances("failed") for each in members]
+
+
+async def touch(session: ZooKeeperSession) -> None:
+    """A change that everybody is told of."""
+    data, _ = await session.get(paths.topic("t"))
+    await session.set(paths.topic("t"), data)
+
+
+def test_an_unreadable_member_fails_everybody_by_name_until_it_is_gone(chroot, tmp_path):
+    async def story():
+        async with group(chroot, tmp_path) as (session, members):
+            for data in UNREADABLE.values():
+                before = failures(members)
+                await session.create(INTRUDER, data)
+                await everybody_fails(members, INTRUDER, before)
+                await session.delete(INTRUDER)
+                await settled(session, BOTH)
+
+    asyncio.run(story())
+
+
+def test_an_unreadable_member_is_left_out_on_request(chroot, tmp_path):
+    async def story():
+        async with group(chroot, tmp_path, fix_skip_unreadable_members="true") as (session, members):
+            for data in UNREADABLE.values():
+                before = [each.rebalances() for each in members]
+                await session.create(INTRUDER, data)
+                await until(
+                    lambda b=before: all(each.rebalances() > n for each, n in zip(members, b, strict=True)),
+                    10,
+                    "everybody to have rebalanced",
+                )
+                await settled(session, BOTH)
+                await session.delete(INTRUDER)
+                await settled(session, BOTH)
+            assert failures(members) == [0, 0]
+
+    asyncio.run(story())
+
+
+def test_members_with_random_bytes_for_a_registration_crash_nobody(chroot, tmp_path):
+    """Bytes of a valid one that were changed at random: read or refused, and the group recovers each time."""
+    chosen = random.Random(1989)
+
+    def damaged() -> bytes:
+        data = bytearray(json.dumps(VALID).encode())
+        for _ in range(chosen.randrange(1, 4)):
+            data[chosen.randrange(len(data))] = chosen.randrange(256)
+        return bytes(data[: chosen.randrange(len(data))] if chosen.random() < 0.3 else data)
+
+    async def story():
+        async with group(chroot, tmp_path) as (session, _):
+            for _ in range(15):
+                await session.create(INTRUDER, damaged())
+                await session.delete(INTRUDER)
+            await touch(session)
+            await settled(session, BOTH)
+
+    asyncio.run(story())
+
+
+def test_an_owner_that_nobody_knows_is_a_conflict_until_it_is_gone_and_something_changes(chroot, tmp_path):
+    async def story():
+        async with group(chroot, tmp_path) as (session, members):
+            taken = paths.owner("g", "t", 3)
+            before = failures(members)
+            await session.create(taken, b"nobody-0")
+            await session.set(paths.topic("t"), b'{"version":1,"partitions":{"0":[0],"1":[0],"2":[0],"3":[0]}}')
+            await everybody_fails(members[1:], "t-3", before[1:])
+            assert members[1].tracer.of("attempt_ended")[-1]["outcome"] == "conflict"
+            await session.delete(taken)
+            await touch(session)
+            await settled(session, shared("t", ("g_c1-0", range(2)), ("g_c2-0", (2, 3))))
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("data", [b"", b"many", b"1.5", b"\xff"], ids=["empty", "a word", "a fraction", "not ASCII"])
+def test_an_offset_that_is_no_number_fails_its_owner_by_name(chroot, tmp_path, data):
+    async def story():
+        async with group(chroot, tmp_path) as (session, members):
+            before = failures(members)
+            path = paths.offset("g", "t", 0)
+            await session.ensure_path(path)
+            await session.set(path, data)
+            await touch(session)
+            await everybody_fails(members[:1], path, before[:1])
+            await session.set(path, b"0")
+            await touch(session)
+            await settled(session, BOTH)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"[]", b'{"partitions":{"first":[0]}}', b'{"partitions":[0,1]}'],
+    ids=["empty", "no object", "a partition without a number", "partitions as a list"],
+)
+def test_a_topic_that_cannot_be_read_fails_everybody_by_name(chroot, tmp_path, data):
+    async def story():
+        async with group(chroot, tmp_path) as (session, members):
+            good, _ = await session.get(paths.topic("t"))
+            before = failures(members)
+            await session.set(paths.topic("t"), data)
+            await everybody_fails(members, paths.topic("t"), before)
+            await session.set(paths.topic("t"), good)
+            await settled(session, BOTH)
+
+    asyncio.run(story())
+
+
+def test_a_topic_without_json_or_partitions_has_none_and_fails_nobody(chroot, tmp_path):
+    """As the original reads it: nobody owns anything until there are partitions again."""
+
+    async def story():
+        async with group(chroot, tmp_path) as (session, members):
+            good, _ = await session.get(paths.topic("t"))
+            for data in (b"t", b'{"version":1}'):
+                await session.set(paths.topic("t"), data)
+                await settled(session, {})
+                await session.set(paths.topic("t"), good)
+                await settled(session, BOTH)
+            assert failures(members) == [0, 0]
+
+    asyncio.run(story())
+
+
+def test_a_partitions_map_with_gaps_is_what_it_says(chroot, tmp_path):
+    async def story():
+        async with group(chroot, tmp_path) as (session, _):
+            good, _ = await session.get(paths.topic("t"))
+            await session.set(paths.topic("t"), b'{"version":1,"partitions":{"7":[0],"0":[0],"10":[0]}}')
+            await settled(session, shared("t", ("g_c1-0", [0, 7]), ("g_c2-0", [10])))
+            await session.set(paths.topic("t"), good)
+            await settled(session, BOTH)
+
+    asyncio.run(story())
+
+
+def test_a_broker_that_cannot_be_read_fails_everybody_by_name(chroot, tmp_path):
+    async def story():
+        async with group(chroot, tmp_path) as (session, members):
+            path = f"{paths.BROKER_IDS}/99"
+            for data in (b"", b"h:9092", b'{"host":"h"}', b'{"host":1,"port":2}'):
+                before = failures(members)
+                await session.create(path, data)
+                await touch(session)
+                await everybody_fails(members, path, before)
+                await session.delete(path)
+                await touch(session)
+                await settled(session, BOTH)
+
+    asyncio.run(story())
