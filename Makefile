@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 ORIGINALS := $(VENV)/.installed-originals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare test test-faults test-originals test-long lint bench clean
+.PHONY: help setup compare test test-faults test-originals test-long lint bench draw clean
 
 help:  ## this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ lint: setup  ## format, lint and types
 
 bench: setup  ## the figures (SMOKE=1: small sizes)
 	$(BIN)/python -m tests.bench $(if $(SMOKE),--smoke) $(ARGS)
+
+draw: setup  ## the diagrams in docs/, from runs made now
+	$(BIN)/python docs/draw.py
 
 clean:  ## forget the virtual environment and all runs
 	rm -rf $(VENV) runs build *.egg-info
