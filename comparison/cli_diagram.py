@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: What can be shown in which form; the first form is the one that it has by itself.
 FORMS = {"sequence": ("mermaid", "markdown"), "timeline": ("mermaid", "svg", "markdown"), "steps": ("markdown",)}
 
+#: What a file's name says of the form that is wanted.
+SUFFIXES = {".svg": "svg", ".md": "markdown", ".mmd": "mermaid"}
+
 
 @click.command(
     epilog="""\b
@@ -35,7 +38,7 @@ Examples:
   rebalance-lab diagram runs/latest/join/zookeeper --list
   rebalance-lab diagram runs/latest/join/zookeeper
   rebalance-lab diagram runs/latest/join/zookeeper --show steps --member m1
-  rebalance-lab diagram runs/latest/crash/zookeeper --format svg --from 3 --to 9 -o crash.svg
+  rebalance-lab diagram runs/latest/crash/zookeeper --from 3 --to 9 -o crash.svg
   rebalance-lab diagram runs/latest/crash/zookeeper --format markdown --rebalance 2 > crash.md"""
 )
 @click.argument("sources", metavar="RUN_OR_TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -47,7 +50,10 @@ Examples:
     "rebalance as a table.  [default: sequence; timeline as svg; all of them as markdown]",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["mermaid", "markdown", "svg"]), help="[default: mermaid, or markdown]"
+    "--format",
+    "form",
+    type=click.Choice(["mermaid", "markdown", "svg"]),
+    help="[default: as the file's name says (.mmd, .md, .svg), else mermaid, markdown for steps]",
 )
 @click.option("--rebalance", "number", type=int, metavar="N", help="Which one.  [default: the first after the change]")
 @click.option("--member", "names", multiple=True, metavar="NAME", help="Only this member; again for more.")
@@ -61,6 +67,8 @@ Examples:
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A file instead of standard output.")
 def diagram(sources: tuple[Path, ...], as_list: bool, show: str | None, form: str | None, **options: Any) -> int:
     """Draw a rebalance from the traces of a run: nothing is run, nothing is analysed."""
+    if form is None and options["output"] is not None:
+        form = SUFFIXES.get(options["output"].suffix)
     shown, form = _what(show, form)
     traces = _read(sources)
     story = tell(traces)

@@ -159,6 +159,14 @@ def test_a_file_gets_what_standard_output_would(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "form"), [("x.svg", "svg"), ("x.md", "markdown"), ("x.mmd", "mermaid"), ("x.txt", "mermaid")]
+)
+def test_a_files_name_says_the_form(tmp_path, name, form):
+    drawn("--show", "timeline", "-o", str(tmp_path / name))
+    assert (tmp_path / name).read_text(encoding="utf-8") == drawn("--show", "timeline", "--format", form)
+
+
+@pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["--rebalance", "3"], "they have 1 to 2"),
