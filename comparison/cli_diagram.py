@@ -13,6 +13,7 @@ from comparison.exits import Exit
 from comparison.report.gantt import gantt
 from comparison.report.lanes import lanes
 from comparison.report.sequence import sequence
+from comparison.report.steps import ranges
 from comparison.report.story import Story, listing, tell
 from comparison.report.timeline import around, timeline
 from comparison.report.walkthrough import walkthrough
@@ -156,8 +157,8 @@ def _drawn(what: str, form: str, chosen: _Chosen, brief: bool | None) -> str:
 
 def _title(chosen: _Chosen) -> str:
     began, ended = (chosen.story.seconds(ns) for ns in chosen.window)
-    which = ", ".join(map(str, chosen.numbers))
-    what = f"rebalance {which}" if which else "no rebalance"
+    many = "s" if len(chosen.numbers) > 1 else ""
+    what = f"rebalance{many} {ranges(map(str, chosen.numbers))}" if chosen.numbers else "no rebalance"
     return f"group {chosen.story.group}: {what}, {began:.3f} to {ended:.3f} s"
 
 

@@ -98,7 +98,7 @@ def _operations(story: Story, name: str, names: Mapping[str, str], run: Sequence
     leaves = [str(event["path"]).rpartition("/")[2] for event in run]
     leaves = [names.get(leaf, leaf) for leaf in leaves]
     where = f"{folder}/{ranges(leaves)}" if folder else ranges(leaves)
-    refused = "" if first["ok"] else f" -> {first['error']}"
+    refused = "" if first["ok"] else f" ({first['error']})"
     many = f" x {len(run)}" if len(run) > 1 else ""
     kind = "refused" if not first["ok"] else "read" if is_read(first["op"]) else "write"
     if first["op"] == "exists" and first.get("error") == "NoNode":
