@@ -94,7 +94,8 @@ class Offsets:
         To ZooKeeper: one after the other. A failure (only of a session that was closed, or of a refused write:
         lost connections are waited out) raises; what was written before it stays written. What a fence refused is
         in `refused`. To Kafka: nothing raises, except a commit to the second store that cannot be made because the
-        session was closed; a failure is in `refused`, by Kafka's name or UNANSWERED.
+        session was closed; a failure is in `refused`, by Kafka's name or UNANSWERED. There Kafka is the authority:
+        what a fence refused in front of ZooKeeper is in the trace only.
         """
         if self._kafka is None:
             async with self._lock:
