@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 #: About a second on an idle machine, three for 4.1.1.
 _START_S = 90.0
-_ZOOKEEPER_S = 15.0
 _ANSWER_S = 5.0
 _STOP_S = 10.0
 

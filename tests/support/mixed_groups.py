@@ -98,6 +98,18 @@ def delivered_by(events: list[dict[str, object]]) -> list[Delivery]:
     ]
 
 
+def was_in_hand(offsets: list[int], last: int, begins_at: frozenset[int | None]) -> bool:
+    """Whether the first of these belongs to the ownership before, which ended with `last`.
+
+    An application may have a record in hand while the rebalance goes by, and be done with it after the next claim. It
+    was not committed, so it comes again.
+    """
+    if not offsets or offsets[0] != last + 1:
+        return False
+    starts = {0 if start is None else start for start in begins_at}
+    return offsets[0] not in starts or (len(offsets) > 1 and offsets[1] in starts and offsets[1] != offsets[0] + 1)
+
+
 class Ours:
     """A member of ours in this process, with a task that polls."""
 
@@ -437,8 +449,8 @@ class MixedGroup:
             for claim, end in zip(made, ends, strict=True):
                 offsets = [d.offset for d in deliveries[member] if d.partition == tp and claim.at <= d.at < end]
                 begins_at = self._committed_for(claim, operations)
-                if offsets and offsets[0] not in begins_at and last is not None and offsets[0] == last + 1:
-                    offsets = offsets[1:]  # the application had it in hand while the rebalance went by
+                if last is not None and was_in_hand(offsets, last, begins_at):
+                    offsets = offsets[1:]
                 found.append(Ownership(member, tp, begins_at, offsets))
                 last = offsets[-1] if offsets else last
         return found
