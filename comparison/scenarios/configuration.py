@@ -94,6 +94,11 @@ def check(given: Mapping[str, str]) -> list[str]:
     for name, value in given.items():
         if name in _OWN:
             raise ConfigurationError(f"{name} is set by the run itself: leave it out")
+        if (name, value) == ("offsets.storage", "kafka"):
+            raise ConfigurationError(
+                "a run judges the zookeeper design by the offsets in ZooKeeper: leave offsets.storage out "
+                "(rebalance-lab consume takes it)"
+            )
         knowing = [table for table, _ in _tables() if name in table]
         complaints = [error for table in knowing if (error := _complaint(table, name, value))]
         if knowing and len(complaints) == len(knowing):

@@ -148,6 +148,7 @@ def test_a_value_that_only_one_era_takes_is_left_out_of_the_other() -> None:
         ({"sesion.timeout.ms": "1"}, "unknown setting 'sesion.timeout.ms'; did you mean 'session.timeout.ms'"),
         ({"session.timeout.ms": "soon"}, "session.timeout.ms='soon'"),
         ({"group.id": "mine"}, "group.id is set by the run itself"),
+        ({"offsets.storage": "kafka"}, "leave offsets.storage out"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused(settings: dict[str, str], complaint: str) -> None:
