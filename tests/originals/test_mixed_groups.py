@@ -104,6 +104,27 @@ def test_eleven_threads_of_one_member_come_before_the_second_one_of_another_kind
     asyncio.run(story())
 
 
+def test_a_mass_start_of_all_kinds_settles_and_so_does_the_leave_of_half_of_them(
+    broker_1_1, host_0_8, host_1_1, tmp_path
+):
+    async def story():
+        async with mixed_group(broker_1_1, "mass", {"mass": 9}, tmp_path) as group:
+            group.load()
+            topics = {"mass": 1}
+            parties = await asyncio.gather(
+                *(group.join_ours(f"a{n}", topics) for n in range(3)),
+                *(group.join_original(host_0_8, f"b{n}", topics) for n in range(2)),
+                *(group.join_original(host_1_1, f"c{n}", topics) for n in range(2)),
+            )
+            assert len(set((await group.settled()).values())) == 7
+            await asyncio.gather(*(group.leaves(party) for party in parties[1::2]))
+            assert len(set((await group.settled()).values())) == 4
+            await group.drained()
+            group.verify()
+
+    asyncio.run(story())
+
+
 def test_expired_sessions_of_either_kind_come_back_under_their_ids(broker_1_1, host_0_8, host_1_1, tmp_path):
     async def story():
         async with mixed_group(broker_1_1, "expiry", {"expiry": 6}, tmp_path) as group:
