@@ -16,11 +16,12 @@ from rich.console import Console
 from rich.table import Table
 
 from comparison.pipeline.session import spark_session
-from tests.bench import events, groups, heartbeats, lab, rebalance
+from tests.bench import events, groups, heartbeats, herd_report, lab
 
 CONNECTIONS = (1, 100, 1000)
 GROUP_MEMBERS = 100
-HERD_SIZES = (5, 10, 20)
+HERD = herd_report.Plan(sizes=(5, 10, 20, 50), runs=5, brokers=(1,))
+HERD_SMOKE = herd_report.Plan(sizes=(3,), runs=1, brokers=(1,))
 EVENTS = 100_000
 ONE_BROKER = {"group.initial.rebalance.delay.ms": "0", "group.max.session.timeout.ms": "60000"}
 
@@ -75,37 +76,6 @@ def group_table(folder: Path, runs: int, console: Console) -> None:
     console.print(made)
 
 
-def rebalance_table(folder: Path, sizes: tuple[int, ...], console: Console) -> None:
-    with lab.our_broker(folder / "rebalance", {}) as server:
-        costs = rebalance.run(server, sizes)
-    made = table(
-        "zookeeper: one more joins (24 partitions, one broker, one process)",
-        "members after",
-        "s",
-        "attempts",
-        "reads",
-        "model",
-        "writes",
-        "model",
-        "notified",
-    )
-    for cost in costs:
-        made.add_row(
-            str(cost.members),
-            f"{cost.seconds:.2f}",
-            str(cost.attempts),
-            str(cost.reads),
-            str(cost.model_reads),
-            str(cost.writes),
-            str(cost.model_writes),
-            str(cost.notifications),
-        )
-    console.print(made)
-    console.print(
-        "The model is for a join without conflict (as many attempts as members); a conflict costs another attempt."
-    )
-
-
 def event_table(folder: Path, count: int, console: Console) -> None:
     with spark_session(work_dir=folder / "spark") as spark:
         rate = events.event_rate(spark, folder, count)
@@ -121,20 +91,30 @@ def event_table(folder: Path, count: int, console: Console) -> None:
 
 @click.command()
 @click.option("--smoke", is_flag=True, help="Small sizes: does it run?")
-@click.option("--only", type=click.Choice(["heartbeats", "groups", "rebalance", "events"]), multiple=True)
-def main(smoke: bool, only: tuple[str, ...]) -> None:
+@click.option("--only", type=click.Choice(["heartbeats", "groups", "herd", "events"]), multiple=True)
+@click.option("--members", type=click.IntRange(2), multiple=True, help="Sizes of the herd, instead of 5 to 50.")
+@click.option("--brokers", type=click.IntRange(1), multiple=True, help="Numbers of brokers of the herd.")
+@click.option("--runs", type=click.IntRange(1), default=None, help="Rounds of each change of the herd.")
+def main(
+    smoke: bool, only: tuple[str, ...], members: tuple[int, ...], brokers: tuple[int, ...], runs: int | None
+) -> None:
     """Measure and print the figures."""
     console = Console()
     console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    wanted = only or ("heartbeats", "groups", "rebalance", "events")
+    wanted = only or ("heartbeats", "groups", "herd", "events")
     with tempfile.TemporaryDirectory(prefix="rebalance-lab-bench-") as temporary:
         folder = Path(temporary)
         if "heartbeats" in wanted:
             heartbeat_table(folder, (1, 100) if smoke else CONNECTIONS, 0.5 if smoke else 3.0, console)
         if "groups" in wanted:
             group_table(folder, 1 if smoke else 5, console)
-        if "rebalance" in wanted:
-            rebalance_table(folder, (5,) if smoke else HERD_SIZES, console)
+        if "herd" in wanted:
+            plan = HERD_SMOKE if smoke else HERD
+            herd_report.run(
+                folder,
+                herd_report.Plan(members or plan.sizes, runs or plan.runs, brokers or plan.brokers),
+                console,
+            )
         if "events" in wanted:
             event_table(folder, 10_000 if smoke else EVENTS, console)
 
