@@ -215,6 +215,7 @@ class Fetcher:
                 timeout_ms=self._config.socket_timeout_ms,
                 node_id=self.broker.node_id,
                 tracer=self._tracer,
+                receive_buffer_bytes=self._config.socket_receive_buffer_bytes,
             )
             self._connection.member = self._member
         return self._connection

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -101,6 +102,19 @@ def test_partitions_are_asked_for_together_and_each_goes_on_behind_what_came():
             assert (one.fetched, one.consumed, two.fetched) == (2, 2, 1)
             assert f.told("position_started") == [(0, 0), (1, 0)]
             assert await f.fetcher.count() == 2
+
+    asyncio.run(story())
+
+
+def test_receive_buffer_of_the_setting_is_asked_of_the_system():
+    async def story():
+        async with scripted_broker() as broker, fetching(broker, socket_receive_buffer_bytes="50000") as f:
+            broker.log("t", 0)
+            await f.fetcher.add([info(A, stream(), NO_OFFSET)])
+            connection = f.fetcher._connection
+            assert connection is not None
+            asked_for = connection._transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+            assert asked_for in (50_000, 100_000)  # Linux doubles it for its own use
 
     asyncio.run(story())
 
