@@ -135,9 +135,9 @@ class Offsets:
 
     async def _commit_to_zookeeper(self, *, explicit: bool, step: str) -> CommitOutcome:
         outcome = CommitOutcome()
-        # The registry is read once: it may be another one when the last of these is written.
-        for info in self._registry.infos():
-            tp, offset = info.topic_partition, info.consumed
+        # Read once: registry and positions may be others when the last of these is written.
+        for info, offset in [(info, info.consumed) for info in self._registry.infos()]:
+            tp = info.topic_partition
             refused = await self._write(info, offset, explicit=explicit, step=step)
             if refused:
                 outcome.refused[tp] = refused

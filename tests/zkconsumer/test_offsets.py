@@ -62,6 +62,27 @@ def test_a_position_is_written_once_and_an_unresolved_one_never(chroot):
     asyncio.run(conversation())
 
 
+def test_a_commit_that_takes_long_writes_the_positions_of_its_beginning(chroot):
+    """So a member that was cut off writes positions that are all as old as the cut, as the original does."""
+
+    async def conversation():
+        with ZooKeeperProxy(chroot) as proxy:
+            async with opened(chroot) as other, keeper(proxy.connect_string) as one:
+                one.own(0, 0)
+                one.move(1, 1)
+                pause = proxy.pause_at(lambda op: op.op == "setData" and op.path == f"{OFFSETS}/t/0")
+                committing = asyncio.ensure_future(one.commit())
+                await pause.reached()
+                one.move(5, 5)
+                pause.release()
+                assert (await committing).accepted == {t(0): 1, t(1): 1}
+                assert (await stored(other, 0), await stored(other, 1)) == (1, 1)
+                await one.commit()
+                assert (await stored(other, 0), await stored(other, 1)) == (5, 5)
+
+    asyncio.run(conversation())
+
+
 def test_a_node_that_somebody_makes_meanwhile_is_overwritten(chroot):
     async def conversation():
         with ZooKeeperProxy(chroot) as proxy:
