@@ -56,6 +56,7 @@ def test_soak_every_partition_has_one_owner_after_each_of_200_faults(tmp_path: P
 def soak(folder: Path, steps: int) -> None:
     with ZooKeeperEnsemble(folder / "zookeeper", tick_ms=TICK_MS) as ensemble:
         run, produced = asyncio.run(story(folder, ensemble, steps))
+    (folder / "soak.txt").write_text(run.tell("done"), encoding="utf-8")
     assert lacking(run, produced) == {}, run.tell("records were lost")
     committed = committed_offsets(ensemble)
     for partition, starts in run.starts().items():
@@ -85,6 +86,9 @@ async def story(folder: Path, ensemble: ZooKeeperEnsemble, steps: int) -> tuple[
             await run.settle("start")
             for _ in range(steps):
                 await run.step()
+            if run.ended[-1].idle:  # a change brings them back
+                await run.join_here()
+                await run.settle("a join behind the last fault")
         finally:
             stop.set()
             produced = await producing

@@ -14,11 +14,15 @@ from kernel.zookeeper import paths
 from tests.support.model_group import ModelGroup
 from tests.support.model_member import GROUP, ModelMember
 from tests.support.model_zookeeper import Call, ModelZooKeeper
+from zkconsumer.payloads import STATIC
 
 Choose = Callable[[int], int]
 T = TypeVar("T")
 
-TOPIC = "t"
+TOPIC, SECOND_TOPIC = "t", "u"
+#: What members may want, and by which pattern.
+PLAIN: tuple[tuple[dict[str, int], str], ...] = (({TOPIC: 1}, STATIC), ({TOPIC: 2}, STATIC))
+VARIED = (*PLAIN, ({TOPIC: 1, SECOND_TOPIC: 2}, STATIC), ({"t|u": 1}, "white_list"), ({"x": 2}, "black_list"))
 UNREADABLE = paths.member_id(GROUP, "not-a-consumer")
 MEMBERS_MAX = 5
 PARTITIONS_MAX = 7
@@ -33,14 +37,17 @@ class Actions:
     choose: Choose
     rules: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     fence: str = "none"
+    varied: bool = False  #: members may want two topics, or all that match a pattern
     joined: int = 0
     held: list[ModelMember] = field(default_factory=list)
 
     def join(self) -> None:
         if self.joined < MEMBERS_MAX:
+            wanted, pattern = self._one(VARIED if self.varied else PLAIN)
             self.group.join(
                 f"c{self.joined}",
-                {TOPIC: 1 + self.choose(2)},
+                wanted,
+                pattern=pattern,
                 fence=self.fence,
                 server=self.choose(len(self.group.zookeeper.servers)),
                 **self.rules,
@@ -126,6 +133,13 @@ class Actions:
         if more <= PARTITIONS_MAX:
             self.group.set_topic(TOPIC, more)
 
+    def topic_comes(self) -> None:
+        if not self.group.partitions(SECOND_TOPIC):
+            self.group.set_topic(SECOND_TOPIC, 1 + self.choose(3))
+
+    def topic_goes(self) -> None:
+        self.group.zookeeper.remove(paths.topic(SECOND_TOPIC))
+
     def broker_goes(self) -> None:
         self.group.zookeeper.remove(paths.broker(self.choose(2)))
 
@@ -186,6 +200,8 @@ CALM = (
 )
 STALE = ("lag", "follow")
 EXPIRIES = ("expire", "restart")
+TOPICS = ("topic_comes", "topic_goes")
+LISTENERS = ("listener_turns",)
 GARBAGE = ("unreadable_member_comes", "unreadable_member_goes")
 ALL = (*CALM, *STALE, *EXPIRIES, *GARBAGE)
 #: How often each is drawn where a seed draws; once where it is not named.

@@ -179,6 +179,11 @@ class ModelMember:
         return self.machine.state is State.IDLE and ended[-1:] == ["unavailable"] and found
 
     @property
+    def hears_of_no_topic(self) -> bool:
+        """Its first rebalance failed, so its pattern is never held against new topics."""
+        return self.wish.pattern != STATIC and paths.BROKER_TOPICS not in self._listeners
+
+    @property
     def attempts(self) -> int:
         return sum(told.kind == "attempt_started" for told in self.told)
 
@@ -278,8 +283,8 @@ class ModelMember:
             self._matched = yield from self._matching_now()
         yield from self._register()
         self._begin("delivery", self._deliver())
-        yield from self._watch_and_rebalance("start")
-        if wildcard and self.reports[self._tickets] is None:
+        failure = yield from self._watch_and_rebalance("start")
+        if wildcard and failure is None:
             folder = Listener(paths.BROKER_TOPICS, children=True, told=self._topics_told)
             if (yield Call("exists", folder.path, watch=folder.path in self._listeners)).stat is None:
                 yield from ensure_path(folder.path)
@@ -309,7 +314,7 @@ class ModelMember:
             yield from self._listen(
                 Listener(paths.topic(topic), children=False, told=lambda: self._changed("partitions"))
             )
-        yield from self._demand(trigger)
+        return (yield from self._demand(trigger))
 
     def _matching_now(self) -> Program:
         (pattern,) = self.wish.wanted
@@ -479,6 +484,7 @@ class ModelMember:
         ticket = self._tickets
         self._tell(effects.RebalanceDemanded(trigger, ticket))
         yield Wait("its rebalance", lambda: ticket in self.reports)
+        return self.reports[ticket]
 
     def _listen(self, listener: Listener) -> Program:
         self._listeners[listener.path] = listener
@@ -555,7 +561,9 @@ class ModelMember:
             case effects.ForgetOwned(topics):
                 self.registry = _without(self.registry, topics)
             case effects.ClearStreams(topics):
-                self.handing = _without(self.handing, topics)
+                # A pattern's topics share their streams: where one is emptied, all are.
+                shared = self.wish.pattern != STATIC and bool(topics)
+                self.handing = _without(self.handing, None if shared else topics)
             case effects.Freeze():
                 self.handing = {}
             case effects.AdoptClaims(claims):

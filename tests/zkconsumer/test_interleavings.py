@@ -11,34 +11,51 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.support import model_actions
-from tests.support.model_actions import ALL, CALM, GARBAGE, SERVERS, STALE, WEIGHTS, Actions
+from tests.support.model_actions import ALL, CALM, GARBAGE, LISTENERS, SERVERS, STALE, TOPICS, WEIGHTS, Actions
 from tests.support.model_group import PATIENT
 from tests.support.model_invariants import Invariants
 from tests.support.model_zookeeper import ModelZooKeeper
 from zkconsumer.state import State
 
+#: Rules that are on or off.
+SWITCHES = (
+    "listener_in_attempt",
+    "claim_before_offsets",
+    "checked_release",
+    "checked_claim",
+    "stop_on_disconnect",
+    "sync_before_reads",
+    "retry_when_free",
+    "skip_unreadable_members",
+)
+STORES = (("zookeeper",), ("kafka",), ("zookeeper", "kafka"))
+
 
 class Calm(RuleBasedStateMachine):
     """Members join, leave and crash, lose connections and answers; topics grow and brokers come and go."""
 
-    ACTIONS = CALM
+    ACTIONS: tuple[str, ...] = CALM
     SERVERS = 1
+    VARIED = False
 
     def __init__(self) -> None:
         super().__init__()
         self.group = model_actions.beginning(ModelZooKeeper(self.SERVERS))
         self.held = Invariants(self.group)
-        self.actions = Actions(self.group, lambda _: 0)
+        self.actions = Actions(self.group, lambda _: 0, varied=self.VARIED)
+        self.options: dict[str, object] = {}
 
     @initialize(retries=st.sampled_from([1, 2, 4, PATIENT]), auto_commit=st.booleans(), patient=st.booleans())
     def settings_are(self, retries: int, auto_commit: bool, patient: bool) -> None:
         self.actions.rules = {"max_retries": retries, "auto_commit": auto_commit, "retry_while_closing": patient}
-        self.actions.join()
-        self.actions.join()
 
     @rule(data=st.data())
     def happens(self, data: st.DataObject) -> None:
         weighted = [name for name in self.ACTIONS for _ in range(WEIGHTS.get(name, 1))]
+        if not self.group.members:
+            self.actions.rules = {**self.actions.rules, **self.options}
+            self.actions.join()
+            self.actions.join()
         name = data.draw(st.sampled_from(weighted), label="action")
         self.actions.choose = lambda n: data.draw(st.integers(0, n - 1)) if n > 1 else 0
         getattr(self.actions, name)()
@@ -105,6 +122,31 @@ class Expiries(Stale):
     ACTIONS = ALL
 
 
+class Varied(Stale):
+    """In addition, members want several topics, or what matches a pattern, and topics come and go."""
+
+    ACTIONS = (*CALM, *STALE, *TOPICS)
+    VARIED = True
+
+
+class Optional(Expiries):
+    """Everything, with any of the options."""
+
+    ACTIONS = (*ALL, *TOPICS, *LISTENERS)
+    VARIED = True
+
+    @initialize(data=st.data())
+    def options_are(self, data: st.DataObject) -> None:
+        on = {name: data.draw(st.booleans(), label=name) for name in SWITCHES}
+        self.actions.fence = data.draw(st.sampled_from(["none", "session", "epoch"]), label="fence")
+        self.options = {
+            **on,
+            "quiet_ms": data.draw(st.sampled_from([0, 0, 500]), label="quiet_ms"),
+            "offsets_from": frozenset(data.draw(st.sampled_from(STORES), label="offsets_from")),
+            "fence_epochs": self.actions.fence == "epoch",
+        }
+
+
 def _tested(machine: type[RuleBasedStateMachine], examples: int) -> type:
     case = machine.TestCase
     case.settings = settings(max_examples=examples, stateful_step_count=40, deadline=None)
@@ -115,3 +157,5 @@ TestCalm = _tested(Calm, 60)
 TestStale = _tested(Stale, 60)
 TestUnreadable = _tested(Unreadable, 40)
 TestExpiries = _tested(Expiries, 80)
+TestVaried = _tested(Varied, 60)
+TestOptional = _tested(Optional, 80)
