@@ -196,18 +196,19 @@ class Tally:
 def tally(ops: Iterable[tuple[str, str, str, str | None]], group: str) -> Tally:
     """Sum up (connection, operation, path, result), where a connection is named after its member's id.
 
-    An attempt reads its own registration three times (R2, twice in R6), and lists the brokers twice; a good one has
-    the leader finder list them once more. Of members that gave up before R6 this knows nothing.
+    An attempt reads its own registration three times (R2, twice in R6). One that has met somebody else's node in a
+    claim has failed; of those that ended for another reason this knows nothing.
     """
     counts: Counter[str] = Counter()
+    own_reads: Counter[str] = Counter()
+    conflicting: set[tuple[str, int]] = set()  #: (connection, number of its attempt)
     for connection, op, path, result in ops:
         counts["reads"] += op in READS
         counts["writes"] += op in ("create", "delete", "setData", "closeSession") and result == "ok"
-        own = path == f"/consumers/{group}/ids/{connection}"
-        counts["own"] += own and op == "getData"
-        counts["brokers"] += path == "/brokers/ids" and op == "getChildren"
-        counts["offsets"] += path.startswith(f"/consumers/{group}/offsets/") and op == "getData"
-        counts["conflicts"] += path.startswith(f"/consumers/{group}/owners/") and op == "getData"
-    attempts = counts["own"] // 3
-    good = counts["brokers"] - 2 * attempts
-    return Tally(counts["reads"], counts["writes"], attempts, attempts - good, counts["offsets"], counts["conflicts"])
+        own_reads[connection] += op == "getData" and path == f"/consumers/{group}/ids/{connection}"
+        counts["offsets"] += op == "getData" and path.startswith(f"/consumers/{group}/offsets/")
+        if op == "getData" and path.startswith(f"/consumers/{group}/owners/"):
+            counts["conflicts"] += 1
+            conflicting.add((connection, own_reads[connection] // 3))
+    attempts = sum(reads // 3 for reads in own_reads.values())
+    return Tally(counts["reads"], counts["writes"], attempts, len(conflicting), counts["offsets"], counts["conflicts"])
