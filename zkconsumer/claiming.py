@@ -188,11 +188,12 @@ def owned(machine: Rebalance, _: Answers) -> Rebalance:
 
 
 def adopt(machine: Rebalance) -> Effects:
-    return (AdoptClaims(machine.attempt.claims),)
+    """Nothing, when a new session has emptied what we own while 1.1's listener was told."""
+    return (AdoptClaims(machine.owned),)
 
 
 def adopted(machine: Rebalance, _: Answers) -> Rebalance:
-    return replace(machine, delivering=by_stream(machine.attempt.claims))
+    return replace(machine, delivering=by_stream(machine.owned))
 
 
 def start(machine: Rebalance) -> Effects:

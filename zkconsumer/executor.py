@@ -8,6 +8,7 @@ Reads of one step are sent together, in order; writes one after the other, as th
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -88,6 +89,7 @@ class Executor:
         self._parts = parts
         self._batches: asyncio.Queue[tuple[Effect, ...]] = asyncio.Queue()
         self._tickets: dict[int, asyncio.Future[str | None]] = {}
+        self._numbers = itertools.count()
         self._reminders: set[asyncio.TimerHandle] = set()
         self._freezing: asyncio.Task[None] | None = None
         self._perform: Mapping[type[Effect], Callable[..., Awaitable[None]]] = {
@@ -128,10 +130,11 @@ class Executor:
 
     async def demand(self, trigger: str, cause: str = "") -> str | None:
         """Have one rebalance done; None, or why every attempt failed. `cause`: the change that made it."""
-        ticket = len(self._tickets)
-        self._tickets[ticket] = asyncio.get_running_loop().create_future()
+        ticket = next(self._numbers)
+        waiting: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._tickets[ticket] = waiting
         self.tell(effects.RebalanceDemanded(trigger, ticket, cause))
-        return await self._tickets[ticket]
+        return await waiting
 
     def abandon(self) -> None:
         """Say what has ended when fetchers and streams were stopped without the machine's shutdown."""
@@ -313,6 +316,6 @@ class Executor:
         )
 
     def _report(self, report: effects.Report) -> None:
-        waiting = self._tickets[report.ticket]
+        waiting = self._tickets.pop(report.ticket)
         if not waiting.done():
             waiting.set_result(report.error)

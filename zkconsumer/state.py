@@ -59,8 +59,8 @@ class State(Enum):
     COUNTING = auto()  #: R11, waits for nothing; then CLAIMING, or OWNING, or ROLLING_BACK
     ROLLING_BACK = auto()  #: R11, waits for the deletes of what was claimed, or checked: for the data; then GIVING_UP
     ROLLING_BACK_CHECKED = auto()  #: R11, waits for the deletes of those that are ours; then GIVING_UP
-    TELLING_ASSIGNED = auto()  #: R12, waits for 1.1's listener; then OWNING
     OWNING = auto()  #: R12, waits for nothing: what was claimed is ours to release; then ADOPTING
+    TELLING_ASSIGNED = auto()  #: R12, waits for 1.1's listener; then ADOPTING
     ADOPTING = auto()  #: R12, waits until each partition has its stream; then STARTING
     STARTING = auto()  #: R12, waits for the fetchers' start; then IDLE
     GIVING_UP = auto()  #: the attempt failed, waits until nothing is fetched; then BACKING_OFF

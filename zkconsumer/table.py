@@ -203,7 +203,7 @@ def _from_the_decision(rules: Rules) -> Rows:
     start = dict(_START)
     if rules.listener_in_attempt:
         tell = Row("R12", "resume", "none: 1.1's listener", claiming.tell_starting, passed)
-        start = _put_before(start, State.OWNING, State.TELLING_ASSIGNED, tell)
+        start = _put_before(start, State.ADOPTING, State.TELLING_ASSIGNED, tell)
         start[State.STARTING] = replace(start[State.STARTING], enter=claiming.start_untold)
     decide = dict(_DECIDE)
     if rules.skip_unreadable_members:

@@ -203,6 +203,28 @@ def test_a_listener_that_raises_fails_the_attempt_by_the_rules_of_1_1():
     play(script, listener_in_attempt=True)
 
 
+def test_what_was_claimed_before_1_1s_listener_raised_is_released_by_the_next_rebalance():
+    async def script(bench: Bench) -> None:
+        bench.listener.raises = ValueError("no")
+        assert await bench.executor.demand("start") is not None
+        assert bench.zookeeper.model.owners() == {T0: f"{ME}-0"}
+        bench.listener.raises = None
+        bench.zookeeper.model.put("/consumers/g/ids/g_c0", registration_payload({"t": 1}, 1), SESSION + 1)
+        assert await bench.executor.demand("start") is None
+        assert bench.zookeeper.model.owners() == {}, "the partition is the other member's now, and was not left claimed"
+
+    play(script, listener_in_attempt=True)
+
+
+def test_no_more_is_kept_of_a_demand_that_was_answered():
+    async def script(bench: Bench) -> None:
+        for _ in range(3):
+            assert await bench.executor.demand("start") is None
+        assert bench.executor._tickets == {}
+
+    play(script)
+
+
 def test_an_error_of_ours_in_the_listener_keeps_its_name():
     async def script(bench: Bench) -> None:
         bench.listener.raises = Unavailable("the store is down")
