@@ -168,6 +168,11 @@ class Bridge:
         else:
             self._client.call(request, answer)
 
+    def break_connection(self) -> None:
+        """Have kazoo connect anew, so that a server says how the session stands."""
+        with contextlib.suppress(OSError, AttributeError):
+            self._connection._socket.shutdown(socket.SHUT_RDWR)
+
     def stop(self) -> None:
         """Close the session (when connected) and end the thread. Blocks, in bad cases for a session timeout."""
         client = self._client

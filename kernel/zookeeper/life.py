@@ -199,6 +199,10 @@ class SessionLife:
             step=operation.step,
             zxid=zxid or None,
         )
+        if isinstance(error, SessionExpired) and self.connected:
+            # A server that took our connection over in the moment in which the session ended keeps it: it answers
+            # reads and pings and refuses every write, for ever. Connecting anew makes it say so.
+            self._bridge.break_connection()
         granted = error is None or (operation.op == "exists" and isinstance(error, NoNode))
         if operation.watch is not None and granted:
             self._watches.arm(operation.op, operation.path, operation.watch)
