@@ -107,8 +107,10 @@ class ZooKeeperConsumer:
     # -- life --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
+        """Connect. Raises `Unavailable` without ZooKeeper, `UserError` when the consumer was closed."""
+        self._refuse_closed()
         config = self._config
-        session = self._session = await ZooKeeperSession.open(
+        session = await ZooKeeperSession.open(
             config.zookeeper_connect,
             session_timeout_ms=config.session_timeout_ms,
             tracer=self._tracer,
@@ -117,6 +119,10 @@ class ZooKeeperConsumer:
             connection_timeout_ms=config.connection_timeout_ms,
             retry_forever=True,
         )
+        if self._closing is not None:  # meanwhile, and so without this session
+            await session.close()
+            self._refuse_closed()
+        self._session = session
         session.member = self._consumer_id
         self._watching = Watching(session, self._session_renewed)
         self._offsets = Offsets(
@@ -217,6 +223,7 @@ class ZooKeeperConsumer:
             raise UserError(_NOT_STARTED)
         if self._membership is not None:
             raise StreamsExist("the streams of this consumer exist already: make another consumer")
+        self._refuse_closed()
         config, filled = self._config, self._filled
         by_thread = subscription.new_streams(
             self._consumer_id, lambda thread: Stream(thread, config.queued_max_message_chunks, filled)
@@ -242,6 +249,10 @@ class ZooKeeperConsumer:
         self._tracer.emit("member_started", member=self._consumer_id, group=config.group_id, streams=most)
         self._tasks["delivery"] = self._spawn(self._watching.deliver())
         await membership.begin()
+
+    def _refuse_closed(self) -> None:
+        if self._closing is not None:
+            raise UserError("the consumer was closed: make another one")
 
     async def _register(self, membership: Membership) -> None:
         """In a task of its own, which a close ends: it may wait for another session's end for ever."""

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import pytest
 
 from kernel.consumer import SilentListener
-from kernel.errors import RebalanceFailed
+from kernel.errors import RebalanceFailed, UserError
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import SessionClosed
@@ -189,5 +189,28 @@ def test_a_close_while_a_new_topics_rebalance_runs_ends_it(chroot):
                 await until(lambda: "topics" in [e["trigger"] for e in w.tracer.of("rebalance_started")], 5, "it")
                 await asyncio.wait_for(w.consumer.close(), 10)
             assert set(await owners(session)) == {("u", 0)}
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("when", ["before the start", "during the start", "before the subscription"])
+def test_a_consumer_that_was_closed_begins_nothing_and_leaves_nothing(chroot, when):
+    async def story():
+        consumer = new_member(chroot, "c1").consumer
+        if when == "before the start":
+            await consumer.close()
+            begun = consumer.start()
+        elif when == "during the start":
+            begun = asyncio.ensure_future(consumer.start())
+            await asyncio.sleep(0)  # it has begun to connect
+            await consumer.close()
+        else:
+            await consumer.start()
+            await consumer.close()
+            begun = consumer.subscribe({"t": 1})
+        with pytest.raises(UserError, match="closed: make another one"):
+            await begun
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert consumer.member_ids == ()
 
     asyncio.run(story())
