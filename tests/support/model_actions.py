@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from kernel.zookeeper import paths
 from tests.support.model_group import ModelGroup
 from tests.support.model_member import GROUP, ModelMember
-from tests.support.model_zookeeper import Call, ModelZooKeeper
+from tests.support.model_zookeeper import Call, ModelZooKeeper, Session
 from zkconsumer.payloads import STATIC
 
 Choose = Callable[[int], int]
@@ -40,6 +40,7 @@ class Actions:
     varied: bool = False  #: members may want two topics, or all that match a pattern
     joined: int = 0
     held: list[ModelMember] = field(default_factory=list)
+    strangers: list[Session] = field(default_factory=list)
 
     def join(self) -> None:
         if self.joined < MEMBERS_MAX:
@@ -153,6 +154,18 @@ class Actions:
 
     def unreadable_member_goes(self) -> None:
         self.group.zookeeper.remove(UNREADABLE)
+
+    def stranger_claims(self) -> None:
+        """Somebody else's session makes an owner node with the thread id of a member (a second one of its name)."""
+        path = paths.owner(GROUP, TOPIC, self._one(self.group.partitions(TOPIC)))
+        if self.group.members and self.group.zookeeper.data(path) is None:
+            self.strangers.append(self.group.zookeeper.open())
+            thread = f"{self._one(self.group.members).consumer_id}-0"
+            self.group.zookeeper.put(path, thread.encode(), self.strangers[-1].number)
+
+    def strangers_go(self) -> None:
+        while self.strangers:
+            self.group.zookeeper.expire(self.strangers.pop())
 
     def consume(self) -> None:
         if delivering := list(self.group.delivering()):

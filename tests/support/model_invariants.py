@@ -185,6 +185,9 @@ class Invariants:
             for begun, ended in (("rebalance_started", "rebalance_ended"), ("attempt_started", "attempt_ended")):
                 pairs = [kind for kind in kinds if kind in (begun, ended)]
                 assert pairs == ([begun, ended] * len(pairs))[: len(pairs)]
+            for stream in {told.stream for told in member.told if told.stream is not None}:
+                delivery = [told.kind for told in member.told if told.stream == stream]
+                assert delivery == (["partitions_assigned", "partitions_revoked"] * len(delivery))[: len(delivery)]
             phase = ""
             for told in member.told:
                 if told.kind == "phase_entered":

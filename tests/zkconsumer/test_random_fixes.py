@@ -37,6 +37,14 @@ def test_a_checked_release_deletes_no_node_of_another_session() -> None:
     assert holds(EXPIRING, check, checked_release=True)
 
 
+def test_a_checked_claim_takes_no_node_of_another_session_for_its_own() -> None:
+    """A second member of the same name has made it, and will take it along when it goes."""
+    check = model_faults.takes_no_others_node_for_its_own
+    plan = Plan(actions=(*MOVES, "stranger_claims", "strangers_go"))
+    assert not holds(plan, check)
+    assert holds(plan, check, checked_claim=True)
+
+
 def test_a_fence_of_epochs_lets_nobody_commit_behind_the_next_owner() -> None:
     check = model_faults.commits_only_as_the_last_claimant
     assert not holds(EXPIRING, check)
