@@ -222,7 +222,7 @@ class StopFetchers:
 
 @dataclass(frozen=True, slots=True)
 class ClearStreams:
-    """Empty the queues and the current chunk of the streams of these topics (None: of all)."""
+    """Empty the queues of these topics' streams (None: of all), and forget the current chunk of every stream."""
 
     topics: tuple[str, ...] | None = None
 

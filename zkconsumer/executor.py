@@ -305,6 +305,8 @@ class Executor:
         for (topic, _), stream in self._parts.streams.items():
             if wanted.topics is None or topic in wanted.topics:
                 stream.clear()
+            else:
+                stream.clear_current()
 
     def _emit(self, told: effects.Emit) -> None:
         fields = {

@@ -99,6 +99,10 @@ class Stream:
         """Forget queue and current chunk; what was handed out stays consumed, the rest is fetched again."""
         while not self._chunks.empty():
             self._chunks.get_nowait()
+        self.clear_current()
+
+    def clear_current(self) -> None:
+        """Forget the current chunk only; what is queued will be handed out."""
         self._current = None
 
     def end(self) -> None:

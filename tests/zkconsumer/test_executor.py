@@ -9,17 +9,17 @@ import pytest
 
 from kernel.errors import Unavailable
 from kernel.trace.writer import ListTracer
-from kernel.values import TopicPartition
+from kernel.values import Record, TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionExpired
 from tests.support.rebalance_world import GROUP, ModelZooKeeper
 from zkconsumer import effects
-from zkconsumer.effects import Operation, Refusal, Request
+from zkconsumer.effects import Claim, Operation, Refusal, Request
 from zkconsumer.executor import Executor, Parts
 from zkconsumer.payloads import registration_payload
 from zkconsumer.state import Rebalance, Rules, State
-from zkconsumer.streams import Registry, Stream
+from zkconsumer.streams import Chunk, PartitionInfo, Registry, Stream
 
 T0 = TopicPartition("t", 0)
 ME = f"{GROUP}_c1"
@@ -214,6 +214,27 @@ def test_what_was_claimed_before_1_1s_listener_raised_is_released_by_the_next_re
         assert bench.zookeeper.model.owners() == {}, "the partition is the other member's now, and was not left claimed"
 
     play(script, listener_in_attempt=True)
+
+
+def test_queues_are_emptied_by_topic_and_current_chunks_everywhere():
+    """As the original's clearFetcherQueues: it shows when a pattern matches nothing any more."""
+
+    async def script(bench: Bench) -> None:
+        one = PartitionInfo.of(Claim("t", 0, bench.stream.thread, 0), bench.stream)
+        for first in (0, 2):
+            records = tuple(Record("t", 0, offset, 0, None, b"", ()) for offset in (first, first + 1))
+            await bench.stream.put(Chunk(one, first, records))
+        handed_out = bench.stream.take(1)
+        assert handed_out is not None
+        bench.executor._clear(effects.ClearStreams(()))
+        behind = bench.stream.take(9)
+        assert behind is not None
+        assert [record.offset for record in (*handed_out.records, *behind.records)] == [0, 2, 3]
+        await bench.stream.put(Chunk(one, 4, records))
+        bench.executor._clear(effects.ClearStreams(("t",)))
+        assert bench.stream.take(9) is None
+
+    play(script)
 
 
 def test_no_more_is_kept_of_a_demand_that_was_answered():
