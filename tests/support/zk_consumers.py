@@ -23,7 +23,7 @@ from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import ZkConsumerConfig
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
     from kernel.zookeeper.session import ZooKeeperSession
@@ -194,16 +194,6 @@ async def settled(session: ZooKeeperSession, expected: Mapping[TopicPartition, s
 def shared(topic: str, *pieces: tuple[str, range]) -> dict[TopicPartition, str]:
     """{partition: thread id} from (thread id, partitions) pairs."""
     return {TopicPartition(topic, partition): thread for thread, piece in pieces for partition in piece}
-
-
-def reads_predicted(attempts: Sequence[Mapping[str, object]], *, members: int, topics: int, brokers: int) -> int:
-    """Reads of these attempts by the count model, without what they read of offsets and of lost claims.
-
-    `attempts` are `attempt_ended` events. A good one costs N + T + 3B + 7, of which 1 + B are the leader finder's;
-    one that ended in a conflict has no leader finder.
-    """
-    good = sum(event["outcome"] == "ok" for event in attempts)
-    return len(attempts) * (members + topics + 2 * brokers + 6) + good * (1 + brokers)
 
 
 def counted(who: Member, since: int = 0) -> Counter[str]:
