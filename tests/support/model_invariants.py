@@ -86,10 +86,19 @@ class Invariants:
                 for position in member.registry.values():
                     assert position.adopted_in == member.session.number, f"{member.name}: {position}"
 
+    def the_registry_is_what_the_machine_will_release(self) -> None:
+        """Two views of one thing: what is committed and delivered from, and what R5 deletes."""
+        for member in self.group.members:
+            if member.closed or member.machine.rules.listener_in_attempt:
+                continue  # nobody looks at it any more, or: our node is to be released though the listener raised
+            assert {claim.topic_partition for claim in member.machine.owned} == set(member.registry), member.name
+
     # -- at every step -----------------------------------------------------------------------------------------------
 
     def _look(self, member: ModelMember) -> None:
         for told in member.told[self._seen[member] :]:
+            if (told.kind, told.fields.get("phase")) == ("phase_entered", "join"):
+                self.everything_is_released_before_the_group_is_read(member)
             if told.kind == "attempt_ended":
                 self._attempt_ended(member, int(str(told.fields["attempt"])), str(told.fields["outcome"]))
         self._seen[member] = len(member.told)
@@ -105,6 +114,14 @@ class Invariants:
             self.a_conflict_leaves_nothing(member, done)
         if outcome == "ok" and not member.cuts:  # what was cut off is asked twice
             self.operations_are_the_models(member, done)
+
+    def everything_is_released_before_the_group_is_read(self, member: ModelMember) -> None:
+        """R5 leaves no owner node of ours, while no session ends; a listener that raises leaves claims behind."""
+        if self.sessions_live and not member.machine.rules.listener_in_attempt:
+            nodes = self.group.zookeeper.leader.nodes
+            for partition in self.group.owners():
+                path = paths.owner(GROUP, partition.topic, partition.partition)
+                assert nodes[path].owner != member.session.number, f"{member.name} still owns {partition}"
 
     def a_conflict_leaves_nothing(self, member: ModelMember, done: list[Done]) -> None:
         """What the attempt claimed was rolled back, unless its session ended meanwhile."""

@@ -80,6 +80,10 @@ class Calm(RuleBasedStateMachine):
     def the_registry_is_of_this_session(self) -> None:
         self.held.the_registry_is_of_this_session()
 
+    @invariant()
+    def the_registry_is_what_the_machine_will_release(self) -> None:
+        self.held.the_registry_is_what_the_machine_will_release()
+
     def teardown(self) -> None:
         """Heal; where a session had ended, one more change is needed (nobody hears of a node that was taken away)."""
         model_actions.end_of_faults(self.group)
