@@ -186,6 +186,13 @@ class Invariants:
                     f"{partition} is {owners.get(partition)}'s, the rule says {thread}"
                 )
 
+    def no_change_is_lost(self) -> None:
+        """Merging: behind the last change that was told begins a rebalance, whatever ran when it was told."""
+        for member in self.group.members:
+            kinds = [told.kind for told in member.told if told.kind in ("rebalance_triggered", "rebalance_started")]
+            if member.alive and not member.closed and kinds:
+                assert kinds[-1] == "rebalance_started", f"{member.name} was told of a change and did nothing"
+
     def everything_handed_out_is_without_a_gap(self) -> None:
         """No offset was skipped: a committed one was handed out before, and starts are at committed ones."""
         for partition, pieces in self.group.handed.items():

@@ -92,6 +92,7 @@ class Calm(RuleBasedStateMachine):
         self.no_two_deliver()
         self.what_is_delivered_is_owned()
         self.held.every_partition_has_the_rules_owner_or_an_idle_member()
+        self.held.no_change_is_lost()
         self.held.everything_handed_out_is_without_a_gap()
         self.held.rebalances_and_attempts_are_told_in_pairs()
         self._everybody_can_close()
