@@ -124,7 +124,7 @@ class ZooKeeperConsumer:
             self._refuse_closed()
         self._session = session
         session.member = self._consumer_id
-        self._watching = Watching(session, self._session_renewed)
+        self._watching = Watching(session, self._session_renewed, one_read=config.one_read_watches)
         self._offsets = Offsets(
             session, self._watching, self._registry, config, self._tracer, closing=lambda: self._closing is not None
         )

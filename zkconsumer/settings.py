@@ -137,6 +137,14 @@ _ALL = (
         doc="another session holds our id: wait for its end, a session timeout a try (0.8.2), or fail (1.1)",
         valid=one_of("wait", "fail"),
     ),
+    # Where a modern client would do otherwise:
+    Setting(
+        name="watch.reads",
+        parse=str,
+        default="zkclient",
+        doc="to arm a watch: zkclient (exists, then the data or the children, as the original) or one (a single read)",
+        valid=one_of("zkclient", "one"),
+    ),
     # Weaknesses that are removed on request:
     _fix("claim.before.offsets", "offsets are read after the claim: nobody can commit in between"),
     _fix("checked.release", "an owner node is deleted only if this session made it and it names our thread"),
@@ -207,6 +215,7 @@ class ZkConsumerConfig:
     strategy: str  #: range, roundrobin-0.8.2 or roundrobin-1.1
     listener_in_attempt: bool
     registration_conflict: str  #: wait or fail
+    one_read_watches: bool  #: watch.reads=one
     exclude_internal_topics: bool
     consumer_timeout_ms: int | None  #: None: an iterator waits for ever
     offsets_storage: str  #: zookeeper or kafka
@@ -262,6 +271,7 @@ class ZkConsumerConfig:
             strategy=_strategy(values["partition.assignment.strategy"], values["roundrobin.release"]),
             listener_in_attempt=values["rebalance.listener.in.attempt"],
             registration_conflict=values["registration.conflict"],
+            one_read_watches=values["watch.reads"] == "one",
             exclude_internal_topics=values["exclude.internal.topics"],
             consumer_timeout_ms=None if values["consumer.timeout.ms"] < 0 else values["consumer.timeout.ms"],
             offsets_storage=values["offsets.storage"],

@@ -39,6 +39,7 @@ def counted(
         brokers=int(parameters.get("brokers", 1)),
         streams=int(parameters.get("streams", 1)),
         released=_owned_by_who_went(owners) if owners is not None else None,
+        one_read=parameters.get("settings", {}).get("watch.reads") == "one",
     )
     if design == ZOOKEEPER and tally.sum("attempt_ended", where=lambda count: count.outcome not in (OK, CONFLICT)) == 0:
         foretold = model.zookeeper(row.change, setting, _troubles(tally))

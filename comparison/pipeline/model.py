@@ -42,6 +42,7 @@ class Setting:
     brokers: int
     streams: int = 1  #: of every member and topic
     released: int | None = None  #: partitions of the member that went; None: not known
+    one_read: bool = False  #: watch.reads=one: a watch is armed by a single read, which saves one a member
 
     @property
     def idle(self) -> int:
@@ -86,8 +87,9 @@ def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Fore
     The writes of a leave or a crash are foretold only where it is known what the member that went had owned.
     """
     n, t, p, b = at.members, at.topics, at.partitions, at.brokers
-    reads = n * n + n * (t + 3 * b + 9) + p - at.idle * (1 + b)
-    formula = "N^2+N(T+3B+9)+P"
+    deliveries = 8 if at.one_read else 9
+    reads = n * n + n * (t + 3 * b + deliveries) + p - at.idle * (1 + b)
+    formula = f"N^2+N(T+3B+{deliveries})+P"
     if change == JOIN:
         reads += t
         formula += "+T"

@@ -61,14 +61,18 @@ class Round:
         """Each attempt as the model knows it, beside the requests that were traced in it."""
         found = []
         traced: list[dict[str, object]] = []
+        owned: dict[str, int] = {"partitions_revoked": 0, "partitions_assigned": 0}
         for event in self.events(who):
             if event["kind"] == "attempt_started":
                 traced = []
+                owned = dict.fromkeys(owned, 0)
             elif event["kind"] == "zk_op":
                 traced.append(event)
+            elif event["kind"] in owned:
+                owned[event["kind"]] += len(event["partitions"])
             elif event["kind"] == "attempt_ended":
                 counts = Counter(f"{op['step']} {op['op']}" for op in traced if op["step"] in STEPS and not _folder(op))
-                found.append((_described(traced, counts, str(event["outcome"])), counts))
+                found.append((_described(traced, counts, owned, str(event["outcome"])), counts))
         return found
 
     def found_leaders(self, who: Member) -> bool:
@@ -91,11 +95,16 @@ def _folder(op: Mapping[str, object]) -> bool:
     return in_owners and (op["error"] == "NoNode" or paths.parse_owner(str(op["path"])) is None)
 
 
-def _described(traced: Sequence[Mapping[str, object]], counts: Counter[str], outcome: str) -> Attempt:
+def _described(
+    traced: Sequence[Mapping[str, object]], counts: Counter[str], owned: Mapping[str, int], outcome: str
+) -> Attempt:
+    """What was owned is told by the member; what a failed attempt was to own, only by what it read."""
     commits = [op for op in traced if op["step"] == "R4"]
+    # In a new session the member stops delivering what it has forgotten to own.
+    forgot = owned["partitions_revoked"] and not counts["R5 delete"]
     return Attempt(
-        owned_before=counts["R5 delete"],
-        owned_after=counts["R8 getData"],
+        owned_before=0 if forgot else owned["partitions_revoked"],
+        owned_after=owned["partitions_assigned"] if outcome == "ok" else counts["R8 getData"],
         outcome=outcome,
         conflicts=counts["R11 getData"],
         committed=sum(op["op"] == "setData" for op in commits),
@@ -181,6 +190,32 @@ def test_a_join_a_leave_and_a_crash_cost_what_the_model_says_and_the_server_coun
             gone, both = await served(), leave + of_leaver
             # The session's end is one transaction; the server counts each node that it took: the id, P / N owners.
             assert (gone[0] - after[0], gone[1] - after[1]) == (both["ok reads"], both["ok writes"] + 1 + P // N)
+
+    asyncio.run(rounds())
+
+
+def test_a_watch_that_is_armed_by_one_read_saves_a_read_a_member(chroot, tmp_path):
+    async def rounds() -> None:
+        async with running_broker(chroot, tmp_path, {"t": P}), AsyncExitStack() as leaving:
+            members: list[Member] = []
+            for name in ("c0", "c1", "c2"):
+                happened = Round(members)
+                joining = member(chroot, name, {"t": 1}, watch_reads="one")
+                members.append(await leaving.enter_async_context(joining))
+                await happened.settled(members)
+            shape = Shape(3, P)
+            of_failed = every_attempt_is_the_model_s(happened, members, shape)
+            join = happened.requests(members)
+            assert join["reads"] == count_model.reads_of_join(shape) - 3 + of_failed
+            assert join["notifications"] == count_model.notifications_of_join(3)
+
+            happened = Round(members)
+            await members[2].consumer.close()
+            await happened.settled(members[:2])
+            shape = Shape(2, P)
+            of_failed = every_attempt_is_the_model_s(happened, members[:2], shape)
+            leave = happened.requests(members[:2])
+            assert leave["reads"] == count_model.reads_of_leave(shape) - 2 + of_failed
 
     asyncio.run(rounds())
 
