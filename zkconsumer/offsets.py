@@ -93,9 +93,9 @@ class Offsets:
 
         To ZooKeeper: one after the other. A failure (only of a session that was closed, or of a refused write:
         lost connections are waited out) raises; what was written before it stays written. What a fence refused is
-        in `refused`. To Kafka: nothing raises, except a commit to the second store that cannot be made because the
-        session was closed; a failure is in `refused`, by Kafka's name or UNANSWERED. There Kafka is the authority:
-        what a fence refused in front of ZooKeeper is in the trace only.
+        in `refused`. To Kafka: a failure raises only where brokers cannot be read from ZooKeeper, or the second
+        store's session was closed; any other is in `refused`, by Kafka's name or UNANSWERED. There Kafka is the
+        authority: what a fence refused in front of ZooKeeper is in the trace only.
         """
         if self._kafka is None:
             async with self._lock:

@@ -33,6 +33,8 @@ STATIC = "static"
 #: Host and port of a broker that has no plain listener; a connection to it is refused by the system.
 NO_LISTENER = ("", -1)
 
+#: What Kafka takes for a topic's name (kafka.common.Topic, 0.8.2); any other cannot be a znode's.
+LEGAL_TOPIC = re.compile(r"(?!\.\.?\Z)[a-zA-Z0-9._-]{1,255}\Z")
 _INT_MAX = 2**31 - 1
 #: Threads of one member for one topic; more would only fill the memory of everybody who reads the registration.
 _STREAMS_MAX = 65_536

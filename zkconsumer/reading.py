@@ -8,7 +8,6 @@ are asked for behind them: the same reads, once in another order.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from enum import Enum, auto
 from types import MappingProxyType
@@ -19,6 +18,7 @@ from kernel.zookeeper import paths
 from zkconsumer.effects import Answer, Ask, Operation, Request, Warn, WatchBrokers
 from zkconsumer.filters import matching
 from zkconsumer.payloads import (
+    LEGAL_TOPIC,
     STATIC,
     Registration,
     UnreadableZnode,
@@ -31,9 +31,6 @@ from zkconsumer.state import Rebalance, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-#: What Kafka takes for a topic's name (kafka.common.Topic); any other cannot be read as a znode.
-_LEGAL_TOPIC = re.compile(r"(?!\.\.?\Z)[a-zA-Z0-9._-]{1,255}\Z")
 
 # -- R1, R3: the brokers ---------------------------------------------------------------------------------------
 
@@ -193,7 +190,7 @@ def group_topics_read(machine: Rebalance, answers: Answers) -> Rebalance:
 def _group_topics(machine: Rebalance) -> list[str]:
     """1.1 reads the topics of all members. A name that no topic can have is not asked for: it has no partitions."""
     every = {topic for topics in machine.attempt.subscriptions.values() for topic in topics}
-    return sorted(topic for topic in every if _LEGAL_TOPIC.match(topic))
+    return sorted(topic for topic in every if LEGAL_TOPIC.match(topic))
 
 
 def _partitions(topics: Iterable[str], answers: Sequence[Answer]) -> Mapping[str, tuple[int, ...]]:

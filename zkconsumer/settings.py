@@ -156,7 +156,7 @@ _ALL = (
         doc="what a commit to ZooKeeper must pass: none; session: that of the claim; epoch: a node each owner bumps",
         valid=one_of("none", "session", "epoch"),
     ),
-    _fix("stop.on.disconnect", "nothing is fetched or handed out while ZooKeeper is not reached"),
+    _fix("stop.on.disconnect", "while ZooKeeper is not reached nothing is fetched and queues are empty"),
     _fix("sync.before.reads", "sync() before brokers and group are read: no stale follower"),
     _fix(
         "retry.when.free", "after the last failed attempt, look every backoff whether our part is free, and try again"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from kernel.errors import UserError
 from zkconsumer.filters import TopicFilter
-from zkconsumer.payloads import STATIC, thread_ids
+from zkconsumer.payloads import LEGAL_TOPIC, STATIC, thread_ids
 from zkconsumer.streams import Stream
 
 if TYPE_CHECKING:
@@ -35,8 +35,16 @@ class Subscription:
 
     @classmethod
     def by_name(cls, topics: Mapping[str, int]) -> Subscription:
-        """{topic: streams}; an empty one is legal and owns nothing. Raises `UserError` below one stream."""
+        """{topic: streams}; an empty one is legal and owns nothing.
+
+        Raises `UserError` below one stream, and for a name that no topic can have (the original goes on to read and
+        watch a znode of that name, wherever it is).
+        """
         for topic, streams in topics.items():
+            if not LEGAL_TOPIC.match(topic):
+                raise UserError(
+                    f"{topic!r} cannot be a topic's name: it has up to 255 letters, digits, '.', '_' and '-'"
+                )
             _check(streams, topic)
         return cls(STATIC, MappingProxyType(dict(topics)))
 

@@ -280,8 +280,11 @@ def test_streams_are_made_once_by_name_or_by_pattern(chroot):
             try:
                 with pytest.raises(UserError, match="at least one stream"):
                     await one.consumer.subscribe_pattern(white, 0)
+                for name in ("", "..", "a/b", "x\0", "\ud800"):
+                    with pytest.raises(UserError, match="cannot be a topic's name"):
+                        await one.consumer.subscribe({name: 1})
                 with pytest.raises(UserError, match="half a character"):
-                    await one.consumer.subscribe({"\ud800": 1})
+                    await one.consumer.subscribe_pattern(TopicFilter.white("\ud800"), 1)
                 if first == "name":
                     await one.consumer.subscribe({"t": 1})
                 else:
