@@ -48,6 +48,7 @@ class Subject(Protocol):
     """Members of one kind."""
 
     label: str
+    processes: int
     release: str  #: of the count model: 0.8.2 or 1.1
 
     async def prepare(self, group: str) -> object: ...
@@ -57,6 +58,9 @@ class Subject(Protocol):
     async def leave(self, name: str, group: str) -> None: ...
 
     def cpu_s(self) -> float: ...
+
+    async def failed(self) -> int | None:
+        """Attempts that failed so far; None where only the proxy can tell."""
 
     async def close(self) -> None: ...
 
@@ -68,13 +72,13 @@ class Ours:
 
     def __init__(self, label: str, processes: int) -> None:
         self.label = label
-        self._processes = processes
+        self.processes = processes
         self._children: dict[str, list[Child]] = {}
         self._places: dict[tuple[str, str], Child] = {}
 
     async def join(self, name: str, group: str, zookeeper: str) -> None:
         children = await self.prepare(group)
-        child = self._places[group, name] = children[int(name[1:]) % self._processes]
+        child = self._places[group, name] = children[int(name[1:]) % self.processes]
         await child.ask(do="join", name=name, zookeeper=zookeeper, topic=TOPIC)
 
     async def prepare(self, group: str) -> list[Child]:
@@ -84,7 +88,7 @@ class Ours:
             self._children[group] = await asyncio.gather(
                 *(
                     asyncio.to_thread(lambda: Child("tests.bench.herd_members", first=first))
-                    for _ in range(self._processes)
+                    for _ in range(self.processes)
                 )
             )
         return self._children[group]
@@ -95,6 +99,12 @@ class Ours:
     def cpu_s(self) -> float:
         return sum(cpu_of(child.pid) for children in self._children.values() for child in children)
 
+    async def failed(self) -> int:
+        answers = await asyncio.gather(
+            *(child.ask(do="failed") for children in self._children.values() for child in children)
+        )
+        return sum(answer["failed"] for answer in answers)
+
     async def close(self) -> None:
         children = [child for some in self._children.values() for child in some]
         await asyncio.gather(*(asyncio.to_thread(child.close) for child in children))
@@ -103,6 +113,8 @@ class Ours:
 
 class Originals:
     """Original consumers of one version, all in one JVM."""
+
+    processes = 1
 
     def __init__(self, version: str, folder: Path) -> None:
         # Only when it is wanted: the bench runs without the originals as well.
@@ -128,6 +140,9 @@ class Originals:
 
     def cpu_s(self) -> float:
         return cpu_of(self._host.pid)
+
+    async def failed(self) -> None:
+        return None
 
     async def close(self) -> None:
         await asyncio.to_thread(self._host.close)
@@ -166,6 +181,7 @@ class Change:
     members: int  #: after it
     seconds: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)  #: attempts that failed, where they are known
     unsettled: int = 0  #: rounds that did not settle, whose time is not among `seconds`
     before: dict[str, list[float]] = field(default_factory=lambda: {"get": [], "set": []})  #: ms, of the bystander
     during: dict[str, list[float]] = field(default_factory=lambda: {"get": [], "set": []})
@@ -220,19 +236,20 @@ class Herd:
         return [mass, leave, join]
 
     async def warm(self, subject: Subject, group: str, zookeeper: str) -> None:
-        """Somebody was there before: parents and offset nodes exist, and no offset is left to be written."""
+        """Somebody was there before, one of each process: parents and offset nodes exist, and code has been loaded."""
         await subject.prepare(group)
-        await subject.join("m000", group, zookeeper)
-        await self.settled(group, ["m000"])
+        first = names(subject.processes)
+        await asyncio.gather(*(subject.join(name, group, zookeeper) for name in first))
+        await self.settled(group, first)
         await asyncio.sleep(1)  # the reset offsets are on their way from the fetchers
-        await self._all_leave(subject, group, ["m000"])
+        await self._all_leave(subject, group, first)
 
     async def _round(
         self, change: Change, subject: Subject, group: str, members: Sequence[str], doing: Sequence[object]
     ) -> None:
         await self._bystander.next()
         await asyncio.sleep(0.7)
-        before = await self._bystander.next()
+        before, failed_before = await self._bystander.next(), await subject.failed()
         cpu_s, started = subject.cpu_s(), time.time()
         tasks = [asyncio.ensure_future(each) for each in doing]  # type: ignore[call-overload]  # coroutines
         took_cpu_s = 0.0
@@ -249,6 +266,9 @@ class Herd:
             last = await self.settled(group, members, reached)
             change.seconds.append(last - started)
             change.cpu_s.append(took_cpu_s)
+            failed = await subject.failed()
+            if failed is not None and failed_before is not None:
+                change.failed.append(failed - failed_before)
         except WaitTimeout:
             change.unsettled += 1
         for kind in ("get", "set"):

@@ -1,8 +1,9 @@
 """Members of ours in a process of their own, for the herd: JSON lines in, one answer a line out.
 
 First line: the settings of all of them by Kafka's names, without `zookeeper.connect` and `consumer.id`. Then
-{"id": 1, "do": "join", "name": "m01", "zookeeper": "...", "topic": "herd"} and {"id": 2, "do": "leave", "name": "m01"}.
-The end of the input ends the process; its members' sessions are closed. They trace nothing, as the originals do not.
+{"id": 1, "do": "join", "name": "m01", "zookeeper": "...", "topic": "herd"}, {"id": 2, "do": "leave", "name": "m01"} and
+{"id": 3, "do": "failed"}, which gives how many attempts have failed so far. The end of the input ends the process; its
+members' sessions are closed. They trace nothing, as the originals do not.
 """
 
 from __future__ import annotations
@@ -22,8 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+class Failures(logging.Handler):
+    """Counts the attempts that failed, which the executor warns of; for the rest, nobody is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += "to rebalance failed" in record.getMessage()
+
+
 class Members:
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, str], failures: Failures) -> None:
+        self._failures = failures
         self._settings = settings
         self._members: dict[str, ZooKeeperConsumer] = {}
 
@@ -48,6 +61,8 @@ class Members:
                     await self.join(str(line["name"]), str(line["zookeeper"]), str(line["topic"]))
                 case "leave":
                     await self.leave(str(line["name"]))
+                case "failed":
+                    answer["failed"] = self._failures.count
         except RebalanceLabError as error:
             answer["error"] = f"{type(error).__name__}: {error}"
         tell(answer)
@@ -60,7 +75,9 @@ async def main() -> None:
         return
     gc.collect()
     gc.freeze()  # modules and their like: otherwise a full collection of 50 ms falls into some of the rounds
-    members = Members({key: str(value) for key, value in settings.items()})
+    failures = Failures()
+    logging.getLogger().addHandler(failures)
+    members = Members({key: str(value) for key, value in settings.items()}, failures)
     tell({"event": "ready"})
     async with asyncio.TaskGroup() as running:
         async for line in lines:
@@ -69,5 +86,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    logging.getLogger().addHandler(logging.NullHandler())  # conflicts are counted, not told one by one
     asyncio.run(main())

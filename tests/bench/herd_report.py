@@ -153,12 +153,14 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _times(changes: Sequence[Change], title: str) -> Table:
-    made = _table(title, "change", "members", "N", "s", "range", "ratio to 1.1.1", "CPU s", "unsettled")
+    made = _table(
+        title, "change", "members", "N", "s", "range", "ratio to 1.1.1", "CPU s", "failed attempts", "unsettled"
+    )
     peers = {(c.what, c.members): statistics.median(c.seconds) for c in changes if c.subject == "1.1.1" and c.seconds}
     for change in sorted(changes, key=lambda c: (c.members, c.what)):
         peer = peers.get((change.what, change.members))
         if not change.seconds:
-            made.add_row(change.what, change.subject, str(change.members), "-", "-", "-", "-", str(change.unsettled))
+            made.add_row(change.what, change.subject, str(change.members), *"-----", str(change.unsettled))
             continue
         median = statistics.median(change.seconds)
         made.add_row(
@@ -169,6 +171,7 @@ def _times(changes: Sequence[Change], title: str) -> Table:
             f"{min(change.seconds):.3f}-{max(change.seconds):.3f}",
             f"{median / peer:.2f}" if peer else "-",
             f"{statistics.median(change.cpu_s):.2f}",
+            " ".join(map(str, change.failed)) or "-",
             str(change.unsettled or ""),
         )
     return made
