@@ -12,6 +12,8 @@ from tests.support.model_invariants import Invariants
 
 ACTIONS = (*CALM, *EXPIRIES, *GARBAGE)
 STEPS = 120
+#: Those that send what the original does not: sync, transactions, deletes of one version.
+OPTIONS = {"sync_before_reads": True, "fence_epochs": True, "checked_release": True, "checked_claim": True}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -31,7 +33,8 @@ def play(chroot: str, seed: int) -> None:
     with mirrored(chroot) as zookeeper:
         group = beginning(zookeeper)
         held = Invariants(group)
-        actions = Actions(group, chosen.randrange)
+        with_options = seed % 2 == 1
+        actions = Actions(group, chosen.randrange, OPTIONS if with_options else {}, "epoch" if with_options else "none")
         actions.join()
         actions.join()
         weights = [WEIGHTS.get(name, 1) for name in ACTIONS]
@@ -43,4 +46,4 @@ def play(chroot: str, seed: int) -> None:
         for member in group.members:
             if member.connected:
                 zookeeper.compare_notices(member.session)
-        assert zookeeper.compared > 100
+        assert zookeeper.compared > 30, "hardly anything was compared"
