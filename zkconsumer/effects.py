@@ -68,7 +68,7 @@ class Answer:
     """What one request brought: data, names of children, nothing, or a refusal.
 
     `version` is the data's; `owner` the session that an ephemeral node belongs to, 0 for a persistent one; `session`
-    the one in which the answer came.
+    the one in which it was asked.
     """
 
     data: bytes = b""

@@ -188,13 +188,14 @@ class Executor:
 
     async def _request(self, request: Request, number: str) -> Answer:
         session, path, cause = self._parts.session, request.path, self.machine.cause
+        # As of the asking: where another session has come before we run again, the older of the two binds nothing
+        # that it should not, and the rebalance in the new one is on its way.
+        asked_in = session.session_id
         try:
             match request.operation:
                 case Operation.GET_DATA:
                     data, stat = await self._parts.watching.read(path, step=number, cause=cause)
-                    return Answer(
-                        data=data, version=stat.version, owner=stat.ephemeral_owner, session=session.session_id
-                    )
+                    return Answer(data=data, version=stat.version, owner=stat.ephemeral_owner, session=asked_in)
                 case Operation.GET_CHILDREN:
                     return Answer(children=tuple(await self._parts.watching.children(path, step=number, cause=cause)))
                 case Operation.CREATE:
@@ -211,14 +212,14 @@ class Executor:
                     await session.delete(path, request.version, step=number, cause=cause, only_in=request.session)
                 case Operation.SET_DATA:
                     stat = await session.set(path, request.data, step=number, cause=cause, only_in=request.session)
-                    return Answer(version=stat.version, session=session.session_id)
+                    return Answer(version=stat.version, session=asked_in)
                 case Operation.SYNC:
                     await session.sync(path, step=number, cause=cause)
                 case _:
                     raise AssertionError(f"no step asks for {request.operation}")
         except tuple(_REFUSALS) as refused:
             return Answer(refusal=_REFUSALS[type(refused)])
-        return Answer(session=session.session_id)
+        return Answer(session=asked_in)
 
     async def _stored(self, wanted: ReadStoredOffsets) -> Mapping[TopicPartition, int]:
         return await self._parts.offsets.fetch_stored(wanted.partitions, lambda: self.machine.closing)

@@ -43,6 +43,7 @@ class Zookeeper:
         self.session_id = SESSION
         self.asked: list[Request] = []
         self.closed = False
+        self.renewed_behind_a_claim = 0  #: another session stands before the executor learns of its claim
 
     def _answer(self, operation: Operation, path: str, data: bytes = b"", **more: int) -> effects.Answer:
         request = Request(operation, path, data, **more)
@@ -62,6 +63,7 @@ class Zookeeper:
     async def create(self, path, data, *, ephemeral, makepath, step, cause, only_in):
         assert makepath
         self._answer(Operation.CREATE, path, data, persistent=not ephemeral, session=only_in)
+        self.session_id += self.renewed_behind_a_claim
 
     async def delete(self, path, version, *, step, cause, only_in):
         self._answer(Operation.DELETE, path, version=version, session=only_in)
@@ -382,6 +384,16 @@ def test_checked_requests_carry_version_and_session_and_epochs_are_kept_with_the
         assert Request(Operation.SET_DATA, epoch, f"{ME}-0".encode(), session=SESSION) in bench.zookeeper.asked
 
     play(script, checked_release=True, fence_epochs=True, sync_before_reads=True)
+
+
+def test_a_claim_belongs_to_the_session_in_which_it_was_asked_for():
+    async def script(bench: Bench) -> None:
+        bench.zookeeper.renewed_behind_a_claim = 1
+        assert await bench.executor.demand("start") is None
+        assert [info.session for info in bench.registry.infos()] == [SESSION]
+        assert bench.zookeeper.session_id == SESSION + 1
+
+    play(script)
 
 
 def test_a_member_in_a_new_session_does_not_delete_what_the_old_one_made():
