@@ -75,7 +75,7 @@ class Brokers:
         cluster = Cluster(
             self.chroot,
             BrokerAddress(node_id, "127.0.0.1", 9000 + node_id),
-            session_timeout_ms=4000,
+            session_timeout_ms=15_000,  # outlives the restart of a server on a busy machine; expiries are forced
             connection_timeout_ms=8000,
             tracer=self.tracers[node_id],
         )
