@@ -36,7 +36,7 @@ test-faults: setup  ## the scenarios as failure-injection tests (at most 10 minu
 test-originals: $(ORIGINALS)  ## beside Kafka's own consumers and brokers (a Maven repository needed, once)
 	$(BIN)/python -m pytest -m "originals and not long" $(ARGS)
 
-test-long: $(ORIGINALS)  ## what CI has no time for: races under more seeds
+test-long: $(ORIGINALS)  ## what CI has no time for: races under more seeds, the long soak
 	$(BIN)/python -m pytest -m "long" $(ARGS)
 
 lint: setup  ## format, lint and types

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from kazoo.retry import KazooRetry
 
-    from kernel.zookeeper.bridge import Inbox
+    from kernel.zookeeper.inbox import Inbox
 
 # kazoo warns of every dropped connection; here that is a state change which the owner of the session hears of.
 log = logging.getLogger("rebalance_lab.kazoo")

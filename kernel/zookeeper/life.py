@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Self
 
 from kernel.errors import Unavailable, UserError
-from kernel.zookeeper.bridge import Answered, Bridge, Notified, Outcome, StateChanged
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import (
     ConnectionLost,
     NoNode,
@@ -20,6 +20,7 @@ from kernel.zookeeper.errors import (
     SessionExpired,
     ZooKeeperError,
 )
+from kernel.zookeeper.inbox import Answered, Notified, Outcome, StateChanged
 from kernel.zookeeper.operations import (
     Operation,
     SessionChange,

@@ -15,7 +15,7 @@ from kernel.zookeeper.operations import Try
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kernel.zookeeper.bridge import Answered
+    from kernel.zookeeper.inbox import Answered
     from kernel.zookeeper.operations import Operation
 
 #: Requests that kazoo holds at a time. More gains nothing (16 or 128: no difference) and could fill the socket

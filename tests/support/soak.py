@@ -43,6 +43,8 @@ MEMBERS_MIN, MEMBERS_MAX = 2, 6
 #: Long after every bound: what has not settled by then never will.
 NEVER_S = 40.0
 
+#: Two are not the original's defaults: with short timers four tries would end before a dead session does, and members
+#: that leave while all others rebalance would each make all of their tries first (0.8.2.2), which says nothing more.
 SETTINGS = {
     "zookeeper.session.timeout.ms": str(SESSION_MS),
     "zookeeper.connection.timeout.ms": "15000",
