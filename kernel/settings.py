@@ -90,7 +90,8 @@ def _parsed(setting: Setting, text: str) -> object:
     try:
         value = setting.parse(text)
     except ValueError as error:
-        raise ConfigurationError(f"{setting.name}={text!r}: {error}") from error
+        why = "must be a whole number" if setting.parse is int else error
+        raise ConfigurationError(f"{setting.name}={text!r}: {why}") from error
     complaint = setting.valid(value)
     if complaint is not None:
         raise ConfigurationError(f"{setting.name}={text!r}: {complaint}")

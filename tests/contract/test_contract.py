@@ -297,7 +297,7 @@ def test_consumer_subscribes_once(bench: Bench) -> None:
     [
         ({"no_such_setting": "1"}, "unknown setting"),
         ({"auto_offset_reset": "sometimes"}, "must be one of"),
-        ({"auto_commit_interval_ms": "soon"}, "invalid literal"),
+        ({"auto_commit_interval_ms": "soon"}, "must be a whole number"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_is_connected(

@@ -125,7 +125,7 @@ def test_what_is_legal_and_hardly_meant_is_warned_of(given, warning):
         ("consumer.id", "a/b", "letters, digits"),
         ("group.id", "..", "relative path"),
         ("rebalance.max.retries", "0", "between 1"),
-        ("rebalance.max.retries", "many", "invalid literal"),
+        ("rebalance.max.retries", "many", "must be a whole number"),
         ("client.id", "a b", "letters, digits"),
         ("socket.receive.buffer.bytes", "0", "between 1"),
         ("offsets.commit.max.retries", "-1", "between 0"),
