@@ -46,7 +46,9 @@ offsets.topic.replication.factor is 1 unless set, so that one broker is enough f
 )
 @click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot]; default: the one started from here.")
 @click.option("--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: a free one.")
-@click.option("--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A Kafka setting; again.")
+@click.option(
+    "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting by its name; repeatable."
+)
 @click.option("--folder", type=click.Path(path_type=Path), help="Data; by default beside the state file.")
 @click.option("--trace", type=click.Path(path_type=Path), help="Write the broker's events to this file.")
 @click.option("--detach", "in_background", is_flag=True, help="Return once it serves; end it with `broker stop`.")

@@ -78,7 +78,9 @@ class Wanted:
     def of(cls, topics: Sequence[str], white: str | None, black: str | None, streams: int) -> Wanted:
         """Exactly one of the three ways. Raises `UserError` otherwise, and for what is no pattern."""
         if bool(topics) + (white is not None) + (black is not None) != 1:
-            raise ConfigurationError("say which topics: --topic, again for more, or one --whitelist or --blacklist")
+            raise ConfigurationError(
+                "say which topics in one way: --topic (repeatable), one --whitelist, or one --blacklist"
+            )
         if white is not None:
             return cls({}, TopicFilter.white(white), streams)
         if black is not None:
@@ -158,15 +160,17 @@ Without --zookeeper and --bootstrap-server, the servers started from here are us
 )
 @click.option("--design", type=click.Choice(sorted(DESIGNS)), required=True)
 @click.option("--group", required=True)
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:STREAMS]", help="Again for more.")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:STREAMS]", help="Repeatable.")
 @click.option(
     "--whitelist", "white", metavar="PATTERN", help="For design zookeeper: all topics that match, now and later."
 )
 @click.option("--blacklist", "black", metavar="PATTERN", help="For design zookeeper: all topics that do not match.")
-@click.option("--streams", type=click.IntRange(1), default=1, help="Of a pattern.  [default: 1]")
+@click.option("--streams", type=click.IntRange(1), default=1, help="Streams of a pattern.  [default: 1]")
 @click.option("--zookeeper", "connect", help="For design zookeeper: HOST:PORT[,HOST:PORT...][/chroot].")
 @click.option("--bootstrap-server", "bootstrap", help="For the other designs: HOST:PORT[,HOST:PORT...].")
-@click.option("--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A Kafka setting; again.")
+@click.option(
+    "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting by its name; repeatable."
+)
 @click.option("--max-records", type=click.IntRange(1), help="Leave after this many records.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def consume(  # noqa: PLR0913  # click hands each option over by its name

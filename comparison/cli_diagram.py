@@ -57,7 +57,7 @@ Examples:
     help="[default: as the file's name says (.mmd, .md, .svg), else mermaid, markdown for steps]",
 )
 @click.option("--rebalance", "number", type=int, metavar="N", help="Which one.  [default: the first after the change]")
-@click.option("--member", "names", multiple=True, metavar="NAME", help="Only this member; again for more.")
+@click.option("--member", "names", multiple=True, metavar="NAME", help="Only this member; repeatable.")
 @click.option("--from", "from_s", type=float, metavar="S", help="Seconds since the first event: instead of a number.")
 @click.option("--to", "to_s", type=float, metavar="S", help="Until then.")
 @click.option(

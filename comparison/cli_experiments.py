@@ -87,8 +87,8 @@ def _show(scenario: Scenario) -> None:
 
 
 def _in_words(step: Step) -> str:
-    """The step's own description, and what it is given here."""
-    given = {field.name: getattr(step, field.name) for field in fields(step)}
+    """The step's own description, and what it is given here; `change` only names what is measured."""
+    given = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "change"}
     told = ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
     words = " ".join((inspect.getdoc(step) or "").split("\n\n", maxsplit=1)[0].split())
     return f"{words} [{told}]" if told else words
@@ -107,7 +107,13 @@ def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--seed", type=click.IntRange(0, SEED_MAX), help="For every random choice; printed always."),
         click.option("--preset", type=click.Choice(sorted(PRESETS)), help="Timers.  [default: equal-timers]"),
         click.option(
-            "-c", "--config", "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A Kafka setting; again."
+            "-c",
+            "--config",
+            "--set",
+            "pairs",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A setting by its name; repeatable.",
         ),
         click.option("--zookeeper", default="embedded", show_default=True, help="embedded, docker or HOST:PORT,..."),
         click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("runs"), show_default=True),
@@ -129,7 +135,7 @@ Examples:
   rebalance-lab run herd --seed 7 --dry-run"""
 )
 @click.argument("names", metavar="SCENARIO...", nargs=-1, required=True)
-@click.option("--design", "designs", multiple=True, metavar="NAME", help=f"{', '.join(DESIGNS)} or all; again.")
+@click.option("--design", "designs", multiple=True, metavar="NAME", help=f"{', '.join(DESIGNS)} or all; repeatable.")
 @experiment_options
 def run(names: tuple[str, ...], designs: tuple[str, ...], **options: Any) -> int:
     """Run scenarios, analyse them and report."""
@@ -177,7 +183,8 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     with RunProgress(len(planned), quiet=quiet) as progress:
         experiments = Experiments(root=root, name=name, command=command, zookeeper=zookeeper, progress=progress)
         finished = experiments.perform(planned)
-        progress.say(f"analysing {len(finished.run_dirs)} runs on Spark")
+        runs = len(finished.run_dirs)
+        progress.say(f"analysing {runs} run{'s' if runs != 1 else ''} on Spark")
         try:
             result = analysed(finished.run_dirs, finished.bundle, progress=progress.stage)
         except KeyboardInterrupt:
