@@ -1,10 +1,10 @@
 """The high-level consumer of Kafka 0.8.2 (ZookeeperConsumerConnector) behind the interface of all designs.
 
-It wires the parts and performs; what happens in which order is decided in `rebalance.py`. Tasks: the executor
+It puts the parts together; what happens in which order is decided in `rebalance.py`. Tasks: the executor
 (rebalances), the delivery of watches (`watching.py`), the commit timer, the leader finder and the fetchers. All of
 them live on one event loop; kazoo's thread ends in the session.
 
-Kept from the original, because this design is here to show it:
+Kept from the original, because this design is here to show it, unless an option `fix.*` removes it:
 
 - `subscribe` runs the first rebalance and raises `RebalanceFailed` when every attempt failed; registration,
   watches and timer then stay, and the next change of the group helps the member.
@@ -12,7 +12,7 @@ Kept from the original, because this design is here to show it:
   that delivers every other change too (`topic_watching.py`).
 - Rebalances run in the background. `getmany` hands out what is queued and never waits for one.
 - Nothing stops on a lost connection or an expired session before the next rebalance does.
-- A commit writes all positions that changed, and nothing fences it.
+- A commit to ZooKeeper writes all positions that changed, and nothing fences it.
 
 Where we differ: a shutdown that ZooKeeper does not answer ends after a session timeout (the original waits for
 ever), and calls come from one event loop instead of one thread a stream.

@@ -3,7 +3,7 @@
 What it is: `step(machine, event) -> (machine, effects)`. The table of an attempt's steps, with the ZooKeeper
 requests of each, is in `table.py`; this module walks through it. What happens between rebalances is in `between.py`.
 
-How it runs. A rebalance is a row of at most `max_retries` attempts. An attempt walks through the table from
+How it runs. A rebalance is a series of at most `max_retries` attempts. An attempt walks through the table from
 R1; each step's effects are performed as one batch and answered by one event, which leads to the next step. An
 attempt that fails anywhere goes through GIVING_UP (stop fetchers, clear, commit) and BACKING_OFF, the last one
 too. After the last one the caller is told, or the log when nobody called; the member stays registered and idle

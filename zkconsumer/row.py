@@ -1,8 +1,9 @@
 """One row of the rebalance table: a step with its ZooKeeper requests, what it wants, and where its answers lead.
 
-For each step there is an *entry* (the effects that it wants performed) and an *exit* (the machine after the
-answers). A step whose entry wants nothing is passed through. An exit that raises `AttemptFailed`, or any other of
-our errors, ends the attempt. Otherwise the next row of the table follows, unless the exit answers with a `Jump`.
+For each step there is an *entry* (`enter`: the effects that it wants performed) and an *exit* (`leave`: the machine
+after the answers). A step whose entry wants nothing is passed through. An exit that raises `AttemptFailed`, or any
+other of our errors, ends the attempt. Otherwise the next row of the table follows, unless the exit answers with a
+`Jump`.
 """
 
 from __future__ import annotations

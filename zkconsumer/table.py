@@ -1,13 +1,14 @@
 """The rebalance of the 0.8.2 high-level consumer as a table, and how the options change it.
 
 `table(rules)` gives the rows in the order in which they are walked: R1 to R12 of Kafka 0.8.2's
-ZookeeperConsumerConnector, each with the ZooKeeper requests that it makes. `_READ_BROKERS` to `_START` are the
-original's; an option puts in a row, leaves one out, changes its place, or replaces how it is entered or left, and
-`table` says so in one place. What each row asks and where its answers lead is in `reading.py`, `releasing.py`,
-`deciding.py` and `claiming.py`; `rebalance.py` walks through it.
+ZookeeperConsumerConnector, each with the ZooKeeper requests that it makes. (R10, the original's new registry, has no
+row: the attempt keeps it as its `claims`.) Below come first the groups of rows, the original's and those that only an
+option brings; then `table`, which puts them together and says in one place what an option does: it puts in a row,
+leaves one out, changes its place, or replaces how it is entered or left. What each row asks and where its answers
+lead is in `reading.py`, `releasing.py`, `deciding.py` and `claiming.py`; `rebalance.py` walks through the table.
 
-B brokers, N members, T topics of ours, k owned before, k' owned after; a getChildren for each pattern. Between R12
-and the next rebalance follow the leader finder's 1 + B reads.
+B brokers, N members, T topics of ours, k partitions owned before, k' after; each read of a registration with
+a pattern brings one getChildren more. Between R12 and the next rebalance follow the leader finder's 1 + B reads.
 
 What the original does not promise, and the rows that show it:
 
@@ -19,8 +20,8 @@ What the original does not promise, and the rows that show it:
 - *No broker is a success* (R3a) that changes nothing.
 - *The shutdown is heeded once* (R9) in an attempt.
 
-Iteration order is defined: topics as their owner wrote them, partitions by topic and number. (The original goes
-through hash maps there.)
+Iteration order is defined: topics in the order of the registration that names them, partitions by topic and number.
+(The original goes through hash maps there.)
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 2. Listening to children costs `exists` and `getChildren`, listening to data one `exists`.
 3. A notification is answered with `exists` and `getChildren` (children) or `exists` and `getData` (data), which
    arm the watch again, and then the listener is told. One after the other: what takes long delays the next.
-   With `one_read` (not ZkClient's way) 2 and 3 do without `exists` where the node is there: N reads less a join.
+   With `one_read` (not ZkClient's way) no `exists` comes before another read in 2 and 3, unless the node is not there:
+   N reads less a join.
 4. A new session tells the application first, then every listener, as if everything had changed: those of children
    before those of data.
 5. After a break of the connection in the same session every watch is armed again. Here we differ: Java's client
