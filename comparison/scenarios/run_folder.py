@@ -1,7 +1,8 @@
 """Where a command's runs are kept: `runs/<UTC>-<name>/<scenario>/<design>/`, never overwritten.
 
-Each run's folder has `run.json` (how it came about: the full command, versions, configuration, machine
-baseline, seed) and `trace/*.jsonl`, which is all that an analysis needs. `runs/latest` leads to the newest.
+Beside the runs, `command.json` says which of them the command made. Each run's folder has `run.json` (how it came
+about: the full command, versions, configuration, machine baseline, seed) and `trace/*.jsonl`, which is all that an
+analysis needs. `runs/latest` leads to the newest.
 """
 
 from __future__ import annotations

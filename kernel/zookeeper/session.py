@@ -1,4 +1,4 @@
-"""One ZooKeeper session for asyncio: where kazoo's thread ends, and the only place where its errors are translated.
+"""One ZooKeeper session for asyncio, in our own words: nothing of kazoo, its threads and errors, comes through it.
 
 What it promises:
 
