@@ -75,17 +75,19 @@ class Wanted:
     streams: int  #: of the pattern
 
     @classmethod
-    def of(cls, topics: Sequence[str], white: str | None, black: str | None, streams: int) -> Wanted:
+    def of(cls, topics: Sequence[str], white: str | None, black: str | None, streams: int | None) -> Wanted:
         """Exactly one of the three ways. Raises `UserError` otherwise, and for what is no pattern."""
         if bool(topics) + (white is not None) + (black is not None) != 1:
             raise ConfigurationError(
                 "say which topics in one way: --topic (repeatable), one --whitelist, or one --blacklist"
             )
         if white is not None:
-            return cls({}, TopicFilter.white(white), streams)
+            return cls({}, TopicFilter.white(white), streams or 1)
         if black is not None:
-            return cls({}, TopicFilter.black(black), streams)
-        return cls(topics_of(topics), None, streams)
+            return cls({}, TopicFilter.black(black), streams or 1)
+        if streams is not None:
+            raise ConfigurationError(f"--streams is for a pattern: say --topic {topics[0].split(':')[0]}:{streams}")
+        return cls(topics_of(topics), None, 1)
 
     async def subscribe(self, consumer: GroupConsumer, listener: RebalanceListener) -> None:
         if self.pattern is None:
@@ -165,7 +167,7 @@ Without --zookeeper and --bootstrap-server, the servers started from here are us
     "--whitelist", "white", metavar="PATTERN", help="For design zookeeper: all topics that match, now and later."
 )
 @click.option("--blacklist", "black", metavar="PATTERN", help="For design zookeeper: all topics that do not match.")
-@click.option("--streams", type=click.IntRange(1), default=1, help="Streams of a pattern.  [default: 1]")
+@click.option("--streams", type=click.IntRange(1), help="Streams of a pattern.  [default: 1]")
 @click.option("--zookeeper", "connect", help="For design zookeeper: HOST:PORT[,HOST:PORT...][/chroot].")
 @click.option("--bootstrap-server", "bootstrap", help="For the other designs: HOST:PORT[,HOST:PORT...].")
 @click.option(
@@ -179,7 +181,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     topics: tuple[str, ...],
     white: str | None,
     black: str | None,
-    streams: int,
+    streams: int | None,
     connect: str | None,
     bootstrap: str | None,
     pairs: tuple[str, ...],

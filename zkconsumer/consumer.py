@@ -40,7 +40,7 @@ from zkconsumer.state import Rebalance, State
 from zkconsumer.streams import Registry, Stream
 from zkconsumer.subscription import Subscription
 from zkconsumer.watching import Watching
-from zkconsumer.wiring import rules_of
+from zkconsumer.rules import rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
