@@ -36,11 +36,11 @@ from zkconsumer.leaders import FetcherManager
 from zkconsumer.membership import Membership
 from zkconsumer.offsets import BY_TIMER, Offsets
 from zkconsumer.registration import new_consumer_id
+from zkconsumer.rules import rules_of
 from zkconsumer.state import Rebalance, State
 from zkconsumer.streams import Registry, Stream
 from zkconsumer.subscription import Subscription
 from zkconsumer.watching import Watching
-from zkconsumer.rules import rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
