@@ -210,6 +210,13 @@ class Machine:
     def state(self) -> str:
         return self.shard.describe(self.group_id).state.value
 
+    def committed(self, *names: str) -> list[int | None]:
+        """Offsets of `topic-partition`s."""
+        split = [name.rpartition("-") for name in names]
+        wanted = tuple((topic, int(partition)) for topic, _, partition in split)
+        fetched = self.shard.fetch_offsets(self.group_id, wanted)
+        return [record.offset if record else None for _, _, record in fetched]
+
     def timers(self) -> dict[str, int]:
         """Milliseconds until each, by kind and member."""
         return {f"{key.kind.value} {key.member_id}".strip(): at - self.now_ms for key, at in self._timers.items()}
