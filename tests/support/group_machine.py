@@ -127,9 +127,10 @@ class Machine:
             who[0] if who else "", "leave", Leave(token=next(self._numbers), group_id=self.group_id, members=members)
         )
 
-    def remove_instance(self, instance_id: str) -> Asked:
+    def remove_instance(self, *instance_ids: str) -> Asked:
         """An administrator's LeaveGroup by instance id."""
-        request = Leave(token=next(self._numbers), group_id=self.group_id, members=(Leaving("", instance_id),))
+        members = tuple(Leaving("", instance_id) for instance_id in instance_ids)
+        request = Leave(token=next(self._numbers), group_id=self.group_id, members=members)
         return self._ask("admin", "leave", request)
 
     def commit(self, who: str, offsets: dict[str, int], **fields: Any) -> Asked:
