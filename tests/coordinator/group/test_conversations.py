@@ -8,11 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.group_script import Script
+from tests.support.kafka_markers import named_in_prose
 
 FILES = sorted((Path(__file__).parent / "conversations").glob("*.txt"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def marks(path: Path) -> list[pytest.MarkDecorator]:
+    names = named_in_prose(path.read_text(encoding="utf-8"))
+    return [pytest.mark.kafka(*names)] if names else []
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem, marks=marks(path)) for path in FILES])
 def test_conversation_goes_as_recorded(path: Path):
     text = path.read_text(encoding="utf-8")
     played = Script().play(text)

@@ -41,6 +41,7 @@ GATE: dict[tuple[Api, int], Row] = {
     (Api.OffsetFetch, 7): (15, 0, 15, 14, 16, 0),
     (Api.OffsetFetch, 8): (15, 0, 15, 14, 16, 0),
     (Api.DescribeGroups, 5): (15, 0, 15, 14, 16, 0),
+    (Api.DescribeGroups, 6): (15, 69, 15, 14, 16, 69),
     (Api.DeleteGroups, 2): (15, 69, 15, 14, 16, 69),
     (Api.OffsetDelete, 0): (15, 69, 15, 14, 16, 69),
     (Api.ListGroups, 4): (15, 0, 15, 14, 0, 0),
@@ -63,6 +64,7 @@ CELLS = [
     "testFetchOffsetNotCoordinatorForGroup",
     "testDescribeGroupWrongCoordinator",
     "testDeleteGroupWithWrongCoordinator",
+    "testDescribeGroupsGroupIdNotFoundException",
 )
 @pytest.mark.parametrize(("api", "version", "circumstance", "expected"), CELLS)
 def test_gate_cell(api, version, circumstance, expected):

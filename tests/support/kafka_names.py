@@ -1,0 +1,321 @@
+"""Names of Kafka's tests of a classic group coordinator, and why some have no test of ours.
+
+The names are those of Kafka's trunk of October 2024. A name is covered by tests that are marked with it,
+`@pytest.mark.kafka("testName", ...)`, or by a text that names it (`tests.support.kafka_markers`).
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: GroupCoordinatorTest.scala: group of names -> the names.
+SCALA: Mapping[str, str] = {
+    "Static membership": """
+        testStaticMembersJoinGroupWithMaxSize staticMemberJoinAsFirstMember
+        staticMemberReJoinWithExplicitUnknownMemberId staticMemberFenceDuplicateRejoinedFollower
+        staticMemberFenceDuplicateSyncingFollowerAfterMemberIdChanged
+        staticMemberFenceDuplicateRejoiningFollowerAfterMemberIdChanged staticMemberRejoinWithKnownMemberId
+        staticMemberRejoinWithLeaderIdAndUnknownMemberId staticMemberRejoinWithLeaderIdAndKnownMemberId
+        staticMemberRejoinWithLeaderIdAndUnexpectedDeadGroup
+        staticMemberRejoinWithLeaderIdAndUnexpectedEmptyGroup
+        staticMemberRejoinWithFollowerIdAndChangeOfProtocol
+        staticMemberRejoinWithUnknownMemberIdAndChangeOfProtocolWithSelectedProtocolChanged
+        staticMemberRejoinWithUnknownMemberIdAndChangeOfProtocolWhileSelectProtocolUnchangedPersistenceFailure
+        staticMemberRejoinWithUpdatedSessionAndRebalanceTimeoutsButCannotPersistChange
+        staticMemberRejoinWithUpdatedSessionAndRebalanceTimeoutsAndPersistChange
+        staticMemberRejoinWithUnknownMemberIdAndChangeOfProtocolWhileSelectProtocolUnchanged
+        staticMemberRejoinWithKnownLeaderIdToTriggerRebalanceAndFollowerWithChangeOfProtocol
+        staticMemberRejoinAsFollowerWithUnknownMemberId
+        staticMemberRejoinAsFollowerWithKnownMemberIdAndNoProtocolChange
+        staticMemberRejoinAsFollowerWithMismatchedMemberId staticMemberRejoinAsLeaderWithMismatchedMemberId
+        staticMemberSyncAsLeaderWithInvalidMemberId staticMemberHeartbeatLeaderWithInvalidMemberId
+        shouldGetDifferentStaticMemberIdAfterEachRejoin staticMemberCommitOffsetWithInvalidMemberId
+        staticMemberJoinWithUnknownInstanceIdAndKnownMemberId staticMemberReJoinWithIllegalStateAsUnknownMember
+        testStaticMemberFollowerFailToRejoinBeforeRebalanceTimeout
+        testStaticMemberLeaderFailToRejoinBeforeRebalanceTimeout testTxnCommitOffsetWithFencedInstanceId
+        testLeaveGroupWithFencedInstanceId testLeaveGroupStaticMemberWithUnknownMemberId
+        testStaticMembersValidBatchLeaveGroup testStaticMembersWrongCoordinatorBatchLeaveGroup
+        testStaticMembersUnknownGroupBatchLeaveGroup testStaticMembersFencedInstanceBatchLeaveGroup
+        testStaticMembersUnknownInstanceBatchLeaveGroup testDescribeGroupStableForStaticMember
+    """,
+    "Max group size": """
+        testJoinGroupShouldReceiveErrorIfGroupOverMaxSize
+        testDynamicMembersJoinGroupWithMaxSizeAndRequiredKnownMember testDynamicMembersJoinGroupWithMaxSize
+        testDynamicMembersCanReJoinGroupWithMaxSizeWhileRebalancing
+        testLastJoiningMembersAreKickedOutWhenReJoiningGroupWithMaxSize
+    """,
+    "Initial rebalance delay": """
+        shouldDelayInitialRebalanceByGroupInitialRebalanceDelayOnEmptyGroup
+        shouldResetRebalanceDelayWhenNewMemberJoinsGroupInInitialRebalance
+        shouldDelayRebalanceUptoRebalanceTimeout
+    """,
+    "Pending members / new-member timeouts": """
+        testNewMemberTimeoutCompletion testNewMemberJoinExpiration testNewMemberFailureAfterJoinGroupCompletion
+        testNewMemberFailureAfterSyncGroupCompletion testSecondMemberPartiallyJoinAndTimeout
+        testJoinGroupCompletionWhenPendingMemberJoins testJoinGroupCompletionWhenPendingMemberTimesOut
+        testPendingMembersLeavesGroup testFetchPendingTxnOffsetsWithAbort testFetchPendingTxnOffsetsWithCommit
+        testPendingMemberBatchLeaveGroup
+    """,
+    "JoinGroup validation and protocol vote": """
+        testJoinGroupWrongCoordinator testJoinGroupSessionTimeoutTooSmall testJoinGroupSessionTimeoutTooLarge
+        testJoinGroupUnknownConsumerNewGroup testInvalidGroupId testValidJoinGroup
+        testJoinGroupInconsistentProtocolType testJoinGroupWithEmptyProtocolType
+        testJoinGroupWithEmptyGroupProtocol testJoinGroupInconsistentGroupProtocol
+        testJoinGroupUnknownConsumerExistingGroup testJoinGroupUnknownConsumerNewDeadGroup
+        testJoinGroupSecondJoinInconsistentProtocol testJoinGroupProtocolTypeIsNotProvidedWhenAnErrorOccurs
+        testJoinGroupReturnsTheProtocolType testJoinGroupFromUnchangedFollowerDoesNotRebalance
+        testJoinGroupFromUnchangedLeaderShouldRebalance testDeleteGroupWithInvalidGroupId
+    """,
+    "SyncGroup and sync timeout": """
+        testSyncDeadGroup testSyncGroupReturnsAnErrorWhenProtocolTypeIsInconsistent
+        testSyncGroupReturnsAnErrorWhenProtocolNameIsInconsistent
+        testSyncGroupSucceedWhenProtocolTypeAndNameAreNotProvided
+        testSyncGroupSucceedWhenProtocolTypeAndNameAreConsistent testSyncGroupEmptyAssignment
+        testSyncGroupNotCoordinator testSyncGroupFromUnknownGroup testSyncGroupFromUnknownMember
+        testSyncGroupFromIllegalGeneration testRebalanceTimesOutWhenSyncRequestIsNotReceived
+        testRebalanceTimesOutWhenSyncRequestIsNotReceivedFromFollowers
+        testRebalanceTimesOutWhenSyncRequestIsNotReceivedFromLeaders
+        testRebalanceDoesNotTimeOutWhenAllSyncAreReceived testLeaderFailureInSyncGroup
+        testSyncGroupFollowerAfterLeader testSyncGroupLeaderAfterFollower
+    """,
+    "Rebalance mechanics and leader": """
+        testLeaderFailToRejoinBeforeFinalRebalanceTimeoutWithLongSessionTimeout
+        testLeaderRejoinBeforeFinalRebalanceTimeoutWithLongSessionTimeout testHeartbeatRebalanceInProgress
+        testHeartbeatIllegalGeneration testSessionTimeoutDuringRebalance testRebalanceCompletesBeforeMemberJoins
+        testCommitOffsetWithDefaultGeneration testCommitOffsetInCompletingRebalance
+        testCommitOffsetInCompletingRebalanceFromUnknownMemberId
+        testCommitOffsetInCompletingRebalanceFromIllegalGeneration testTxnCommitOffsetWithIllegalGeneration
+        testTxnCommitOffsetWithLegalGeneration testHeartbeatDuringRebalanceCausesRebalanceInProgress
+        testGenerationIdIncrementsOnRebalance
+    """,
+    "Heartbeat and session": """
+        testHeartbeatWrongCoordinator testHeartbeatUnknownGroup testHeartbeatDeadGroup testHeartbeatEmptyGroup
+        testHeartbeatUnknownConsumerExistingGroup testValidHeartbeat testSessionTimeout
+        testHeartbeatMaintainsSession testCommitMaintainsSession testCompleteHeartbeatWithGroupDead
+        testCompleteHeartbeatWithMemberAlreadyRemoved
+    """,
+    "LeaveGroup": """
+        testLeaveGroupWrongCoordinator testLeaveGroupUnknownGroup testLeaveGroupUnknownConsumerExistingGroup
+        testSingleLeaveDeadGroup testBatchLeaveDeadGroup testValidLeaveGroup
+    """,
+    "Transactions": """
+        testBasicFetchTxnOffsets testFetchTxnOffsetsWithAbort testFetchTxnOffsetsIgnoreSpuriousCommit
+        testFetchTxnOffsetsOneProducerMultipleGroups testFetchTxnOffsetsMultipleProducersOneGroup
+        testTxnCommitOffsetWithInvalidMemberId testTxnCommitOffsetWithKnownMemberId
+        testVerificationErrorsForTxnOffsetCommits testTxnOffsetMetadataTooLarge
+    """,
+    "Offset commit / fetch": """
+        testOffsetsRetentionMsIntegerOverflow testOffsetCommitDeadGroup testCommitOffsetFromUnknownGroup
+        testCommitOffsetsAfterGroupIsEmpty testFetchOffsets testCommitAndFetchOffsetsWithEmptyGroup
+        testFetchOffsetForUnknownPartition testFetchOffsetNotCoordinatorForGroup testFetchAllOffsets
+        testManualCommitOffsetShouldNotValidateMemberIdAndInstanceId
+    """,
+    "Delete / describe / list": """
+        testListGroupsIncludesStableGroups testListGroupsIncludesRebalancingGroups testListGroupsWithStates
+        testListGroupsWithTypes testDescribeGroupWrongCoordinator testDescribeGroupInactiveGroup
+        testDescribeGroupStableForDynamicMember testDescribeGroupRebalancing testDeleteNonEmptyGroup
+        testDeleteGroupWithWrongCoordinator testDeleteEmptyGroup testDeleteEmptyGroupWithStoredOffsets
+        testDeleteOffsetOfNonExistingGroup testDeleteOffsetOfNonEmptyNonConsumerGroup
+        testDeleteOffsetOfEmptyNonConsumerGroup testDeleteOffsetOfConsumerGroupWithUnparsableProtocol
+        testDeleteOffsetOfDeadConsumerGroup testDeleteOffsetOfEmptyConsumerGroup
+        testDeleteOffsetOfStableConsumerGroup
+    """,
+    "Load": """
+        testRequestHandlingWhileLoadingInProgress
+    """,
+}
+
+#: GroupMetadataManagerTest.java, what is about classic groups.
+JAVA: Mapping[str, str] = {
+    "Replay of records": """
+        testReplayGroupMetadataRecords testReplayConsumerGroupMemberMetadata
+        testReplayConsumerGroupMemberMetadataTombstone testReplayConsumerGroupMetadata
+        testReplayConsumerGroupMetadataTombstone testReplayConsumerGroupPartitionMetadata
+        testReplayConsumerGroupPartitionMetadataTombstone testReplayConsumerGroupTargetAssignmentMember
+        testReplayConsumerGroupTargetAssignmentMemberTombstone testReplayConsumerGroupTargetAssignmentMetadata
+        testReplayConsumerGroupTargetAssignmentMetadataTombstone testReplayConsumerGroupCurrentMemberAssignment
+        testReplayConsumerGroupCurrentMemberAssignmentTombstone
+    """,
+    "Static membership": """
+        testStaticMembersJoinGroupWithMaxSize testStaticMemberJoinAsFirstMember
+        testStaticMemberRejoinWithExplicitUnknownMemberId testJoinGroupReplaceStaticMember
+        testReplaceStaticMemberInStableStateNoError
+        testReplaceStaticMemberInStableStateWithUpdatedProtocolTriggersRebalance
+        testReplaceStaticMemberInStableStateErrors testReplaceStaticMemberInStableStateSucceeds
+        testReplaceStaticMemberInCompletingRebalanceStateTriggersRebalance
+        testStaticMemberFenceDuplicateRejoinedFollower
+        testStaticMemberFenceDuplicateSyncingFollowerAfterMemberIdChanged
+        testStaticMemberFenceDuplicateRejoiningFollowerAfterMemberIdChanged
+        testStaticMemberRejoinWithKnownMemberId testStaticMemberRejoinWithLeaderIdAndUnknownMemberId
+        testStaticMemberRejoinWithLeaderIdAndKnownMemberId
+        testStaticMemberRejoinWithLeaderIdAndUnexpectedDeadGroup
+        testStaticMemberRejoinWithLeaderIdAndUnexpectedEmptyGroup
+        testStaticMemberRejoinWithFollowerIdAndChangeOfProtocol
+        testStaticMemberRejoinWithUnknownMemberIdAndChangeOfProtocolWithSelectedProtocolChanged
+        testStaticMemberRejoinWithUnknownMemberIdAndChangeOfProtocolWhileSelectProtocolUnchangedPersistenceFailure
+        testStaticMemberRejoinWithUnknownMemberIdAndChangeOfProtocolWhileSelectProtocolUnchanged
+        testStaticMemberRejoinWithKnownLeaderIdToTriggerRebalanceAndFollowerWithChangeofProtocol
+        testStaticMemberRejoinAsFollowerWithUnknownMemberId
+        testStaticMemberRejoinAsFollowerWithKnownMemberIdAndNoProtocolChange
+        testStaticMemberRejoinAsFollowerWithMismatchedInstanceId
+        testStaticMemberRejoinAsLeaderWithMismatchedInstanceId testStaticMemberSyncAsLeaderWithInvalidMemberId
+        testGetDifferentStaticMemberIdAfterEachRejoin testStaticMemberJoinWithUnknownInstanceIdAndKnownMemberId
+        testStaticMemberReJoinWithIllegalStateAsUnknownMember
+        testStaticMemberFollowerFailToRejoinBeforeRebalanceTimeout
+        testStaticMemberLeaderFailToRejoinBeforeRebalanceTimeout
+        testStaticMemberHeartbeatLeaderWithInvalidMemberId
+        testGroupStuckInRebalanceTimeoutDueToNonjoinedStaticMember testLeaveGroupWithFencedInstanceId
+        testLeaveGroupStaticMemberWithUnknownMemberId testStaticMembersValidBatchLeaveGroup
+        testStaticMembersLeaveUnknownGroup testStaticMembersFencedInstanceBatchLeaveGroup
+        testStaticMembersUnknownInstanceBatchLeaveGroup
+    """,
+    "Load, unload, persistence errors, metrics": """
+        testUpdateClassicGroupSizeCounter testGenerateRecordsOnNewClassicGroup
+        testGenerateRecordsOnNewClassicGroupFailureTransformsError
+        testOnLoadedExceedGroupMaxSizeTriggersRebalance testOnLoadedSchedulesClassicGroupMemberHeartbeats
+        testJoinGroupAppendErrorConversion testSyncGroupAsLeaderAppendFailureTransformsError
+        testClassicGroupDelete testClassicGroupMaybeDelete testConsumerGroupDelete testConsumerGroupMaybeDelete
+        testClassicGroupCompletedRebalanceSensor testConsumerGroupRebalanceSensor
+        testOnClassicGroupStateTransitionOnLoading testOnConsumerGroupStateTransition
+        testOnConsumerGroupStateTransitionOnLoading testClassicGroupOnUnloadedEmptyAndPreparingRebalance
+        testClassicGroupOnUnloadedCompletingRebalance
+    """,
+    "Max group size": """
+        testJoinGroupShouldReceiveErrorIfGroupOverMaxSize
+        testDynamicMembersJoinGroupWithMaxSizeAndRequiredKnownMember
+        testDynamicMembersJoinGroupWithMaxSizeAndNotRequiredKnownMember
+        testDynamicMembersCanRejoinGroupWithMaxSizeWhileRebalancing
+        testLastJoiningMembersAreKickedOutWhenRejoiningGroupWithMaxSize
+    """,
+    "Initial rebalance delay": """
+        testDelayInitialRebalanceByGroupInitialRebalanceDelayOnEmptyGroup
+        testResetRebalanceDelayWhenNewMemberJoinsGroupDuringInitialRebalance
+        testDelayRebalanceUptoRebalanceTimeout
+    """,
+    "Pending and new members": """
+        testNewMemberJoinExpiration testHeartbeatExpirationShouldRemovePendingMember
+        testJoinGroupExistingPendingMemberWithGroupInstanceIdThrowsException testNewMemberTimeoutCompletion
+        testNewMemberFailureAfterJoinGroupCompletion testJoinGroupCompletionWhenPendingMemberJoins
+        testJoinGroupCompletionWhenPendingMemberTimesOut testSecondMemberPartiallyJoinAndTimeout
+        testPendingMembersLeaveGroup testPendingMemberBatchLeaveGroup
+        testJoinedMemberPendingMemberBatchLeaveGroup
+        testJoinedMemberPendingMemberBatchLeaveGroupWithUnknownMember
+    """,
+    "JoinGroup": """
+        testJoinGroupUnknownMemberNewGroup testClassicGroupJoinInconsistentProtocolType
+        testJoinGroupWithEmptyProtocolType testJoinGroupWithEmptyGroupProtocol
+        testJoinGroupInconsistentGroupProtocol testJoinGroupSecondJoinInconsistentProtocol
+        testJoinGroupUnknownConsumerExistingGroup testJoinGroupUnknownConsumerNewDeadGroup
+        testJoinGroupProtocolTypeIsNotProvidedWhenAnErrorOccurs testJoinGroupReturnsTheProtocolType
+        testExistingMemberJoinDeadGroup testJoinGroupExistingMemberUpdatedMetadataTriggersRebalance
+        testJoinGroupAsExistingLeaderTriggersRebalanceInStableState
+        testJoinGroupAsExistingMemberWithUpdatedMetadataTriggersRebalanceInStableState
+        testJoinGroupExistingMemberDoesNotTriggerRebalanceInStableState testJoinGroupExistingMemberInEmptyState
+        testCompleteJoinRemoveNotYetRejoinedDynamicMembers testCompleteJoinPhaseInEmptyStateSkipsRebalance
+        testCompleteJoinPhaseNoMembersRejoinedExtendsJoinPhase
+        testJoinGroupFromUnchangedFollowerDoesNotRebalance testJoinGroupFromUnchangedLeaderShouldRebalance
+        testRebalanceCompletesBeforeMemberJoins
+    """,
+    "SyncGroup": """
+        testSyncGroupReturnsAnErrorWhenProtocolTypeIsInconsistent
+        testSyncGroupReturnsAnErrorWhenProtocolNameIsInconsistent
+        testSyncGroupSucceedWhenProtocolTypeAndNameAreNotProvided
+        testSyncGroupSucceedWhenProtocolTypeAndNameAreConsistent testSyncGroupFromUnknownGroup
+        testSyncGroupFromUnknownMember testSyncGroupFromIllegalGeneration testLeaderFailureInSyncGroup
+        testSyncGroupFollowerAfterLeader testSyncGroupLeaderAfterFollower testSyncGroupEmptyAssignment
+        testRebalanceTimesOutWhenSyncRequestIsNotReceived
+        testRebalanceTimesOutWhenSyncRequestIsNotReceivedFromFollowers
+        testRebalanceTimesOutWhenSyncRequestIsNotReceivedFromLeaders
+        testRebalanceDoesNotTimeOutWhenAllSyncAreReceived
+    """,
+    "Heartbeat and session": """
+        testHeartbeatExpirationShouldRemoveMember testHeartbeatUnknownGroup testHeartbeatDeadGroup
+        testHeartbeatEmptyGroup testHeartbeatUnknownMemberExistingGroup testHeartbeatDuringPreparingRebalance
+        testHeartbeatDuringCompletingRebalance testHeartbeatIllegalGeneration testValidHeartbeat
+        testClassicGroupMemberSessionTimeout testClassicGroupMemberHeartbeatMaintainsSession
+        testClassicGroupMemberSessionTimeoutDuringRebalance
+        testHeartbeatDuringRebalanceCausesRebalanceInProgress
+    """,
+    "Rebalance and leader": """
+        testGenerationIdIncrementsOnRebalance
+    """,
+    "LeaveGroup": """
+        testLeaveGroupInvalidGroup testLeaveGroupUnknownGroup testLeaveGroupUnknownMemberIdExistingGroup
+        testLeaveDeadGroup testValidLeaveGroup
+    """,
+    "Describe and list": """
+        testListGroups testConsumerGroupDescribeNoErrors testConsumerGroupDescribeWithErrors
+        testConsumerGroupDescribeBeforeAndAfterCommittingOffset testDescribeGroupStable
+        testDescribeGroupRebalancing testDescribeGroupsGroupIdNotFoundException
+    """,
+    "Settings": """
+        testConsumerGroupDynamicConfigs
+    """,
+}
+
+#: Whole groups of GroupMetadataManagerTest.java that are left out: group -> why.
+GROUPS_LEFT_OUT: Mapping[str, str] = MappingProxyType(
+    {
+        "Consumer groups: validation and epochs, static members, assignment, metadata refresh, timers (37 names)": (
+            "KIP-848's protocol is not built yet"
+        ),
+        "Migration between classic and consumer groups (41 names)": "KIP-848's protocol is not built yet",
+        "Share groups (19 names)": "KIP-932's protocol is not among the designs",
+    }
+)
+
+_NEW_PROTOCOL = "KIP-848's protocol is not built yet"
+_METRICS = "about Kafka's metrics; a change of state is a trace event here"
+_TRANSACTIONS = "pending: transactions over group offsets"
+_EXPIRY = "pending: expiry of offsets"
+
+_REASONS: Mapping[str, str] = {
+    _NEW_PROTOCOL: """
+        testConsumerGroupDelete testConsumerGroupMaybeDelete testConsumerGroupRebalanceSensor
+        testOnConsumerGroupStateTransition testOnConsumerGroupStateTransitionOnLoading
+        testReplayConsumerGroupMemberMetadata testReplayConsumerGroupMemberMetadataTombstone
+        testReplayConsumerGroupMetadata testReplayConsumerGroupMetadataTombstone
+        testReplayConsumerGroupPartitionMetadata testReplayConsumerGroupPartitionMetadataTombstone
+        testReplayConsumerGroupTargetAssignmentMember testReplayConsumerGroupTargetAssignmentMemberTombstone
+        testReplayConsumerGroupTargetAssignmentMetadata testReplayConsumerGroupTargetAssignmentMetadataTombstone
+        testReplayConsumerGroupCurrentMemberAssignment testReplayConsumerGroupCurrentMemberAssignmentTombstone
+        testConsumerGroupDescribeNoErrors testConsumerGroupDescribeWithErrors
+        testConsumerGroupDescribeBeforeAndAfterCommittingOffset testConsumerGroupDynamicConfigs
+    """,
+    _METRICS: """
+        testUpdateClassicGroupSizeCounter testClassicGroupCompletedRebalanceSensor
+        testOnClassicGroupStateTransitionOnLoading
+    """,
+    _TRANSACTIONS: """
+        testFetchPendingTxnOffsetsWithAbort testFetchPendingTxnOffsetsWithCommit
+        testTxnCommitOffsetWithFencedInstanceId testTxnCommitOffsetWithIllegalGeneration
+        testTxnCommitOffsetWithLegalGeneration testBasicFetchTxnOffsets testFetchTxnOffsetsWithAbort
+        testFetchTxnOffsetsIgnoreSpuriousCommit testFetchTxnOffsetsOneProducerMultipleGroups
+        testFetchTxnOffsetsMultipleProducersOneGroup testTxnCommitOffsetWithInvalidMemberId
+        testTxnCommitOffsetWithKnownMemberId testVerificationErrorsForTxnOffsetCommits
+        testTxnOffsetMetadataTooLarge
+    """,
+    _EXPIRY: "testOffsetsRetentionMsIntegerOverflow testClassicGroupMaybeDelete",
+    "a group id that is null cannot come over the wire": "testDeleteGroupWithInvalidGroupId",
+    "an id is handed out without waiting for the empty group's record: no promise hangs on it": (
+        "testGenerateRecordsOnNewClassicGroupFailureTransformsError"
+    ),
+}
+
+#: Name -> why no test of ours is marked with it.
+LEFT_OUT: Mapping[str, str] = MappingProxyType(
+    {name: reason for reason, names in _REASONS.items() for name in names.split()}
+)
+
+#: Kafka's test class -> group -> names.
+CLASSES: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        title: {group: tuple(names.split()) for group, names in groups.items()}
+        for title, groups in (("GroupCoordinatorTest.scala", SCALA), ("GroupMetadataManagerTest.java", JAVA))
+    }
+)
+NAMES = frozenset(name for groups in CLASSES.values() for names in groups.values() for name in names)
