@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from coordinator.membership.member import MemberSettings
-from kernel.assignors.registry import assignor_name
+from kernel.assignors.registry import COOPERATIVE, assignor_name
 from kernel.errors import ConfigurationError
 from kernel.settings import Setting, between, boolean, one_of, resolve
 
@@ -35,9 +35,15 @@ def _strategies(text: str) -> tuple[str, ...]:
     if not names:
         raise ValueError("name at least one strategy")
     try:
-        return tuple(assignor_name(name) for name in names)
+        strategies = tuple(dict.fromkeys(assignor_name(name) for name in names))
     except ConfigurationError as error:
         raise ValueError(str(error)) from error
+    if COOPERATIVE.issuperset(strategies):
+        raise ValueError(
+            f"{', '.join(strategies)} without an eager strategy beside it asks members to keep partitions during a "
+            "rebalance, which the eager design does not: add one, as in range,cooperative-sticky, Kafka's own default"
+        )
+    return strategies
 
 
 def _addresses(text: str) -> tuple[tuple[str, int], ...]:
@@ -65,7 +71,7 @@ _ALL = (
         name="partition.assignment.strategy",
         parse=_strategies,
         default=("range",),
-        doc="range, roundrobin, in order of preference; Kafka's class names are understood",
+        doc="range, roundrobin, sticky, in order of preference, or one plugged in; Kafka's class names are understood",
     ),
     Setting(name="enable.auto.commit", parse=boolean, default=True, doc="in polls, before a rebalance, when closing"),
     _number("auto.commit.interval.ms", 5_000, 0, "at least so long between two automatic commits"),

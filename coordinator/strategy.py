@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from coordinator.protocol import MalformedMetadata, decode_subscription, encode_assignment
-from kernel.assignors.registry import ASSIGNORS
+from kernel.assignors.registry import assignor
 from kernel.assignors.subscription import MemberSubscription
 from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
@@ -31,7 +31,7 @@ async def decide(effect: RunAssignor, around: Surroundings, *, wanted: Callable[
     topics = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
     await _describe(topics, around, wanted)
     sizes = {topic: len(around.client.metadata.partitions_of(topic)) for topic in topics}
-    assignment = ASSIGNORS[effect.protocol](sizes, subscriptions)
+    assignment = assignor(effect.protocol)(sizes, subscriptions)
     return {member: encode_assignment(partitions) for member, partitions in assignment.items()}
 
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from coordinator.commits import CommitRequest, commit
 from coordinator.errors import GroupRefused
+from coordinator.introduction import Introduction
 from coordinator.link import CoordinatorLink
 from coordinator.membership import effects, events
 from coordinator.membership.member import Member, State, deadline
 from coordinator.membership.reactions import UNANSWERED, reaction
 from coordinator.membership.table import step
-from coordinator.protocol import MalformedMetadata, decode_assignment, encode_subscription
+from coordinator.protocol import MalformedMetadata, decode_assignment
 from coordinator.strategy import decide
-from kernel.assignors.subscription import MemberSubscription
 from kernel.broker.connection import UnsupportedByBroker
 from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable
@@ -49,6 +49,7 @@ class GroupStream:
         self.number = number
         self.topics = topics
         self.member = Member(settings=surroundings.config.member)
+        self._introduction = Introduction(surroundings.config.partition_assignment_strategy)
         self._around = surroundings
         self._link = CoordinatorLink(surroundings, number)
         self._chores: deque[effects.Effect | frozenset[TopicPartition]] = deque()
@@ -169,6 +170,8 @@ class GroupStream:
                 self._around.fetcher.pause(self.number)
                 self._do_later(effect)
             case effects.Assign():
+                member = self.member
+                self._introduction = self._introduction.after(member.protocol, effect.partitions, member.generation)
                 self._do_later(effect)
             case _:
                 self._request(effect)
@@ -227,8 +230,7 @@ class GroupStream:
     async def _join(self, effect: effects.SendJoin) -> None:
         connection, sent_ns = self._link.connection, self._now()
         assert connection is not None, self.member
-        metadata = encode_subscription(MemberSubscription(topics=self.topics))
-        protocols = dict.fromkeys(self._around.config.partition_assignment_strategy, metadata)
+        protocols = self._introduction.protocols(self.topics, self.member.generation)
         try:
             answer = await self._around.calls.join(connection, effect.member_id, protocols)
         except (Unavailable, ProtocolError) as error:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kernel.assignors.hash_order import java_hash
 from kernel.assignors.roundrobin import deal
 from kernel.assignors.subscription import java_order
 from kernel.errors import RebalanceLabError
@@ -68,15 +69,6 @@ def roundrobin_1_1(
     return deal(
         _in_hash_order(wanted, lambda tp: f"{tp.topic}-{tp.partition}"), sorted(topics_of, key=java_order), topics_of
     )
-
-
-def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 code units, signed 32 bit."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value - 2**32 if value >= 2**31 else value
 
 
 def _in_hash_order(

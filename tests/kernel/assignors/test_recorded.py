@@ -1,4 +1,4 @@
-"""Answers of Kafka's own classes: 4.1.1 for range and roundrobin, 0.8.2.2 and 1.1.1 for those over threads."""
+"""Answers of Kafka's own classes: 0.8.2.2 and 1.1.1 for the strategies over threads, 4.1.1 for all the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kernel.assignors.connect import Circumstances, Memory, assign_incrementally
+from kernel.assignors.connect_units import Unit
 from kernel.assignors.registry import ASSIGNORS
+from kernel.assignors.sticky_data import encode_cooperative, encode_sticky
 from kernel.assignors.subscription import MemberSubscription
 from kernel.assignors.thread_range import thread_range
 from kernel.assignors.thread_roundrobin import UnequalSubscriptions, roundrobin_0_8_2, roundrobin_1_1
@@ -26,18 +29,35 @@ def expected_sets(step):
     return {member: {(t, p) for t, ps in runs for p in ps} for member, runs in step["expect"].items()}
 
 
-def held_against_kafka(strategy, steps):
+def plain(topics, instance_id, owned, generation):
+    return MemberSubscription(topics=topics, instance_id=instance_id, owned=owned, generation=generation)
+
+
+def eager(topics, instance_id, owned, generation):
+    """As a sticky member says it: it owns nothing any more, and what it had is user data."""
+    user_data = encode_sticky(owned, generation) if owned or generation is not None else None
+    return MemberSubscription(topics=topics, instance_id=instance_id, generation=generation, user_data=user_data)
+
+
+def before_3_4(topics, instance_id, owned, generation):
+    """A cooperative-sticky member whose subscription has no generation."""
+    user_data = None if generation is None else encode_cooperative(generation)
+    return MemberSubscription(topics=topics, instance_id=instance_id, owned=owned, user_data=user_data)
+
+
+def answers_of(strategy, steps, subscription):
     for step in steps:
         subscriptions = {
-            member: MemberSubscription(
-                topics=tuple(topics),
-                instance_id=instance_id,
-                owned=tuple(TopicPartition(t, p) for t, ps in owned for p in ps),
-                generation=generation,
+            member: subscription(
+                tuple(topics), instance_id, tuple(TopicPartition(t, p) for t, ps in owned for p in ps), generation
             )
             for member, topics, instance_id, owned, generation in step["members"]
         }
-        answer = ASSIGNORS[strategy](step["partitions"], subscriptions)
+        yield step, ASSIGNORS[strategy](step["partitions"], subscriptions)
+
+
+def held_against_kafka(strategy, steps, subscription=plain):
+    for step, answer in answers_of(strategy, steps, subscription):
         assert {member: set(partitions) for member, partitions in answer.items()} == expected_sets(step)
         assert sum(map(len, answer.values())) == sum(map(len, expected_sets(step).values()))
 
@@ -50,6 +70,56 @@ def test_range_answers_as_kafkas_class(steps):
 @pytest.mark.parametrize("steps", recorded("roundrobin"))
 def test_roundrobin_answers_as_kafkas_class(steps):
     held_against_kafka("roundrobin", steps)
+
+
+@pytest.mark.parametrize("subscription", [plain, eager])
+@pytest.mark.parametrize("steps", recorded("sticky"))
+def test_sticky_answers_as_kafkas_class(steps, subscription):
+    held_against_kafka("sticky", steps, subscription)
+
+
+@pytest.mark.parametrize("steps", recorded("cooperative-sticky"))
+def test_cooperative_sticky_answers_as_kafkas_class(steps):
+    held_against_kafka("cooperative-sticky", steps)
+
+
+@pytest.mark.parametrize("steps", recorded("cooperative-sticky"))
+def test_cooperative_sticky_of_members_before_3_4_keeps_uncontested_partitions(steps):
+    """Recorded with the generation in both places; without it in the subscription only contested claims differ."""
+    for step, answer in answers_of("cooperative-sticky", steps, before_3_4):
+        claims = [(t, p) for _, _, _, owned, _ in step["members"] for t, ps in owned for p in ps]
+        if len(claims) == len(set(claims)):
+            assert {member: set(partitions) for member, partitions in answer.items()} == expected_sets(step)
+
+
+def unit(text):
+    connector, dash, task = text.partition("-")
+    return Unit(connector, int(task) if dash else None)
+
+
+def written(units_of):
+    return {worker: sorted(map(str, units)) for worker, units in units_of.items() if units}
+
+
+@pytest.mark.parametrize("chain", [pytest.param(chain, id=chain["id"]) for chain in CHAINS if "max_delay_ms" in chain])
+def test_connect_decides_as_kafkas_class(chain):
+    memory = Memory()
+    for step in chain["steps"]:
+        memory, decided = assign_incrementally(
+            Memory() if step["new_leader"] else memory,
+            Circumstances(
+                now_ms=step["now"],
+                max_delay_ms=chain["max_delay_ms"],
+                completed_generation=step["completed_generation"],
+                generation=step["generation"],
+                connectors=step["connectors"],
+                running={worker: tuple(map(unit, units)) for worker, units in step["workers"].items()},
+            ),
+        )
+        expect = step["expect"]
+        assert decided.delay_ms == expect["delay"]
+        assert written(decided.assigned) == {worker: units for worker, units in expect["assigned"].items() if units}
+        assert written(decided.revoked) == {worker: units for worker, units in expect["revoked"].items() if units}
 
 
 def threads_of(step):
@@ -100,6 +170,8 @@ def test_recorded_cases_are_all_here():
     for chain in CHAINS:
         counts[chain["assignor"]] = counts.get(chain["assignor"], 0) + len(chain["steps"])
         refused += sum("error" in step["expect"] for step in chain["steps"])
-    expected = {"range": 95, "roundrobin": 95, "range-0.8": 80, "roundrobin-0.8.2": 28, "roundrobin-1.1": 28}
+    expected = {"range": 95, "roundrobin": 95, "sticky": 233, "cooperative-sticky": 234, "connect": 131}
+    expected |= {"range-0.8": 80, "roundrobin-0.8.2": 28, "roundrobin-1.1": 28}
     assert counts == expected
+    assert sum(counts.values()) == 924
     assert refused == 1

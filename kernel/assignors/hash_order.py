@@ -1,0 +1,82 @@
+"""The order of java.util.HashMap and HashSet, where Kafka's assignors let it decide who keeps what.
+
+A table has a power of two of buckets, at least 16, and doubles when it is more than three quarters full; a walk
+over it goes bucket by bucket, and inside one in the order of insertion. Growing keeps that order, and nothing ever
+makes a table smaller. So the order follows from the hashes, the order of insertion and the largest size so far.
+(From nine entries in one bucket on Java makes a tree of them, which may bring another to the front; text that
+does this has to be chosen for it.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kernel.values import TopicPartition
+
+Entry = TypeVar("Entry")
+
+SMALLEST_TABLE = 16
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 code units, signed 32 bit."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - 2**32 if value >= 2**31 else value
+
+
+def partition_hash(partition: TopicPartition) -> int:
+    """TopicPartition.hashCode of kafka-clients, modulo 2**32."""
+    return (31 * (31 + partition.partition) + java_hash(partition.topic)) & 0xFFFFFFFF
+
+
+def table_size(entries: int) -> int:
+    """Buckets of a table that was filled one by one."""
+    size = SMALLEST_TABLE
+    while entries * 4 > size * 3:
+        size *= 2
+    return size
+
+
+def bucket(hashed: int, size: int) -> int:
+    """Where an entry lies in a table of `size` buckets: high bits of the hash are folded into the low ones."""
+    hashed &= 0xFFFFFFFF
+    return (hashed ^ hashed >> 16) & (size - 1)
+
+
+def in_hash_order(entries: Iterable[Entry], hashed: Callable[[Entry], int]) -> list[Entry]:
+    """Distinct entries in the order of a table that was filled in the order given."""
+    given = list(entries)
+    size = table_size(len(given))
+    return sorted(given, key=lambda entry: bucket(hashed(entry), size))
+
+
+def texts_in_hash_order(texts: Iterable[str]) -> list[str]:
+    """Distinct strings, as `in_hash_order`."""
+    return in_hash_order(texts, java_hash)
+
+
+class PartitionTable:
+    """A HashSet of partitions of which only its first entry is ever asked for."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[TopicPartition, int] = {}
+        self._size = SMALLEST_TABLE
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def add(self, partition: TopicPartition) -> None:
+        self._buckets.setdefault(partition, partition_hash(partition))
+        self._size = max(self._size, table_size(len(self._buckets)))
+
+    def remove(self, partition: TopicPartition) -> None:
+        del self._buckets[partition]
+
+    def first(self) -> TopicPartition:
+        return min(self._buckets, key=lambda partition: bucket(self._buckets[partition], self._size))

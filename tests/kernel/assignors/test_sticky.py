@@ -1,0 +1,212 @@
+"""The sticky strategies: the examples of the texts, contradicting claims, and what is withheld."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernel.assignors.registry import ASSIGNORS
+from kernel.assignors.sticky_data import encode_cooperative, encode_sticky
+from kernel.assignors.subscription import MemberSubscription
+from kernel.values import TopicPartition
+
+
+def partitions(text):
+    """'t0p1 t1p0' -> partitions."""
+    found = (word.rpartition("p") for word in text.split())
+    return tuple(TopicPartition(topic, int(number)) for topic, _, number in found)
+
+
+def member(topics, owned="", generation=None):
+    return MemberSubscription(topics=tuple(topics.split()), owned=partitions(owned), generation=generation)
+
+
+def assigned(strategy, sizes, group):
+    answer = ASSIGNORS[strategy](sizes, group)
+    return {name: " ".join(f"{tp.topic}p{tp.partition}" for tp in sorted(answer[name])) for name in answer}
+
+
+def after(strategy, sizes, group, generation=1):
+    """The same members in their next rebalance, owning what they were given now."""
+    answer = ASSIGNORS[strategy](sizes, group)
+    return {
+        name: MemberSubscription(topics=subscription.topics, owned=tuple(answer[name]), generation=generation)
+        for name, subscription in group.items()
+    }
+
+
+FOUR_TOPICS = {f"t{n}": 2 for n in range(4)}
+THREE_ALIKE = {f"C{n}": member("t0 t1 t2 t3") for n in range(3)}
+ONE_TWO_THREE = {"t0": 1, "t1": 2, "t2": 3}
+STAIRS = {"C0": member("t0"), "C1": member("t0 t1"), "C2": member("t0 t1 t2")}
+BOTH = pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+
+
+def without(group, gone):
+    return {name: subscription for name, subscription in group.items() if name != gone}
+
+
+@BOTH
+def test_first_assignment_of_equal_subscriptions_is_round_robins(strategy):
+    """000-l."""
+    answer = assigned(strategy, FOUR_TOPICS, THREE_ALIKE)
+    assert answer == {"C0": "t0p0 t1p1 t3p0", "C1": "t0p1 t2p0 t3p1", "C2": "t1p0 t2p1"}
+    assert answer == assigned("roundrobin", FOUR_TOPICS, THREE_ALIKE)
+
+
+@BOTH
+def test_partitions_of_a_member_that_leaves_are_shared_out_and_the_rest_stays(strategy):
+    """000-n, as Kafka has it since 2.5.1; seed 000 and the Javadoc have the general algorithm's answer."""
+    group = without(after(strategy, FOUR_TOPICS, THREE_ALIKE), "C1")
+    assert assigned(strategy, FOUR_TOPICS, group) == {"C0": "t0p0 t0p1 t1p1 t3p0", "C2": "t1p0 t2p0 t2p1 t3p1"}
+
+
+@BOTH
+def test_unequal_subscriptions_are_balanced_as_far_as_they_allow(strategy):
+    """000-o."""
+    assert assigned(strategy, ONE_TWO_THREE, STAIRS) == {"C0": "t0p0", "C1": "t1p0 t1p1", "C2": "t2p0 t2p1 t2p2"}
+
+
+@BOTH
+def test_unequal_subscriptions_keep_everything_when_a_member_leaves(strategy):
+    """000-p: five are kept, where round robin keeps three."""
+    group = without(after(strategy, ONE_TWO_THREE, STAIRS), "C0")
+    assert assigned(strategy, ONE_TWO_THREE, group) == {"C1": "t0p0 t1p0 t1p1", "C2": "t2p0 t2p1 t2p2"}
+
+
+@BOTH
+def test_subscriptions_in_a_ring_are_dealt_to_whoever_has_least(strategy):
+    """001-h'."""
+    group = {"C0": member("T0 T1"), "C1": member("T1 T2"), "C2": member("T2 T0")}
+    answer = assigned(strategy, {"T0": 3, "T1": 2, "T2": 4}, group)
+    assert answer == {"C0": "T0p0 T0p2 T1p0", "C1": "T1p1 T2p1 T2p3", "C2": "T0p1 T2p0 T2p2"}
+
+
+def test_cooperative_member_that_joins_waits_a_round_for_what_it_gets():
+    """Section 4.1: two rounds, and nobody who keeps a partition ever stops."""
+    strategy, sizes = "cooperative-sticky", {"t": 6}
+    group = after(strategy, sizes, {"A": member("t"), "B": member("t")})
+    assert assigned(strategy, sizes, group) == {"A": "tp0 tp2 tp4", "B": "tp1 tp3 tp5"}
+    group = after(strategy, sizes, {**group, "C": member("t")}, generation=2)
+    assert {name: " ".join(map(str, sub.owned)) for name, sub in group.items()} == {
+        "A": "t-0 t-2",
+        "B": "t-1 t-3",
+        "C": "",
+    }
+    group = after(strategy, sizes, group, generation=3)
+    assert group["C"].owned == partitions("tp4 tp5")
+    assert assigned(strategy, sizes, without(group, "B")) == {"A": "tp0 tp1 tp2", "C": "tp3 tp4 tp5"}
+
+
+def test_eager_sticky_gives_a_joining_member_its_share_at_once():
+    group = after("sticky", {"t": 6}, {"A": member("t"), "B": member("t")})
+    answer = assigned("sticky", {"t": 6}, {**group, "C": member("t")})
+    assert answer == {"A": "tp0 tp2", "B": "tp1 tp3", "C": "tp4 tp5"}
+
+
+@BOTH
+def test_claim_of_the_higher_generation_wins(strategy):
+    group = {"A": member("t", "tp0 tp1", 4), "B": member("t", "tp0 tp2", 5), "C": member("t", "tp3", 5)}
+    answer = assigned(strategy, {"t": 4}, group)
+    assert "tp0" in answer["B"]
+    assert "tp1" in answer["A"]
+    assert answer["C"] == "tp3"
+
+
+@BOTH
+def test_partition_claimed_twice_in_one_generation_is_lost_to_both(strategy):
+    """KAFKA-12984: cooperatively it is withheld for a round, for both may be reading it."""
+    group = {"A": member("t", "tp0 tp1", 3), "B": member("t", "tp0 tp2", 3), "C": member("t", "", 3)}
+    answer = assigned(strategy, {"t": 3}, group)
+    assert (answer["A"], answer["B"]) == ("tp1", "tp2")
+    assert answer["C"] == ("tp0" if strategy == "sticky" else "")
+
+
+@BOTH
+def test_member_that_unsubscribed_can_cost_another_its_claim(strategy):
+    """Contradictions are settled before anybody asks who still subscribes: A's claim was as good as B's."""
+    group = {"A": member("u", "", 3), "B": member("t", "", 3), "C": member("t", "tp0", 3)}
+    sizes = {"t": 2, "u": 1}
+    assert assigned(strategy, sizes, group) == {"A": "up0", "B": "tp1", "C": "tp0"}
+    group["A"] = member("u", "tp0", 3)
+    answer = assigned(strategy, sizes, group)
+    assert answer == {"A": "up0", "B": "tp0" if strategy == "sticky" else "", "C": "tp1"}
+
+
+@BOTH
+def test_claims_without_a_generation_are_older_than_any(strategy):
+    group = {"A": member("t", "tp0"), "B": member("t", "tp0 tp1", 0), "C": member("t")}
+    answer = assigned(strategy, {"t": 3}, group)
+    assert "tp0" not in answer["A"]
+
+
+@BOTH
+def test_claims_on_topics_that_are_gone_are_forgotten(strategy):
+    group = {"A": member("t gone", "gonep0 gonep1 tp1", 2), "B": member("t gone", "gonep2 tp0", 2)}
+    assert assigned(strategy, {"t": 2}, group) == {"A": "tp1", "B": "tp0"}
+
+
+@BOTH
+@pytest.mark.parametrize("topics", ["t", "t u"])
+def test_claims_on_partitions_that_do_not_exist_are_dropped(strategy, topics):
+    """A topic made anew with fewer partitions. Kafka's leader fails here with equal subscriptions, and with
+    others deals out what is not there."""
+    group = {"A": member(topics, "tp0 tp3", 1), "B": member("t", "tp1 tp2", 1)}
+    answer = assigned(strategy, {"t": 3}, group)
+    assert answer == {"A": "tp0", "B": "tp1 tp2"}
+
+
+@BOTH
+def test_member_without_topics_gets_nothing_wherever_it_stands(strategy):
+    """Kafka gives partitions to one that comes first in hash order."""
+    assert assigned(strategy, {"t": 2}, {"A": member(""), "B": member("t")}) == {"A": "", "B": "tp0 tp1"}
+    assert assigned(strategy, {"t": 2}, {"A": member("t"), "B": member("")}) == {"A": "tp0 tp1", "B": ""}
+
+
+@BOTH
+def test_former_owner_that_can_take_nothing_is_passed_over(strategy):
+    """Kafka's leader fails here (a NullPointerException): A had t0 once, and its only topic is gone."""
+    group = {"A": member("gone", "tp0 tp1", 1), "B": member("t", "tp2 tp3 tp4", 3), "C": member("t u", "", 3)}
+    answer = assigned(strategy, {"t": 6, "u": 1}, group)
+    assert answer["A"] == ""
+    assert "tp2 tp3 tp4" in answer["B"]
+
+
+@BOTH
+def test_nobody_and_nothing(strategy):
+    assert ASSIGNORS[strategy]({"t": 1}, {}) == {}
+    assert ASSIGNORS[strategy]({}, {"A": member("t")}) == {"A": []}
+
+
+def test_sticky_believes_user_data_before_the_subscription():
+    """An eager member owns nothing when it joins; what it says of itself there is its strategy's business."""
+    told = {"A": encode_sticky(partitions("tp1"), 2), "B": encode_sticky(partitions("tp0"), 2)}
+    group = {
+        name: MemberSubscription(topics=("t",), owned=partitions("tp0 tp1"), generation=2, user_data=data)
+        for name, data in told.items()
+    }
+    assert assigned("sticky", {"t": 2}, group) == {"A": "tp1", "B": "tp0"}
+
+
+def test_generation_of_the_claimant_met_before_is_read_from_its_subscription():
+    """A says 5 in its user data and 1 in its subscription: B's 3 is held against the 1, and wins."""
+    group = {
+        "A": MemberSubscription(topics=("t",), generation=1, user_data=encode_sticky(partitions("tp0"), 5)),
+        "B": MemberSubscription(topics=("t",), generation=3, user_data=encode_sticky(partitions("tp0"), 3)),
+    }
+    assert assigned("sticky", {"t": 2}, group) == {"A": "tp1", "B": "tp0"}
+
+
+def test_cooperative_generation_of_before_3_4_is_user_data():
+    """So a stale claim is still found out."""
+    group = {
+        "A": MemberSubscription(topics=("t",), owned=partitions("tp0"), generation=7),
+        "B": MemberSubscription(topics=("t",), owned=partitions("tp0 tp1"), user_data=encode_cooperative(6)),
+    }
+    assert assigned("cooperative-sticky", {"t": 2}, group) == {"A": "tp0", "B": "tp1"}
+
+
+def test_cooperative_withholds_by_raw_claims_when_subscriptions_differ():
+    """B's claim on t1 is stale and its subscription gone; C still has to wait a round for it."""
+    group = {"B": member("u", "tp1", 1), "C": member("t", "tp0", 3)}
+    answer = assigned("cooperative-sticky", {"t": 2, "u": 1}, group)
+    assert answer == {"B": "up0", "C": "tp0"}
