@@ -8,12 +8,14 @@ old clients do not know 14 there), the partition led elsewhere (16).
 from __future__ import annotations
 
 import asyncio
+import functools
 import uuid
 from typing import TYPE_CHECKING
 
 from coordinator.group.errors import Error
 from coordinator.group.outcome import Limits
 from coordinator.group.shard import Shard
+from coordinator.markers import Deliveries
 from coordinator.partition import LedPartition
 from coordinator.placement import partition_of
 from coordinator.store import MalformedRecord
@@ -35,6 +37,9 @@ def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:
         session_timeout_ms_max=config.number("group.max.session.timeout.ms"),
         members_max=config.number("group.max.size"),
         offset_metadata_bytes_max=config.number("offset.metadata.max.bytes"),
+        retention_ms=config.number("offsets.retention.minutes") * 60_000,
+        retention_check_ms=config.number("offsets.retention.check.interval.ms"),
+        transaction_timeout_ms_max=config.number("transaction.max.timeout.ms"),
         traced=traced,
     )
 
@@ -48,6 +53,7 @@ class Coordinator:
         self._led: dict[int, LedPartition] = {}
         self._loading: set[int] = set()
         self._stopping = False
+        self._deliveries = Deliveries(self)
 
     # -- leadership ------------------------------------------------------------------------------------------------
 
@@ -61,7 +67,13 @@ class Coordinator:
             pairs = await services.storage.take_over_pairs(
                 leadership.topic_partition, leadership.topic_id, leadership.leader_epoch
             )
-            partition = LedPartition(Shard(self._limits), pairs, clock=services.clock, tracer=services.tracer)
+            partition = LedPartition(
+                Shard(self._limits),
+                pairs,
+                clock=services.clock,
+                tracer=services.tracer,
+                deliver=functools.partial(self._deliveries.deliver, epoch=leadership.leader_epoch),
+            )
             try:
                 await partition.load()
             except MalformedRecord as error:
@@ -93,9 +105,12 @@ class Coordinator:
 
     def at(self, group_id: str) -> LedPartition | Error:
         """The partition that is responsible for the group, or why it cannot be asked here and now."""
+        return self.at_number(self.number_of(group_id))
+
+    def at_number(self, number: int) -> LedPartition | Error:
+        """As `at`, by the number of the partition."""
         if self._stopping:
             return Error.COORDINATOR_NOT_AVAILABLE
-        number = self._number(group_id)
         if number in self._loading:
             return Error.COORDINATOR_LOAD_IN_PROGRESS
         partition = self._led.get(number)
@@ -111,7 +126,8 @@ class Coordinator:
             return Error.COORDINATOR_LOAD_IN_PROGRESS
         return [self._led[number] for number in sorted(self._led) if not self._led[number].closed]
 
-    def _number(self, group_id: str) -> int:
+    def number_of(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` for a group, or for a transactional id."""
         topic = self.services.cluster.snapshot.topics.get(GROUP_METADATA_TOPIC)
         count = len(topic.partitions) if topic is not None else 0
         return partition_of(group_id, count or self.services.config.number("offsets.topic.num.partitions"))

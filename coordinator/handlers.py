@@ -29,9 +29,10 @@ from coordinator.partition import LedPartition
 from coordinator.store import TEXT_BYTES_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from coordinator.gate import Coordinator
+    from coordinator.group.requests import Commit
     from kernel.broker.handlers import RequestContext
 
 Plain = dict[str, Any]
@@ -141,6 +142,15 @@ class OffsetHandlers:
 
     def commit(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
         request = functools.partial(translation.commit, body, context.version, client_id=context.client_id)
+        return self._commit(body, request)
+
+    def commit_in_transaction(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+        """TxnOffsetCommit."""
+        return self._commit(
+            body, functools.partial(translation.commit_in_transaction, body, client_id=context.client_id)
+        )
+
+    def _commit(self, body: Body, request: Callable[[int], Commit]) -> Plain | Awaitable[Response]:
         asked = request(0).offsets
         unknown = {(o.topic, o.partition) for o in asked if not self._coordinator.has_partition(o.topic, o.partition)}
 
@@ -163,22 +173,24 @@ class OffsetHandlers:
 
     def fetch(self, context: RequestContext, body: Body) -> Plain:
         if hasattr(body, "groups"):
-            return {"groups": [self._fetch_group(g.group_id, g.topics) for g in body.groups]}
+            stable = body.require_stable
+            return {"groups": [self._fetch_group(g.group_id, g.topics, stable=stable) for g in body.groups]}
         wanted = translation.wanted(body.topics)
         at = self._coordinator.at(body.group_id)
         if isinstance(at, LedPartition):
-            offsets = at.shard.fetch_offsets(body.group_id, wanted)
+            stable = context.version >= translation.FETCH_KNOWS_UNSTABLE and body.require_stable
+            offsets = at.shard.fetch_offsets(body.group_id, wanted, stable=stable)
             return {"error_code": int(Error.NONE), "topics": translation.fetched(offsets)}
         if context.version < translation.FETCH_HAS_TOP_ERROR:
             nothing = [(topic, partition, None) for topic, partition in wanted or ()]
             return {"topics": translation.fetched(nothing, at)}
         return {"error_code": int(at), "topics": []}
 
-    def _fetch_group(self, group_id: str, topics: Any) -> Plain:
+    def _fetch_group(self, group_id: str, topics: Any, *, stable: bool) -> Plain:
         at = self._coordinator.at(group_id)
         if isinstance(at, Error):
             return {"group_id": group_id, "topics": [], "error_code": int(at)}
-        offsets = at.shard.fetch_offsets(group_id, translation.wanted(topics))
+        offsets = at.shard.fetch_offsets(group_id, translation.wanted(topics), stable=stable)
         return {"group_id": group_id, "topics": translation.fetched(offsets), "error_code": int(Error.NONE)}
 
     def delete(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:

@@ -1,7 +1,10 @@
-"""FindCoordinator: which broker is responsible for a group. Any broker answers it.
+"""FindCoordinator: which broker is responsible for a group or a transactional id. Any broker answers it.
 
 The first question creates `__consumer_offsets`. Until the group's partition has a live leader the answer is
-COORDINATOR_NOT_AVAILABLE, which clients repeat the question on. Transactions have no coordinator here.
+COORDINATOR_NOT_AVAILABLE, which clients repeat the question on.
+
+Transactional ids (key type 1) are looked after in the same topic, by the same hash: transactions are of group
+offsets only, and need none of their own.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ log = logging.getLogger(__name__)
 
 Plain = dict[str, Any]
 
-GROUP_KEY_TYPE = 0
+GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE = 0, 1
 #: From this version on a request names several keys.
 BATCHED = 4
 
@@ -41,7 +44,7 @@ class Lookup:
         """At once where the topic is there, otherwise after it was created."""
         key_type = getattr(body, "key_type", GROUP_KEY_TYPE)
         keys = body.coordinator_keys if context.version >= BATCHED else (body.key,)
-        if key_type != GROUP_KEY_TYPE:
+        if key_type not in (GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE):
             found = [
                 _nowhere(key, Error.INVALID_REQUEST, f"key type {key_type} has no coordinator here") for key in keys
             ]

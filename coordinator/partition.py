@@ -22,10 +22,10 @@ from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.clock import NS_PER_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from coordinator.group.answers import Answer
-    from coordinator.group.outcome import Outcome, TimerKey, TraceEvent, Write
+    from coordinator.group.outcome import Marker, Outcome, TimerKey, TraceEvent, Write
     from coordinator.group.requests import Request
     from coordinator.group.shard import Shard
     from kernel.broker.storage.logs import KeyValueLog
@@ -45,7 +45,16 @@ _TOKENS = itertools.count(1)
 class LedPartition:
     """From taking over the log until leadership is given up."""
 
-    def __init__(self, shard: Shard, log_: KeyValueLog, *, clock: Clock, tracer: Tracer) -> None:
+    def __init__(
+        self,
+        shard: Shard,
+        log_: KeyValueLog,
+        *,
+        clock: Clock,
+        tracer: Tracer,
+        deliver: Callable[[Marker], Awaitable[None]],
+    ) -> None:
+        """`deliver` tells the partitions of a marker's groups, and returns when all have been told."""
         self.shard = shard
         self.closed = False
         self._log = log_
@@ -55,6 +64,8 @@ class LedPartition:
         self._waiting: dict[int, tuple[asyncio.Future[Response | None], Callable[[Any], Response]]] = {}
         self._writes: deque[Write] = deque()
         self._writer: asyncio.Task[None] | None = None
+        self._deliver = deliver
+        self._deliveries: set[asyncio.Task[None]] = set()
 
     async def load(self) -> None:
         """Take over what the log holds. Raises Fenced, StorageFailed, MalformedRecord."""
@@ -84,6 +95,7 @@ class LedPartition:
         self.unload()
         if self._writer is not None:
             await self._writer
+        await asyncio.gather(*self._deliveries, return_exceptions=True)
 
     def unload(self) -> None:
         """As `close`, but nothing is waited for: writes on their way are answered when they have landed."""
@@ -91,6 +103,8 @@ class LedPartition:
             self.closed = True
             self._perform(self.shard.unload(self._now()))
             self._timers.close()
+            for delivery in self._deliveries:
+                delivery.cancel()
 
     # -- performing -----------------------------------------------------------------------------------------------
 
@@ -120,6 +134,16 @@ class LedPartition:
             self._writes += outcome.writes
             if self._writer is None:
                 self._writer = asyncio.create_task(self._write_all(), name="coordinator-writes")
+
+        for marker in outcome.markers:
+            delivery = asyncio.create_task(self._deliver_marker(marker), name="coordinator-marker")
+            self._deliveries.add(delivery)
+            delivery.add_done_callback(self._deliveries.discard)
+
+    async def _deliver_marker(self, marker: Marker) -> None:
+        await self._deliver(marker)
+        if not self.closed:
+            self._perform(self.shard.marked(marker, self._now()))
 
     def _emit(self, event: TraceEvent) -> None:
         fields: dict[str, Any] = dict(event.fields)  # none of them is called member or stream

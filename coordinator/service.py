@@ -1,6 +1,7 @@
 """The coordinator on a broker: which handler answers which request.
 
-Compose with `Broker(..., mount=[coordinator.service.mount])`. Deciding is `coordinator.group`'s, bytes are
+Compose with `Broker(..., mount=[coordinator.service.mount])`, whose own InitProducerId knows no transactional ids
+and is replaced. Deciding is `coordinator.group`'s, bytes are
 `coordinator.store`'s and `coordinator.translation`'s, who is responsible is `coordinator.gate`'s.
 """
 
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.gate import Coordinator
 from coordinator.handlers import GroupHandlers, OffsetHandlers
+from coordinator.handlers_transactions import TransactionHandlers
 from coordinator.lookup import Lookup
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
 from kernel.wire.versions import Api
@@ -25,6 +27,7 @@ def mount(services: BrokerServices) -> HandlerTable:
     services.cluster.subscribe(coordinator, topics=lambda name: name == GROUP_METADATA_TOPIC)
     services.on_stop(coordinator.stop)
     group, offsets = GroupHandlers(coordinator), OffsetHandlers(coordinator)
+    transactions = TransactionHandlers(coordinator)
     return {
         Api.FindCoordinator: Lookup(services).find,
         Api.JoinGroup: group.join,
@@ -37,4 +40,9 @@ def mount(services: BrokerServices) -> HandlerTable:
         Api.OffsetCommit: offsets.commit,
         Api.OffsetFetch: offsets.fetch,
         Api.OffsetDelete: offsets.delete,
+        Api.InitProducerId: transactions.init_producer_id,
+        Api.AddOffsetsToTxn: transactions.add_offsets,
+        Api.TxnOffsetCommit: offsets.commit_in_transaction,
+        Api.EndTxn: transactions.end,
+        Api.WriteTxnMarkers: transactions.write_markers,
     }

@@ -4,6 +4,9 @@ Layouts are those of Kafka's OffsetCommitKey, OffsetCommitValue, GroupMetadataKe
 schemas of 4.1). What is written equals what a 4.1.1 broker was seen to write, byte for byte: key 1 with value 4 (its
 tag for the topic's id, which only OffsetCommit 10 brings, is left out), key 2 with value 3. All versions up to these
 are read. Keys of versions above 2 (KIP-848 and later) are skipped when loading, as KIP-915 asks.
+
+What belongs to transactions has key versions of our own, because this log keeps one value for a key and knows no
+transactional batches, and because there is no second topic for transactional ids. Kafka passes over them.
 """
 
 from __future__ import annotations
@@ -11,13 +14,25 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from coordinator.group.records import GroupKey, GroupRecord, MemberRecord, OffsetKey, OffsetRecord
+from coordinator.group.records import (
+    GroupKey,
+    GroupRecord,
+    MemberRecord,
+    OffsetKey,
+    OffsetRecord,
+    PendingKey,
+    Phase,
+    ProducerKey,
+    ProducerRecord,
+    TransactionKey,
+    TransactionRecord,
+)
 from kernel.errors import RebalanceLabError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from coordinator.group.records import Change
+    from coordinator.group.records import Change, Key
 
 #: The longest text that fits a record, in bytes.
 TEXT_BYTES_MAX = 32_767
@@ -25,6 +40,9 @@ TEXT_BYTES_MAX = 32_767
 _OFFSET_KEY, _GROUP_KEY = 1, 2
 _OFFSET_VALUE = 4  #: the first flexible one: lengths as varints, tagged fields at the end (KIP-482)
 _GROUP_VALUE = 3
+#: Ours, far away from Kafka's: pending offsets (their value is an offset's), transactional ids, producer ids.
+_PENDING_KEY, _TRANSACTION_KEY, _PRODUCER_KEY = 30_001, 30_002, 30_003
+_OWN_VALUE = 0
 _NULL = -1
 
 
@@ -35,23 +53,51 @@ class MalformedRecord(RebalanceLabError):
 def encode(change: Change) -> tuple[bytes, bytes | None]:
     """Key and value; a tombstone's value is None."""
     key, value = change
-    if isinstance(key, OffsetKey):
-        raw = struct.pack(">h", _OFFSET_KEY) + _text(key.group_id) + _text(key.topic) + struct.pack(">i", key.partition)
-    else:
-        raw = struct.pack(">h", _GROUP_KEY) + _text(key.group_id)
-    if isinstance(value, OffsetRecord):
-        return raw, _encode_offset(value)
-    return raw, None if value is None else _encode_group(value)
+    return _encode_key(key), None if value is None else _encode_value(value)
+
+
+def _encode_key(key: Key) -> bytes:
+    match key:
+        case OffsetKey(group_id, topic, partition):
+            return struct.pack(">h", _OFFSET_KEY) + _text(group_id) + _text(topic) + struct.pack(">i", partition)
+        case GroupKey(group_id):
+            return struct.pack(">h", _GROUP_KEY) + _text(group_id)
+        case PendingKey(producer_id, group_id, topic, partition):
+            head = struct.pack(">hq", _PENDING_KEY, producer_id)
+            return head + _text(group_id) + _text(topic) + struct.pack(">i", partition)
+        case TransactionKey(transactional_id):
+            return struct.pack(">h", _TRANSACTION_KEY) + _text(transactional_id)
+        case ProducerKey(producer_id):
+            return struct.pack(">hq", _PRODUCER_KEY, producer_id)
+
+
+def _encode_value(value: GroupRecord | OffsetRecord | TransactionRecord | ProducerRecord) -> bytes:
+    match value:
+        case OffsetRecord():
+            return _encode_offset(value)
+        case GroupRecord():
+            return _encode_group(value)
+        case TransactionRecord():
+            return _encode_transaction(value)
+        case ProducerRecord():
+            return struct.pack(">hhi", _OWN_VALUE, *value)
 
 
 def decode_all(items: Iterable[tuple[bytes, bytes]]) -> Iterator[Change]:
     """What a log holds. Raises `MalformedRecord`; keys of versions that we do not know are passed over."""
     for raw, value in items:
         key = _decode_key(raw)
-        if isinstance(key, OffsetKey):
-            yield key, _decode_offset(value)
-        elif key is not None:
-            yield key, _decode_group(value)
+        match key:
+            case OffsetKey():
+                yield key, _decode_offset(value)
+            case GroupKey():
+                yield key, _decode_group(value)
+            case PendingKey():
+                yield key, _decode_offset(value)
+            case TransactionKey():
+                yield key, _decode_transaction(value)
+            case ProducerKey():
+                yield key, _decode_producer(value)
 
 
 def _encode_offset(record: OffsetRecord) -> bytes:
@@ -82,12 +128,40 @@ def _encode_group(record: GroupRecord) -> bytes:
     return b"".join(parts)
 
 
-def _decode_key(raw: bytes) -> OffsetKey | GroupKey | None:
+def _encode_transaction(record: TransactionRecord) -> bytes:
+    head = struct.pack(">hqhhib", _OWN_VALUE, *record[:4], record.phase)
+    return head + struct.pack(">qi", record.started_wall_ms, len(record.groups)) + b"".join(map(_text, record.groups))
+
+
+def _decode_transaction(value: bytes) -> TransactionRecord:
+    reader = _Reader(value)
+    _checked(reader.int16(), "a transaction", _OWN_VALUE)
+    producer_id, epoch, last_epoch, timeout_ms = reader.int64(), reader.int16(), reader.int16(), reader.int32()
+    phase, started_wall_ms = reader.int8(), reader.int64()
+    if phase not in set(Phase):
+        raise MalformedRecord(f"a transaction in phase {phase}")
+    groups = tuple(reader.text() for _ in range(max(reader.int32(), 0)))
+    return TransactionRecord(producer_id, epoch, last_epoch, timeout_ms, Phase(phase), groups, started_wall_ms)
+
+
+def _decode_producer(value: bytes) -> ProducerRecord:
+    reader = _Reader(value)
+    _checked(reader.int16(), "a producer", _OWN_VALUE)
+    return ProducerRecord(reader.int16(), reader.int32())
+
+
+def _decode_key(raw: bytes) -> Key | None:
     reader = _Reader(raw)
     version = reader.int16()
     if version in (0, _OFFSET_KEY):
         return OffsetKey(reader.text(), reader.text(), reader.int32())
-    return GroupKey(reader.text()) if version == _GROUP_KEY else None
+    if version == _GROUP_KEY:
+        return GroupKey(reader.text())
+    if version == _PENDING_KEY:
+        return PendingKey(reader.int64(), reader.text(), reader.text(), reader.int32())
+    if version == _TRANSACTION_KEY:
+        return TransactionKey(reader.text())
+    return ProducerKey(reader.int64()) if version == _PRODUCER_KEY else None
 
 
 def _decode_offset(value: bytes) -> OffsetRecord:
@@ -163,6 +237,9 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
+
+    def int8(self) -> int:
+        return int(struct.unpack(">b", self._take(1))[0])
 
     def int16(self) -> int:
         return int(struct.unpack(">h", self._take(2))[0])

@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.group.errors import Error
 from coordinator.group.requests import (
+    AddGroup,
     Commit,
     DeleteOffsets,
+    EndTransaction,
     Heartbeat,
+    InitProducer,
     Join,
     Leave,
     Leaving,
     OffsetToCommit,
+    Producer,
     Protocol,
     Sync,
 )
@@ -34,9 +38,10 @@ if TYPE_CHECKING:
         LeaveAnswer,
         PartitionError,
         SyncAnswer,
+        TransactionAnswer,
     )
     from coordinator.group.inspection import GroupDescription, ListedGroup
-    from coordinator.group.records import OffsetRecord
+    from coordinator.group.offsets import Fetched
 
 Body = Any  #: a kio entity of one of several versions
 Plain = dict[str, Any]
@@ -54,6 +59,9 @@ SYNC_NAMES_PROTOCOL = 5  # KIP-559
 LEAVE_IS_BATCH = 3  # KIP-345
 COMMIT_NAMES_ABSENT_GROUP = 9  # KIP-848
 FETCH_HAS_TOP_ERROR = 2
+FETCH_KNOWS_UNSTABLE = 7  # KIP-447
+INIT_NAMES_FENCE = 4  # from here on PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH (KIP-588)
+TRANSACTION_NAMES_FENCE = 2
 DESCRIBE_NAMES_ABSENT_GROUP = 6  # KIP-1043
 
 
@@ -167,18 +175,36 @@ def commit(body: Body, version: int, token: int, *, client_id: str) -> Commit:
         instance_id=getattr(body, "group_instance_id", None),
         generation=body.generation_id_or_member_epoch,
         client_id=client_id,
-        offsets=tuple(
-            OffsetToCommit(
-                topic.name,
-                p.partition_index,
-                p.committed_offset,
-                getattr(p, "committed_leader_epoch", -1),
-                p.committed_metadata or "",
-            )
-            for topic in body.topics
-            for p in topic.partitions
-        ),
+        offsets=_offsets(body),
         absent_group_is_named=version >= COMMIT_NAMES_ABSENT_GROUP,
+    )
+
+
+def commit_in_transaction(body: Body, token: int, *, client_id: str) -> Commit:
+    """TxnOffsetCommit; up to v2 it says nothing of a member (KIP-447)."""
+    return Commit(
+        token=token,
+        group_id=body.group_id,
+        member_id=getattr(body, "member_id", ""),
+        instance_id=getattr(body, "group_instance_id", None),
+        generation=getattr(body, "generation_id", -1),
+        client_id=client_id,
+        offsets=_offsets(body),
+        producer=Producer(body.producer_id, body.producer_epoch),
+    )
+
+
+def _offsets(body: Body) -> tuple[OffsetToCommit, ...]:
+    return tuple(
+        OffsetToCommit(
+            topic.name,
+            p.partition_index,
+            p.committed_offset,
+            getattr(p, "committed_leader_epoch", -1),
+            p.committed_metadata or "",
+        )
+        for topic in body.topics
+        for p in topic.partitions
     )
 
 
@@ -200,17 +226,18 @@ def wanted(topics: Iterable[Body] | None) -> tuple[tuple[str, int], ...] | None:
     return tuple((topic.name, partition) for topic in topics for partition in topic.partition_indexes)
 
 
-def fetched(offsets: Iterable[tuple[str, int, OffsetRecord | None]], error: Error = Error.NONE) -> list[Plain]:
+def fetched(offsets: Iterable[Fetched], error: Error = Error.NONE) -> list[Plain]:
     """The topics of an OffsetFetch answer; `error` is every partition's (v1, which has no other place for it)."""
     topics: dict[str, list[Plain]] = {}
-    for topic, partition, record in offsets:
+    for topic, partition, found in offsets:
+        record, error_of_it = (None, found) if isinstance(found, Error) else (found, error)
         topics.setdefault(topic, []).append(
             {
                 "partition_index": partition,
                 "committed_offset": -1 if record is None else record.offset,
                 "committed_leader_epoch": -1 if record is None else record.leader_epoch,
                 "metadata": "" if record is None else record.metadata,
-                "error_code": int(error),
+                "error_code": int(error_of_it),
             }
         )
     return [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()]
@@ -226,6 +253,44 @@ def delete_offsets(body: Body, token: int) -> DeleteOffsets:
 
 def delete_offsets_answer(answer: DeleteOffsetsAnswer) -> Plain:
     return {"error_code": int(answer.error), "topics": _partition_errors(answer.partitions)}
+
+
+# -- transactions --------------------------------------------------------------------------------------------------
+
+
+def init_producer(body: Body, token: int, *, fresh_id: int) -> InitProducer:
+    """InitProducerId; a producer says what it believes to be from v3 on (KIP-360)."""
+    return InitProducer(
+        token=token,
+        transactional_id=body.transactional_id,
+        timeout_ms=_ms(body.transaction_timeout),
+        producer=Producer(getattr(body, "producer_id", -1), getattr(body, "producer_epoch", -1)),
+        fresh_id=fresh_id,
+    )
+
+
+def add_group(body: Body, token: int) -> AddGroup:
+    return AddGroup(
+        token=token,
+        transactional_id=body.transactional_id,
+        producer=Producer(body.producer_id, body.producer_epoch),
+        group_id=body.group_id,
+    )
+
+
+def end_transaction(body: Body, token: int) -> EndTransaction:
+    return EndTransaction(
+        token=token,
+        transactional_id=body.transactional_id,
+        producer=Producer(body.producer_id, body.producer_epoch),
+        commits=body.committed,
+    )
+
+
+def transaction_error(answer: TransactionAnswer, *, names_fence: bool) -> int:
+    if answer.error is Error.PRODUCER_FENCED and not names_fence:
+        return int(Error.INVALID_PRODUCER_EPOCH)
+    return int(answer.error)
 
 
 # -- looking -------------------------------------------------------------------------------------------------------

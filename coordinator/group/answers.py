@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from coordinator.group.errors import Error
-from coordinator.group.requests import NO_GENERATION
+from coordinator.group.requests import NO_GENERATION, NO_PRODUCER, Producer
 
 
 class JoinedMember(NamedTuple):
@@ -94,8 +94,23 @@ class DeleteOffsetsAnswer:
     partitions: tuple[PartitionError, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionAnswer:
+    """InitProducerId's, AddOffsetsToTxn's, EndTxn's and WriteTxnMarkers'; the producer is InitProducerId's."""
+
+    error: Error = Error.NONE
+    producer: Producer = NO_PRODUCER
+
+
 Answer = (
-    JoinAnswer | SyncAnswer | HeartbeatAnswer | LeaveAnswer | CommitAnswer | DeleteGroupAnswer | DeleteOffsetsAnswer
+    JoinAnswer
+    | SyncAnswer
+    | HeartbeatAnswer
+    | LeaveAnswer
+    | CommitAnswer
+    | DeleteGroupAnswer
+    | DeleteOffsetsAnswer
+    | TransactionAnswer
 )
 
 _HEARTBEATS = {error: HeartbeatAnswer(error) for error in Error}

@@ -1,7 +1,8 @@
-"""Committed offsets: OffsetCommit, OffsetFetch, OffsetDelete.
+"""Committed offsets: OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete.
 
 A commit is checked for member and generation, never for ownership: the coordinator does not know what a member's
-assignment means. A commit that is accepted shows only once it is durable. Fetching asks nobody for membership.
+assignment means. A commit that is accepted shows only once it is durable, one in a transaction only when
+that is committed (`pending`). Fetching asks nobody for membership.
 """
 
 from __future__ import annotations
@@ -11,23 +12,27 @@ from typing import TYPE_CHECKING
 from coordinator.group.answers import CommitAnswer, DeleteOffsetsAnswer, PartitionError
 from coordinator.group.errors import Error
 from coordinator.group.outcome import OffsetsDeleted, OffsetsStored
-from coordinator.group.records import OffsetKey, OffsetRecord
+from coordinator.group.records import OffsetKey, OffsetRecord, PendingKey
+from coordinator.group.requests import NO_GENERATION
 from coordinator.group.states import State
 from coordinator.group.vigils import expect_heartbeat
 from coordinator.protocol import CONSUMER_PROTOCOL_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from coordinator.group.group import Group
     from coordinator.group.outcome import Turn
-    from coordinator.group.requests import Commit, DeleteOffsets
+    from coordinator.group.records import Change
+    from coordinator.group.requests import Commit, DeleteOffsets, Mark, OffsetToCommit
 
 Offsets = dict[tuple[str, int], OffsetRecord]  #: of one group, by topic and partition
 
 
-def commit(group: Group | None, request: Commit, turn: Turn) -> OffsetsStored | None:
-    """One OffsetCommit; returns what is on its way to the log now, None when nothing is.
+def commit(group: Group | None, request: Commit, turn: Turn, fence: tuple[Change, ...] = ()) -> OffsetsStored | None:
+    """One OffsetCommit or TxnOffsetCommit; `fence` is stored with it.
+
+    Returns what is on its way to the log now, None when nothing is.
 
     `group` None with a generation < 0 is a simple group about to be made by its offsets.
     """
@@ -35,7 +40,7 @@ def commit(group: Group | None, request: Commit, turn: Turn) -> OffsetsStored | 
     if refusal is not None:
         refuse_commit(request, refusal, turn)
         return None
-    if group is not None and group.state in {State.STABLE, State.PREPARING}:
+    if group is not None and request.producer is None and group.state in {State.STABLE, State.PREPARING}:
         member = group.members.get(request.member_id)
         if member is not None:
             expect_heartbeat(group, member, turn)
@@ -49,10 +54,7 @@ def commit(group: Group | None, request: Commit, turn: Turn) -> OffsetsStored | 
         for o in request.offsets
     )
     changes = tuple(
-        (
-            OffsetKey(request.group_id, o.topic, o.partition),
-            OffsetRecord(o.offset, o.leader_epoch, o.metadata, turn.now.wall_ms),
-        )
+        _pending_or_not(request, o, OffsetRecord(o.offset, o.leader_epoch, o.metadata, turn.now.wall_ms))
         for o, outcome in zip(request.offsets, errors, strict=True)
         if outcome.error is Error.NONE
     )
@@ -60,9 +62,15 @@ def commit(group: Group | None, request: Commit, turn: Turn) -> OffsetsStored | 
     if not changes:
         _tell(request, answer, turn)
         return None
-    done = OffsetsStored(request, changes, answer)
-    turn.write(*changes, then=done)
+    done = OffsetsStored(request, fence + changes, answer)
+    turn.write(*done.changes, then=done)
     return done
+
+
+def _pending_or_not(request: Commit, o: OffsetToCommit, record: OffsetRecord) -> Change:
+    if request.producer is None:
+        return OffsetKey(request.group_id, o.topic, o.partition), record
+    return PendingKey(request.producer.id, request.group_id, o.topic, o.partition), record
 
 
 def commit_refusal(group: Group | None, request: Commit) -> Error | None:
@@ -77,11 +85,14 @@ def commit_refusal(group: Group | None, request: Commit) -> Error | None:
     if anonymous and group.state is State.EMPTY:
         return None  # a consumer without group management, or an administrator: ids are not even looked at
     if anonymous and not request.member_id and request.instance_id is None:
-        return Error.UNKNOWN_MEMBER_ID
+        # A producer that was told only the group's name: the transaction is what fences it.
+        return Error.UNKNOWN_MEMBER_ID if request.producer is None else None
     refusal = group.refusal_at(request.generation, request.member_id, request.instance_id)
     if refusal is not None:
         return refusal
-    return Error.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING else None
+    if group.state is State.COMPLETING and request.producer is None:
+        return Error.REBALANCE_IN_PROGRESS
+    return None
 
 
 def refuse_commit(request: Commit, error: Error, turn: Turn) -> None:
@@ -100,6 +111,8 @@ def _tell(request: Commit, answer: CommitAnswer, turn: Turn) -> None:
     turn.reply(request.token, answer)
     for o, (_, _, error) in zip(request.offsets, answer.partitions, strict=True):
         refused = {} if error is Error.NONE else {"error": error.name}
+        if request.producer is not None and not refused:
+            continue  # it is written when the transaction is committed
         turn.trace(
             "offset_refused" if refused else "offset_written",
             cause=f"generation:{request.generation}",
@@ -117,12 +130,41 @@ def _sender(request: Commit) -> str:
     return request.member_id or request.client_id
 
 
+def trace_committed(mark: Mark, changes: Iterable[Change], turn: Turn) -> None:
+    """Pending offsets have come to count."""
+    for key, record in changes:
+        if isinstance(key, OffsetKey) and isinstance(record, OffsetRecord):
+            turn.trace(
+                "offset_written",
+                cause=f"transaction:{mark.producer.id}/{mark.producer.epoch}",
+                group=key.group_id,
+                topic=key.topic,
+                partition=key.partition,
+                offset=record.offset,
+                by=f"producer-{mark.producer.id}",
+                epoch=NO_GENERATION,
+            )
+
+
+Fetched = tuple[str, int, OffsetRecord | Error | None]
+
+
 def fetch(
-    group: Group | None, offsets: Mapping[tuple[str, int], OffsetRecord], wanted: tuple[tuple[str, int], ...] | None
-) -> list[tuple[str, int, OffsetRecord | None]]:
-    """Committed offsets of `wanted` (topic, partition), None where there is none; `wanted` None: all there are."""
+    group: Group | None,
+    offsets: Mapping[tuple[str, int], OffsetRecord],
+    wanted: tuple[tuple[str, int], ...] | None,
+    unstable: Callable[[str, str, int], bool] | None = None,
+) -> list[Fetched]:
+    """Committed offsets of `wanted` (topic, partition), None where there is none; `wanted` None: all there are.
+
+    Where `unstable` (group, topic, partition) is true, an open transaction may change the offset, and the answer is
+    UNSTABLE_OFFSET_COMMIT (KIP-447).
+    """
     if group is None or group.state is State.DEAD:
         offsets = {}
+    elif unstable is not None:
+        asked = offsets if wanted is None else wanted
+        return [(*at, Error.UNSTABLE_OFFSET_COMMIT if unstable(group.id, *at) else offsets.get(at)) for at in asked]
     if wanted is None:
         return [(topic, partition, record) for (topic, partition), record in offsets.items()]
     return [(topic, partition, offsets.get((topic, partition))) for topic, partition in wanted]

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+
+from coordinator.group.records import OffsetKey, OffsetRecord, PendingKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from coordinator.group.answers import Answer, CommitAnswer, DeleteOffsetsAnswer
+    from coordinator.group.answers import Answer, CommitAnswer, DeleteOffsetsAnswer, TransactionAnswer
     from coordinator.group.member import Member
-    from coordinator.group.records import Change, GroupRecord, OffsetKey, OffsetRecord
-    from coordinator.group.requests import Commit, Join
+    from coordinator.group.records import Change, GroupRecord, TransactionRecord
+    from coordinator.group.requests import Commit, Join, Mark, Producer
 
 
 class Moment(NamedTuple):
@@ -31,6 +33,8 @@ class TimerKind(Enum):
     JOIN = "join"  #: the initial delay, or the rebalance timeout
     SYNC = "sync"  #: the members of a generation must have synced
     SESSION = "session"  #: session timeout, new member's join timeout, or a pending id's
+    RETENTION = "retention"  #: old offsets are looked for; one for all groups, with an empty name
+    TRANSACTION = "transaction"  #: a transactional id's (`group_id` then)
 
 
 class TimerKey(NamedTuple):
@@ -86,11 +90,14 @@ class OffsetsStored:
     """A commit; `answer` is what its sender gets when it is durable."""
 
     request: Commit
-    changes: tuple[tuple[OffsetKey, OffsetRecord], ...]
+    changes: tuple[Change, ...]
     answer: CommitAnswer
 
-    def keys(self) -> list[OffsetKey]:
-        return [key for key, _ in self.changes]
+    def offsets(self) -> list[OffsetChange]:
+        return _offsets_of(self.changes)
+
+    def keys(self) -> list[OffsetKey | PendingKey]:
+        return [key for key, _ in self.offsets()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +128,61 @@ class OffsetsDeleted:
     answer: DeleteOffsetsAnswer
 
 
-Continuation = AssignmentStored | OffsetsStored | ReplacementStored | GroupDeleted | OffsetsDeleted
+@dataclass(frozen=True, slots=True)
+class OffsetsExpired:
+    """Offsets of a group that are too old, and the group itself if nothing is left of it."""
+
+    group_id: str
+    changes: tuple[tuple[OffsetKey, None], ...]
+    ends_group: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionStored:
+    """A step of a transaction; `token` None: nobody waits for it."""
+
+    transactional_id: str
+    record: TransactionRecord
+    token: int | None = None
+    answer: TransactionAnswer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The end of a producer's transaction in this partition."""
+
+    request: Mark
+    changes: tuple[Change, ...]
+
+    def offsets(self) -> list[OffsetChange]:
+        return _offsets_of(self.changes)
+
+    def keys(self) -> list[OffsetKey | PendingKey]:
+        return [key for key, _ in self.offsets()]
+
+
+OffsetChange = tuple[OffsetKey, OffsetRecord | None] | tuple[PendingKey, OffsetRecord | None]
+
+
+def _offsets_of(changes: Iterable[Change]) -> list[OffsetChange]:
+    """Without what is stored beside them: the fence of a producer."""
+    return [change for change in changes if _is_of_offset(change)]
+
+
+def _is_of_offset(change: Change) -> TypeGuard[OffsetChange]:
+    return isinstance(change[0], OffsetKey | PendingKey)
+
+
+Continuation = (
+    AssignmentStored
+    | OffsetsStored
+    | ReplacementStored
+    | GroupDeleted
+    | OffsetsDeleted
+    | OffsetsExpired
+    | TransactionStored
+    | Marked
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +193,18 @@ class Write:
     then: Continuation | None = None
 
 
+class Marker(NamedTuple):
+    """Tell the partitions of these groups how the producer's transaction ended; then call `Shard.marked`.
+
+    It is sent again after a failover, so a group may hear of it twice.
+    """
+
+    transactional_id: str
+    producer: Producer
+    commits: bool
+    groups: tuple[str, ...]
+
+
 class Outcome(NamedTuple):
     """Everything that follows from one event."""
 
@@ -140,6 +213,7 @@ class Outcome(NamedTuple):
     replies: tuple[Reply, ...] = ()
     abandoned: tuple[int, ...] = ()  #: tokens that will never be answered, as in Kafka
     writes: tuple[Write, ...] = ()
+    markers: tuple[Marker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +226,9 @@ class Limits:
     members_max: int = 2_147_483_647  # group.max.size
     new_member_join_timeout_ms: int = 300_000  # fixed in Kafka
     offset_metadata_bytes_max: int = 4_096  # offset.metadata.max.bytes
+    retention_ms: int = 604_800_000  # offsets.retention.minutes
+    retention_check_ms: int = 600_000  # offsets.retention.check.interval.ms
+    transaction_timeout_ms_max: int = 900_000  # transaction.max.timeout.ms
     traced: bool = True  #: whether anybody reads the events (assignments are decoded for them)
 
 
@@ -161,7 +238,7 @@ class Turn:
     Lists are made when they are needed: most events are heartbeats, which have one reply and nothing else.
     """
 
-    __slots__ = ("_abandoned", "_events", "_replies", "_timers", "_writes", "limits", "now")
+    __slots__ = ("_abandoned", "_events", "_markers", "_replies", "_timers", "_writes", "limits", "now")
 
     def __init__(self, now: Moment, limits: Limits) -> None:
         self.now = now
@@ -171,6 +248,7 @@ class Turn:
         self._replies: list[Reply] = []
         self._abandoned: list[int] | None = None
         self._writes: list[Write] | None = None
+        self._markers: list[Marker] | None = None
 
     def reply(self, token: int, answer: Answer) -> None:
         self._replies.append(Reply(token, answer))
@@ -191,6 +269,10 @@ class Turn:
         self._writes = self._writes or []
         self._writes.append(Write(changes, then))
 
+    def send(self, marker: Marker) -> None:
+        self._markers = self._markers or []
+        self._markers.append(marker)
+
     def trace(self, kind: str, *, cause: str = "", **fields: object) -> None:
         if self.limits.traced:
             self._events = self._events or []
@@ -203,4 +285,5 @@ class Turn:
             tuple(self._replies),
             tuple(self._abandoned or ()),
             tuple(self._writes or ()),
+            tuple(self._markers or ()),
         )

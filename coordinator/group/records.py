@@ -6,6 +6,8 @@ and every protocol of a member but the chosen one (so a reloaded member supports
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple
 
 
@@ -56,4 +58,65 @@ class OffsetRecord(NamedTuple):
     committed_wall_ms: int
 
 
-Change = tuple[GroupKey, GroupRecord | None] | tuple[OffsetKey, OffsetRecord | None]
+class PendingKey(NamedTuple):
+    """Key of an offset that counts when its producer's transaction is committed; its value is an OffsetRecord."""
+
+    producer_id: int
+    group_id: str
+    topic: str
+    partition: int
+
+
+class Phase(IntEnum):
+    """Of a transaction; the numbers are those of Kafka's TransactionState."""
+
+    EMPTY = 0  #: a producer without a transaction
+    ONGOING = 1  #: groups may be added
+    PREPARE_COMMIT = 2  #: decided; the groups' partitions are being told
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4  #: all have been told
+    COMPLETE_ABORT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionKey:
+    """Key of what is known of a transactional id (no tuple: it would equal a group's key)."""
+
+    transactional_id: str
+
+
+class TransactionRecord(NamedTuple):
+    """A transactional id's producer and the state of its transaction; points in time are epoch milliseconds."""
+
+    producer_id: int
+    producer_epoch: int
+    last_epoch: int  #: the one before, for an InitProducerId whose answer was lost (KIP-360)
+    timeout_ms: int
+    phase: Phase
+    groups: tuple[str, ...]  #: whose offsets take part
+    started_wall_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerKey:
+    """Key of the fence of one producer id in this partition."""
+
+    producer_id: int
+
+
+class ProducerRecord(NamedTuple):
+    """The highest epochs that were seen: of the producer, and of the coordinator that ended its transactions."""
+
+    producer_epoch: int
+    coordinator_epoch: int
+
+
+Key = GroupKey | OffsetKey | PendingKey | TransactionKey | ProducerKey
+
+Change = (
+    tuple[GroupKey, GroupRecord | None]
+    | tuple[OffsetKey, OffsetRecord | None]
+    | tuple[PendingKey, OffsetRecord | None]
+    | tuple[TransactionKey, TransactionRecord | None]
+    | tuple[ProducerKey, ProducerRecord | None]
+)

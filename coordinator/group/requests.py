@@ -91,9 +91,22 @@ class OffsetToCommit(NamedTuple):
     metadata: str = ""
 
 
+class Producer(NamedTuple):
+    """One incarnation of a producer: a later one has a higher epoch, and fences the earlier ones (KIP-98)."""
+
+    id: int
+    epoch: int
+
+
+NO_PRODUCER = Producer(-1, -1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """OffsetCommit; `client_id` names the sender in the trace when there is no member id."""
+    """OffsetCommit, or TxnOffsetCommit when there is a `producer`.
+
+    `client_id` names the sender in the trace when there is no member id.
+    """
 
     token: int
     group_id: str
@@ -102,6 +115,7 @@ class Commit:
     generation: int = NO_GENERATION
     client_id: str = ""
     offsets: tuple[OffsetToCommit, ...]
+    producer: Producer | None = None  #: the offsets are pending until its transaction ends
     absent_group_is_named: bool = False  #: v9+: GROUP_ID_NOT_FOUND where older ones get ILLEGAL_GENERATION
 
 
@@ -122,4 +136,47 @@ class DeleteOffsets:
     partitions: tuple[tuple[str, int], ...]
 
 
-Request = Join | Sync | Heartbeat | Leave | Commit | DeleteGroup | DeleteOffsets
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitProducer:
+    """InitProducerId with a transactional id. `fresh_id` is a new producer id, used if one is needed."""
+
+    token: int
+    transactional_id: str
+    timeout_ms: int
+    producer: Producer = NO_PRODUCER  #: what a producer that goes on after an error believes it is (KIP-360)
+    fresh_id: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddGroup:
+    """AddOffsetsToTxn: the group's offsets will be part of the transaction."""
+
+    token: int
+    transactional_id: str
+    producer: Producer
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndTransaction:
+    """EndTxn."""
+
+    token: int
+    transactional_id: str
+    producer: Producer
+    commits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """WriteTxnMarkers, as far as it concerns this partition: the producer's pending offsets count, or are dropped."""
+
+    token: int
+    producer: Producer
+    coordinator_epoch: int  #: of whoever decided it; an older one is refused
+    commits: bool
+
+
+GroupRequest = Join | Sync | Heartbeat | Leave | Commit | DeleteGroup | DeleteOffsets
+TransactionRequest = InitProducer | AddGroup | EndTransaction
+Request = GroupRequest | TransactionRequest | Mark

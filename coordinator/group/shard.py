@@ -10,44 +10,52 @@ A shard is for one leader epoch; after `unload` it is thrown away.
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from coordinator.group import authority, join, liveness, offsets, rebalance, replacement, sync
-from coordinator.group.answers import DeleteGroupAnswer, JoinAnswer, SyncAnswer
+from coordinator.group.answers import JoinAnswer, SyncAnswer
 from coordinator.group.errors import Error
 from coordinator.group.group import Group
+from coordinator.group.holdings import Holdings
 from coordinator.group.inspection import GroupDescription, ListedGroup, describe, listed
 from coordinator.group.outcome import (
     AssignmentStored,
-    GroupDeleted,
-    OffsetsDeleted,
-    OffsetsStored,
     Outcome,
     ReplacementStored,
+    TimerKey,
     TimerKind,
+    TransactionStored,
     Turn,
 )
-from coordinator.group.records import GroupKey, GroupRecord, OffsetKey, OffsetRecord
+from coordinator.group.records import GroupKey, ProducerKey, TransactionKey
 from coordinator.group.requests import (
     UNKNOWN_MEMBER,
+    AddGroup,
     Commit,
     DeleteGroup,
     DeleteOffsets,
+    EndTransaction,
+    GroupRequest,
     Heartbeat,
+    InitProducer,
     Join,
     Leave,
+    Mark,
     Request,
     Sync,
 )
 from coordinator.group.states import State, Trigger
+from coordinator.group.transactions import Transactions
 from coordinator.group.vigils import expect_heartbeat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from coordinator.group.outcome import Continuation, Limits, Moment, TimerKey
-    from coordinator.group.records import Change
+    from coordinator.group.offsets import Fetched, Offsets
+    from coordinator.group.outcome import Continuation, Limits, Marker, Moment
+    from coordinator.group.records import Change, GroupRecord, OffsetRecord, ProducerRecord, TransactionRecord
+
+_RETENTION = TimerKey(TimerKind.RETENTION, "")
 
 
 class Shard:
@@ -56,9 +64,13 @@ class Shard:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.groups: dict[str, Group] = {}
-        self.offsets: dict[str, offsets.Offsets] = {}
-        #: Offsets on their way to the log, by group: deleting the group has to bury them too.
-        self._in_flight: dict[str, Counter[OffsetKey]] = {}
+        self.holdings = Holdings(self.groups)
+        self.transactions = Transactions()
+
+    @property
+    def offsets(self) -> dict[str, Offsets]:
+        """What is committed, by group."""
+        return self.holdings.offsets
 
     # -- hard state -------------------------------------------------------------------------------------------
 
@@ -66,32 +78,29 @@ class Shard:
         """Take over one stored record; the same code when it has just become durable and on load."""
         key, value = change
         if isinstance(key, GroupKey):
-            self._apply_group(key, value)
+            self._apply_group(key, cast("GroupRecord | None", value))
+        elif isinstance(key, TransactionKey):
+            self.transactions.apply(key, cast("TransactionRecord | None", value))
+        elif isinstance(key, ProducerKey):
+            self.holdings.pending.know(key, cast("ProducerRecord | None", value))
         else:
-            self._apply_offset(key, value)
+            self.holdings.apply(key, cast("OffsetRecord | None", value))
 
-    def _apply_group(self, key: GroupKey, record: GroupRecord | OffsetRecord | None) -> None:
+    def _apply_group(self, key: GroupKey, record: GroupRecord | None) -> None:
         if record is None:
             self.groups.pop(key.group_id, None)
             return
-        assert isinstance(record, GroupRecord), f"a group's key with {record!r}"
         self.groups[key.group_id] = Group.from_record(key.group_id, record)
-
-    def _apply_offset(self, key: OffsetKey, record: GroupRecord | OffsetRecord | None) -> None:
-        at = (key.topic, key.partition)
-        if record is None:
-            self.offsets.get(key.group_id, {}).pop(at, None)
-            return
-        assert isinstance(record, OffsetRecord), f"an offset's key with {record!r}"
-        self.groups.setdefault(key.group_id, Group(key.group_id))  # a simple group is made by its offsets
-        self.offsets.setdefault(key.group_id, {})[at] = record
 
     def load(self, changes: Iterable[Change], now: Moment) -> Outcome:
         """Take over everything that is stored; each member's session starts anew. Into a fresh shard only."""
         assert not self.groups, "a shard is loaded once"
         for change in changes:
             self.apply(change)
+        self.holdings.pending.settle(self.offsets)
         turn = Turn(now, self.limits)
+        self._look_for_old_offsets_later(turn)
+        self.transactions.load(turn)
         for group in self.groups.values():
             for member in group.members.values():
                 expect_heartbeat(group, member, turn)
@@ -113,6 +122,8 @@ class Shard:
                     member.parked_sync = None
             rebalance.cancel_timers(group, turn)
             group.move(Trigger.UNLOADED, turn)
+        self.transactions.unload(turn)
+        turn.cancel_timer(_RETENTION)
         return turn.outcome()
 
     # -- requests ---------------------------------------------------------------------------------------------
@@ -120,12 +131,22 @@ class Shard:
     def handle(self, request: Request, now: Moment) -> Outcome:
         """One request; its group id has been found good, and this shard is the one for it."""
         turn = Turn(now, self.limits)
+        match request:
+            case InitProducer() | AddGroup() | EndTransaction():
+                self.transactions.handle(request, turn)
+            case Mark():
+                self.holdings.mark(request, turn)
+            case _:
+                self._handle_group(request, turn)
+        return turn.outcome()
+
+    def _handle_group(self, request: GroupRequest, turn: Turn) -> None:
         group = self.groups.get(request.group_id)
         match request:
             case Heartbeat():
                 liveness.heartbeat(group, request, turn)
             case Commit():
-                self._commit(group, request, turn)
+                self.holdings.commit(group, request, turn)
             case Join():
                 self._join(group, request, turn)
             case Sync():
@@ -133,10 +154,9 @@ class Shard:
             case Leave():
                 liveness.leave(group, request, turn)
             case DeleteGroup():
-                self._delete_group(group, request, turn)
+                self.holdings.delete_group(group, request, turn)
             case DeleteOffsets():
                 offsets.delete(group, self.offsets.get(request.group_id, {}), request, turn)
-        return turn.outcome()
 
     def _join(self, group: Group | None, request: Join, turn: Turn) -> None:
         limits = self.limits
@@ -152,36 +172,21 @@ class Shard:
             turn.write((GroupKey(group.id), group.record({}, turn.now.wall_ms)))
         join.join(group, request, turn)
 
-    def _commit(self, group: Group | None, request: Commit, turn: Turn) -> None:
-        done = offsets.commit(group, request, turn)
-        if done is not None:
-            self._in_flight.setdefault(request.group_id, Counter()).update(done.keys())
-
-    def _landed(self, done: OffsetsStored) -> None:
-        flying = self._in_flight[done.request.group_id]
-        flying.subtract(done.keys())
-        if not +flying:
-            del self._in_flight[done.request.group_id]
-
-    def _delete_group(self, group: Group | None, request: DeleteGroup, turn: Turn) -> None:
-        if group is None or group.state is State.DEAD:
-            turn.reply(request.token, DeleteGroupAnswer(Error.GROUP_ID_NOT_FOUND))
-            return
-        if group.state is not State.EMPTY:
-            turn.reply(request.token, DeleteGroupAnswer(Error.NON_EMPTY_GROUP))
-            return
-        rebalance.cancel_timers(group, turn)
-        group.move(Trigger.DELETED, turn)
-        keys = dict.fromkeys(OffsetKey(group.id, *at) for at in self.offsets.get(group.id, {}))
-        keys.update(dict.fromkeys(self._in_flight.get(group.id, ())))
-        tombstones: list[Change] = [(key, None) for key in keys]
-        turn.write(*tombstones, (GroupKey(group.id), None), then=GroupDeleted(request.token, group.id))
+    def _look_for_old_offsets_later(self, turn: Turn) -> None:
+        turn.set_timer(_RETENTION, turn.now.ms + self.limits.retention_check_ms)
 
     # -- reports of the doing side ----------------------------------------------------------------------------
 
     def timer_fired(self, key: TimerKey, now: Moment) -> Outcome:
         """A timer that was set and not cancelled is due."""
         turn = Turn(now, self.limits)
+        if key.kind is TimerKind.RETENTION:
+            self.holdings.expire(turn)
+            self._look_for_old_offsets_later(turn)
+            return turn.outcome()
+        if key.kind is TimerKind.TRANSACTION:
+            self.transactions.timer_fired(key.group_id, turn)
+            return turn.outcome()
         group = self.groups.get(key.group_id)
         if group is not None and group.state is not State.DEAD:
             if key.kind is TimerKind.SESSION:
@@ -196,64 +201,48 @@ class Shard:
         """A write is durable."""
         turn = Turn(now, self.limits)
         match done:
-            case OffsetsStored():
-                self._landed(done)
-                for change in done.changes:
-                    self.apply(change)
-                offsets.stored(done, turn)
             case AssignmentStored(group_id=group_id):
                 if (group := self.groups.get(group_id)) is not None:
                     sync.stored(group, done, turn)
             case ReplacementStored():
                 if (group := self.groups.get(done.request.group_id)) is not None:
                     replacement.stored(group, done, turn)
-            case GroupDeleted(token=token, group_id=group_id):
-                self.groups.pop(group_id, None)
-                self.offsets.pop(group_id, None)
-                turn.reply(token, DeleteGroupAnswer(Error.NONE))
-            case OffsetsDeleted(token=token, answer=answer):
-                for key, _ in done.changes:
-                    self.apply((key, None))
-                turn.reply(token, answer)
+            case TransactionStored():
+                self.transactions.stored(done, turn)
+            case _:
+                self.holdings.stored(done, turn)
         return turn.outcome()
 
     def not_stored(self, done: Continuation, error: Error, now: Moment) -> Outcome:
         """A write was refused (NOT_COORDINATOR: somebody leads at a higher epoch) or failed: nothing of it counts."""
         turn = Turn(now, self.limits)
         match done:
-            case OffsetsStored(request=request):
-                self._landed(done)
-                offsets.refuse_commit(request, error, turn)
             case AssignmentStored(group_id=group_id):
                 if (group := self.groups.get(group_id)) is not None:
                     sync.not_stored(group, done, error, turn)
             case ReplacementStored():
                 if (group := self.groups.get(done.request.group_id)) is not None:
                     replacement.not_stored(group, done, error, turn)
-            case GroupDeleted(token=token, group_id=group_id):
-                self._revive(group_id)
-                turn.reply(token, DeleteGroupAnswer(error))
-            case OffsetsDeleted(token=token, answer=answer):
-                turn.reply(token, type(answer)(error=error))
+            case TransactionStored():
+                self.transactions.not_stored(done, error, turn)
+            case _:
+                self.holdings.not_stored(done, error, turn)
         return turn.outcome()
 
-    def _revive(self, group_id: str) -> None:
-        """Deleting failed: Dead is terminal, so a new group takes the place, with what was stored of the old one."""
-        dead = self.groups[group_id]
-        self.groups[group_id] = Group(
-            group_id,
-            generation=dead.generation,
-            protocol_type=dead.protocol_type,
-            state_wall_ms=dead.state_wall_ms,
-        )
+    def marked(self, marker: Marker, now: Moment) -> Outcome:
+        """A marker has been delivered to all its groups."""
+        turn = Turn(now, self.limits)
+        self.transactions.marked(marker, turn)
+        return turn.outcome()
 
     # -- looking ----------------------------------------------------------------------------------------------
 
     def fetch_offsets(
-        self, group_id: str, wanted: tuple[tuple[str, int], ...] | None
-    ) -> list[tuple[str, int, OffsetRecord | None]]:
-        """OffsetFetch of one group; `wanted` None: everything committed."""
-        return offsets.fetch(self.groups.get(group_id), self.offsets.get(group_id, {}), wanted)
+        self, group_id: str, wanted: tuple[tuple[str, int], ...] | None, *, stable: bool = False
+    ) -> list[Fetched]:
+        """OffsetFetch of one group; `wanted` None: everything committed; `stable`: not what may change (KIP-447)."""
+        unstable = self.holdings.pending.is_pending if stable else None
+        return offsets.fetch(self.groups.get(group_id), self.offsets.get(group_id, {}), wanted, unstable)
 
     def describe(self, group_id: str) -> GroupDescription:
         return describe(self.groups.get(group_id))

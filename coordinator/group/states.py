@@ -32,6 +32,7 @@ class Trigger(Enum):
     ALL_GONE = "join completed without members"
     ASSIGNMENT_STORED = "assignment stored"
     DELETED = "deleted"
+    EXPIRED = "nothing left but expired offsets"
     UNLOADED = "coordinator moved"
 
 
@@ -43,6 +44,7 @@ class State(Enum):
             commits without a generation are accepted, ids unchecked.
         transition: MEMBER_ADDED -> PreparingRebalance
         transition: DELETED -> Dead
+        transition: EXPIRED -> Dead
         transition: UNLOADED -> Dead
 
     PreparingRebalance
@@ -94,6 +96,7 @@ TRANSITIONS: Mapping[State, Mapping[Trigger, State]] = MappingProxyType(
         State.EMPTY: {
             Trigger.MEMBER_ADDED: State.PREPARING,
             Trigger.DELETED: State.DEAD,
+            Trigger.EXPIRED: State.DEAD,
             Trigger.UNLOADED: State.DEAD,
         },
         State.PREPARING: {

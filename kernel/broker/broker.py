@@ -24,6 +24,7 @@ from kernel.broker.storage.storage import Storage
 from kernel.broker.topic_creation import DefaultTopics
 from kernel.clock import SystemClock
 from kernel.values import BrokerAddress
+from kernel.wire.versions import Api
 from kernel.zookeeper import paths
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.errors import NoNode
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: What a mounted part may answer in the broker's place: transactional ids need a coordinator.
+REPLACEABLE = frozenset({Api.InitProducerId})
 #: Generated broker ids begin behind it (Kafka's reserved.broker.max.id).
 RESERVED_BROKER_ID_MAX = 1000
 
@@ -155,9 +158,10 @@ class Broker:
             ProduceHandlers(cluster, logs, batch_bytes_max=config.number("message.max.bytes")).table(),
             FetchHandlers(cluster, logs, max_bytes=config.number("fetch.max.bytes")).table(),
             OffsetHandlers(cluster, logs, self._clock).table(),
-            *(mount(services) for mount in self._mount),
         ):
             server.mount(table)
+        for mount in self._mount:
+            server.mount(mount(services), instead=REPLACEABLE)
 
     async def _stop_mounted(self) -> None:
         while self._on_stop:

@@ -2,8 +2,8 @@
 
 Source: KafkaApis.handleProduceRequest and ReplicaManager.appendToLocalLog of Kafka 3.9. Every batch is checked at
 the door (`kernel.broker.records.accepted`), numbered and made durable by the storage, which also keeps what
-idempotence needs: the last five batches of each producer in each partition. There are no transactions: an
-InitProducerId with a transactional id is refused.
+idempotence needs: the last five batches of each producer in each partition. There are no transactions on data:
+an InitProducerId with a transactional id is refused here; a coordinator that is mounted answers it (group offsets).
 """
 
 from __future__ import annotations
@@ -128,12 +128,17 @@ class ProduceHandlers:
             # Fatal for every client, where "not supported" would be tried again and again.
             code = ErrorCode.invalid_request if body.transactional_id == "" else ErrorCode.invalid_txn_state
             return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
-        try:
-            producer_id = await self._cluster.allocate_producer_id()
-        except ZooKeeperError as error:
-            log.warning("no producer id was handed out: %s", error)
-            return {"error_code": ErrorCode.coordinator_load_in_progress, "producer_id": -1, "producer_epoch": -1}
-        return {"error_code": ErrorCode.none, "producer_id": producer_id, "producer_epoch": 0}
+        return await new_producer(self._cluster)
+
+
+async def new_producer(cluster: ClusterView) -> dict[str, Any]:
+    """InitProducerId's answer with an id that nobody had."""
+    try:
+        producer_id = await cluster.allocate_producer_id()
+    except ZooKeeperError as error:
+        log.warning("no producer id was handed out: %s", error)
+        return {"error_code": ErrorCode.coordinator_load_in_progress, "producer_id": -1, "producer_epoch": -1}
+    return {"error_code": ErrorCode.none, "producer_id": producer_id, "producer_epoch": 0}
 
 
 def endpoints(cluster: ClusterView, leaders: set[int]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ import errno
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -76,9 +76,9 @@ class BrokerServer:
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
 
-    def mount(self, handlers: HandlerTable) -> None:
-        """Add handlers; two for one API are a mistake of ours."""
-        twice = self.handlers.keys() & handlers.keys()
+    def mount(self, handlers: HandlerTable, *, instead: Set[Api] = frozenset()) -> None:
+        """Add handlers; two for one API are a mistake of ours, unless it is among those that may be replaced."""
+        twice = self.handlers.keys() & handlers.keys() - instead
         assert not twice, f"mounted twice: {', '.join(api.name for api in twice)}"
         self.handlers.update(handlers)
 

@@ -35,6 +35,10 @@ class Api(IntEnum):
     CreateTopics = 19
     DeleteTopics = 20
     InitProducerId = 22
+    AddOffsetsToTxn = 25
+    EndTxn = 26
+    WriteTxnMarkers = 27
+    TxnOffsetCommit = 28
     CreatePartitions = 37
     DeleteGroups = 42
     OffsetDelete = 47
@@ -60,6 +64,10 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.CreateTopics: (2, 7),
         Api.DeleteTopics: (1, 6),
         Api.InitProducerId: (0, 5),  # 6 is for two-phase commit
+        Api.AddOffsetsToTxn: (0, 4),
+        Api.EndTxn: (0, 4),  # 5 raises the epoch with each transaction (KIP-890)
+        Api.WriteTxnMarkers: (1, 1),
+        Api.TxnOffsetCommit: (0, 4),  # 5 needs no AddOffsetsToTxn (KIP-890)
         Api.CreatePartitions: (0, 3),
         Api.DeleteGroups: (0, 2),
         Api.OffsetDelete: (0, 0),

@@ -37,6 +37,7 @@ LIKE = "4.1.1"  #: which version is followed where the recorded brokers differ
 #: After a request that is not waited for: let it arrive before the next one of another connection.
 ARRIVAL_MS = 30
 ANSWER_MS = 10_000
+ATTEMPTS = 100  #: of a request whose answer says to come again
 CLOSED = {"closed": True}
 TIMEOUT = {"timeout": True}
 
@@ -93,9 +94,15 @@ class Symbols:
     group: str
     blobs: Mapping[str, bytes]
     values: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)  #: the producer's, as it was told
 
     def __post_init__(self) -> None:
-        self.values |= {"$G": self.group, "$G2": f"{self.group}.2", "$G3": f"{self.group}.3"}
+        self.values |= {
+            "$G": self.group,
+            "$G2": f"{self.group}.2",
+            "$G3": f"{self.group}.3",
+            "$TXN": f"{self.group}.txn",
+        }
         self._blob_names = {blob: f"@{name}" for name, blob in self.blobs.items()}
 
     def bind(self, name: str, value: str) -> bool:
@@ -112,6 +119,8 @@ class Symbols:
             return [self.resolved(item) for item in value]
         if not isinstance(value, str):
             return value
+        if value in self.numbers:
+            return self.numbers[value]
         if value.startswith("$"):
             return self.values.get(value, f"unbound{value}")
         if value.startswith("@"):
@@ -203,9 +212,18 @@ class Player:
                 sent, future = self._sent[step["tag"]]
                 return self._bound(step, sent, await self._answer(future, step["within_ms"], sent))
             case "call":
-                future = await self._send(step)
-                return self._bound(step, step, await self._answer(future, step.get("within_ms", ANSWER_MS), step))
+                return await self._call(step)
         return None
+
+    async def _call(self, step: Step) -> Plain:
+        """Asked again while the answer holds one of the step's `retry_while`: a coordinator may not be there yet."""
+        for _ in range(ATTEMPTS):
+            future = await self._send(step)
+            answer = self._bound(step, step, await self._answer(future, step.get("within_ms", ANSWER_MS), step))
+            if not any(error in str(answer) for error in step.get("retry_while", ())):
+                break
+            await asyncio.sleep(ARRIVAL_MS / 1000)
+        return answer
 
     async def _send(self, step: Step) -> asyncio.Future[Any]:
         name = step["conn"]
@@ -230,6 +248,8 @@ class Player:
         return plain(future.result())
 
     def _bound(self, step: Step, sent: Step, answer: Plain) -> Plain:
+        if step.get("bind_producer"):
+            self.symbols.numbers |= {"$PID": answer["producer_id"], "$PEPOCH": answer["producer_epoch"]}
         name = step.get("bind")
         if name and self.symbols.bind(name, answer.get("member_id", "")):
             answer["member_id_form"] = _form(answer["member_id"], sent)

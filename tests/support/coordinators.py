@@ -76,6 +76,7 @@ class FixedCluster:
     def __init__(self, topics: Mapping[str, int]) -> None:
         view = PartitionView(replicas=(NODE,), leader=NODE, leader_epoch=0, isr=(NODE,))
         self.node_id = NODE
+        self._producer_ids = 0
         self.listener: LeadershipListener | None = None
         self.snapshot = ClusterSnapshot(
             brokers=MappingProxyType({NODE: BrokerAddress(NODE, "127.0.0.1", 9092)}),
@@ -86,6 +87,10 @@ class FixedCluster:
         assert topics(GROUP_METADATA_TOPIC)
         assert not topics("another")
         self.listener = listener
+
+    async def allocate_producer_id(self) -> int:
+        self._producer_ids += 1
+        return self._producer_ids
 
 
 class LoneCoordinator:

@@ -14,16 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.group.answers import Answer, JoinAnswer
 from coordinator.group.errors import Error
-from coordinator.group.outcome import Limits, Moment, Outcome, SetTimer, TimerKey, TraceEvent, Write
+from coordinator.group.outcome import Limits, Marker, Moment, Outcome, SetTimer, TimerKey, TraceEvent, Write
 from coordinator.group.requests import (
+    AddGroup,
     Commit,
     DeleteGroup,
     DeleteOffsets,
+    EndTransaction,
     Heartbeat,
+    InitProducer,
     Join,
     Leave,
     Leaving,
+    Mark,
     OffsetToCommit,
+    Producer,
     Protocol,
     Request,
     Sync,
@@ -79,10 +84,13 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.shard = Shard(self.limits)
+        self.delivering = True  #: markers reach their group at once; if not, they gather in `markers`
+        self.markers: list[Marker] = []
         self.writes: deque[Write] = deque()
         self._timers: dict[TimerKey, int] = {}
         self._heap: list[tuple[int, int, TimerKey]] = []
         self._numbers = itertools.count(1)
+        self._producer_ids = itertools.count()
 
     # -- requests -------------------------------------------------------------------------------------------------
 
@@ -151,6 +159,45 @@ class Machine:
     def delete_offsets(self, *partitions: tuple[str, int]) -> Asked:
         request = DeleteOffsets(token=next(self._numbers), group_id=self.group_id, partitions=partitions)
         return self._ask("admin", "delete-offsets", request)
+
+    # -- transactions ---------------------------------------------------------------------------------------------
+
+    def init_producer(self, transactional_id: str = "x", **fields: Any) -> Asked:
+        """InitProducerId; new producer ids count from 100."""
+        request = {"timeout_ms": 1_000, **fields}
+        if self.shard.transactions.needs_producer_id(transactional_id):
+            request = {"fresh_id": 100 + next(self._producer_ids), **request}
+        number = next(self._numbers)
+        return self._ask("p", "init", InitProducer(token=number, transactional_id=transactional_id, **request))
+
+    def add_group(self, producer: Producer, transactional_id: str = "x") -> Asked:
+        fields: dict[str, Any] = {"transactional_id": transactional_id, "group_id": self.group_id}
+        return self._ask("p", "add", AddGroup(token=next(self._numbers), producer=producer, **fields))
+
+    def commit_in_transaction(self, producer: Producer, offsets: dict[str, int], **fields: Any) -> Asked:
+        """TxnOffsetCommit of a producer that knows only the group's name, unless `fields` say more."""
+        return self.commit("", offsets, **{"producer": producer, "generation": -1, "member_id": "", **fields})
+
+    def end(self, producer: Producer, *, commits: bool = True, transactional_id: str = "x") -> Asked:
+        request = EndTransaction(
+            token=next(self._numbers), transactional_id=transactional_id, producer=producer, commits=commits
+        )
+        return self._ask("p", "end", request)
+
+    def mark(self, producer: Producer, *, commits: bool = True, epoch: int = 0) -> Asked:
+        """A marker that reaches the group's partition."""
+        request = Mark(token=next(self._numbers), producer=producer, coordinator_epoch=epoch, commits=commits)
+        return self._ask("coordinator", "mark", request)
+
+    def deliver(self) -> None:
+        """Hand the gathered markers over; what is refused stays."""
+        markers, self.markers = self.markers, []
+        for marker in markers:
+            asked = self.mark(marker.producer, commits=marker.commits)
+            if getattr(asked.answer, "error", None) is Error.NONE:
+                self._perform(self.shard.marked(marker, self.now))
+            else:
+                self.markers.append(marker)
 
     def _ask(self, who: str, verb: str, request: Request) -> Asked:
         asked = self.asked[request.token] = Asked(who, verb)
@@ -243,8 +290,11 @@ class Machine:
         for token in outcome.abandoned:
             self.asked[token].abandoned = True
         self.writes += outcome.writes
+        self.markers += outcome.markers
         if not self.holding:
             self._store()
+        if self.markers and self.delivering and not self.holding:
+            self.deliver()
 
     def _store(self) -> None:
         while self.writes:

@@ -29,7 +29,7 @@ from coordinator.group.answers import (
 )
 from coordinator.group.errors import Error
 from coordinator.group.outcome import Limits, SetTimer
-from coordinator.group.records import GroupKey, GroupRecord, OffsetRecord
+from coordinator.group.records import GroupKey, GroupRecord, OffsetRecord, PendingKey
 from coordinator.group.requests import Protocol
 from coordinator.protocol import decode_assignment
 from tests.support.group_machine import Machine, assignment, subscription
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from coordinator.group.outcome import Outcome, TraceEvent, Write
 
 PAUSE = "----"
+RETENTION = "retention"
 
 
 class Script:
@@ -125,7 +126,7 @@ class Script:
             yield f"  {self._name(member.member_id)} {_given(member.assignment)}"
         for topic, partition, offset in self.machine.shard.fetch_offsets(self.machine.group_id, None):
             yield f"  {topic}-{partition} at {offset.offset if offset else -1}"
-        timers = self.machine.timers()
+        timers = {name: ms for name, ms in self.machine.timers().items() if name != RETENTION}
         yield f"  timers: {', '.join(f'{self._timer(key)} in {ms}' for key, ms in sorted(timers.items())) or 'none'}"
 
     # -- effects ----------------------------------------------------------------------------------------------------
@@ -133,6 +134,8 @@ class Script:
     def _shown(self, outcome: Outcome) -> Iterator[str]:
         now = self.machine.now_ms
         for timer in outcome.timers:
+            if timer.key.kind.value == RETENTION:
+                continue  # it is set at every load, and again whenever it fires
             name = self._timer(f"{timer.key.kind.value} {timer.key.member_id}".strip())
             yield f"set {name} at {timer.at_ms}" if isinstance(timer, SetTimer) else f"cancel {name}"
         for event in outcome.events:
@@ -180,6 +183,8 @@ class Script:
 
     def _change(self, key: Any, value: GroupRecord | OffsetRecord | None) -> str:
         name = "group" if isinstance(key, GroupKey) else f"{key.topic}-{key.partition}"
+        if isinstance(key, PendingKey):
+            name = f"pending {name}"
         if isinstance(value, GroupRecord):
             each = " ".join(f"{self._name(m.member_id)}={_given(m.assignment)}" for m in value.members)
             return f"{name} generation={value.generation} {value.protocol_name} {each}".rstrip()

@@ -73,6 +73,11 @@ def test_partition_without_a_leader_makes_the_client_come_again():
     assert (answer.error_code, answer.node_id) == (ErrorCode.coordinator_not_available, -1)
 
 
-def test_transactions_have_no_coordinator_here():
+def test_transactional_ids_are_looked_after_where_groups_of_that_name_are():
     answer = asked(2, {"key": "g", "key_type": 1}, before=OFFSETS)
+    assert (answer.error_code, answer.node_id) == (ErrorCode.none, 1)
+
+
+def test_other_key_types_have_no_coordinator_here():
+    answer = asked(2, {"key": "g", "key_type": 2}, before=OFFSETS)
     assert answer.error_code is ErrorCode.invalid_request

@@ -1,0 +1,221 @@
+"""What the groups of a partition hold besides members: committed and pending offsets, and how both come to an end.
+
+A group's offsets end when it is deleted, when an administrator deletes them, and when they are too old (`expiry`);
+an Empty group without any ends too. Whatever is buried takes along what is on its way to the log at that moment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, cast
+
+from coordinator.group import expiry, offsets, rebalance
+from coordinator.group.answers import DeleteGroupAnswer, DeleteOffsetsAnswer, TransactionAnswer
+from coordinator.group.errors import Error
+from coordinator.group.group import Group
+from coordinator.group.outcome import GroupDeleted, Marked, OffsetsDeleted, OffsetsExpired, OffsetsStored
+from coordinator.group.pending import Pending
+from coordinator.group.records import GroupKey, OffsetKey, PendingKey, ProducerKey
+from coordinator.group.states import State, Trigger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from coordinator.group.outcome import Turn
+    from coordinator.group.records import Change, OffsetRecord, ProducerRecord
+    from coordinator.group.requests import Commit, DeleteGroup, Mark
+
+Held = OffsetKey | PendingKey
+HoldingsStored = OffsetsStored | OffsetsDeleted | OffsetsExpired | GroupDeleted | Marked
+
+
+class Holdings:
+    """Of all groups of one partition; `groups` is the shard's."""
+
+    def __init__(self, groups: dict[str, Group]) -> None:
+        self.offsets: dict[str, offsets.Offsets] = {}
+        self.pending = Pending()
+        self._groups = groups
+        #: Offsets on their way to the log, by group: deleting the group has to bury them too.
+        self._in_flight: dict[str, Counter[Held]] = {}
+
+    # -- hard state -------------------------------------------------------------------------------------------
+
+    def apply(self, key: Held, record: OffsetRecord | None) -> None:
+        if record is not None:
+            self._groups.setdefault(key.group_id, Group(key.group_id))  # a simple group is made by its offsets
+        if isinstance(key, OffsetKey):
+            at = (key.topic, key.partition)
+            if record is None:
+                self.offsets.get(key.group_id, {}).pop(at, None)
+            else:
+                self.offsets.setdefault(key.group_id, {})[at] = record
+        elif record is None:
+            self.pending.remove(key)
+        else:
+            self.pending.add(key, record)
+
+    def _taken_off(self, keys: Iterable[Held]) -> None:
+        for key in keys:
+            self._in_flight.setdefault(key.group_id, Counter())[key] += 1
+
+    def _landed(self, keys: Iterable[Held]) -> None:
+        for key in keys:
+            flying = self._in_flight[key.group_id]
+            flying[key] -= 1
+            if not flying[key]:
+                del flying[key]
+            if not flying:
+                del self._in_flight[key.group_id]
+
+    # -- requests ---------------------------------------------------------------------------------------------
+
+    def commit(self, group: Group | None, request: Commit, turn: Turn) -> None:
+        """OffsetCommit and TxnOffsetCommit."""
+        producer = request.producer
+        if producer is not None and self.pending.fences(producer):
+            offsets.refuse_commit(request, Error.INVALID_PRODUCER_EPOCH, turn)
+            return
+        done = offsets.commit(group, request, turn, () if producer is None else self.pending.seen(producer))
+        if done is not None:
+            self._taken_off(done.keys())
+
+    def mark(self, request: Mark, turn: Turn) -> None:
+        """The transaction of a producer has ended. What of it is on its way to the log is waited for."""
+        refusal = self.pending.mark_refusal(request)
+        if refusal is None and any(
+            isinstance(key, PendingKey) and key.producer_id == request.producer.id
+            for flying in self._in_flight.values()
+            for key in flying
+        ):
+            refusal = Error.CONCURRENT_TRANSACTIONS
+        changes = self.pending.marked(request) if refusal is None else ()
+        if not changes:
+            turn.reply(request.token, TransactionAnswer(error=refusal or Error.NONE))
+            return
+        done = Marked(request, changes)
+        self._taken_off(done.keys())
+        turn.write(*changes, then=done)
+
+    def delete_group(self, group: Group | None, request: DeleteGroup, turn: Turn) -> None:
+        """DeleteGroups of one group: only an Empty one, with all that it holds."""
+        if group is None or group.state is State.DEAD:
+            turn.reply(request.token, DeleteGroupAnswer(Error.GROUP_ID_NOT_FOUND))
+            return
+        if group.state is not State.EMPTY:
+            turn.reply(request.token, DeleteGroupAnswer(Error.NON_EMPTY_GROUP))
+            return
+        rebalance.cancel_timers(group, turn)
+        group.move(Trigger.DELETED, turn)
+        keys: dict[Held, None] = dict.fromkeys(OffsetKey(group.id, *at) for at in self.offsets.get(group.id, {}))
+        keys.update(dict.fromkeys(self.pending.of_group(group.id)))
+        keys.update(dict.fromkeys(self._in_flight.get(group.id, ())))
+        tombstones: list[Change] = [_tombstone(key) for key in keys]
+        turn.write(*tombstones, (GroupKey(group.id), None), then=GroupDeleted(request.token, group.id))
+
+    def expire(self, turn: Turn) -> None:
+        """Bury what is too old, and groups that are Empty with nothing left."""
+        for group in self._groups.values():
+            if group.state is not State.DEAD:
+                self._expire_of(group, turn)
+
+    def _expire_of(self, group: Group, turn: Turn) -> None:
+        held = self.offsets.get(group.id, {})
+        flying = self._in_flight.get(group.id, ())
+        old = expiry.expired(group, held, wall_ms=turn.now.wall_ms, retention_ms=turn.limits.retention_ms)
+        gone: list[tuple[OffsetKey, None]] = [
+            (key, None)
+            for key in (OffsetKey(group.id, *at) for at in old)
+            if key not in flying and not self.pending.is_pending(*key)
+        ]
+        is_last = len(gone) == len(held) and not flying and not self.pending.of_group(group.id)
+        if group.state is State.EMPTY and is_last:
+            rebalance.cancel_timers(group, turn)
+            group.move(Trigger.EXPIRED, turn)
+            turn.write(*gone, (GroupKey(group.id), None), then=OffsetsExpired(group.id, tuple(gone), True))
+        elif gone:
+            turn.write(*gone, then=OffsetsExpired(group.id, tuple(gone), False))
+
+    # -- reports of the doing side ----------------------------------------------------------------------------
+
+    def stored(self, done: HoldingsStored, turn: Turn) -> None:
+        match done:
+            case OffsetsStored():
+                self._committed(done, turn)
+            case GroupDeleted(token=token, group_id=group_id):
+                self._bury(group_id)
+                turn.reply(token, DeleteGroupAnswer(Error.NONE))
+            case OffsetsDeleted(token=token, answer=answer):
+                for key, _ in done.changes:
+                    self.apply(key, None)
+                turn.reply(token, answer)
+            case OffsetsExpired():
+                for key, _ in done.changes:
+                    self.apply(key, None)
+                if done.ends_group:
+                    self._bury(done.group_id)
+            case Marked():
+                self._marked(done, turn)
+
+    def _committed(self, done: OffsetsStored, turn: Turn) -> None:
+        self._landed(done.keys())
+        for key, record in done.offsets():
+            self.apply(key, record)
+            if isinstance(key, OffsetKey):
+                self.pending.overtaken(key)
+        self._learn_fences(done.changes)
+        offsets.stored(done, turn)
+
+    def _learn_fences(self, changes: Iterable[Change]) -> None:
+        for key, fence in changes:
+            if isinstance(key, ProducerKey):
+                self.pending.know(key, cast("ProducerRecord", fence))
+
+    def _marked(self, done: Marked, turn: Turn) -> None:
+        self._landed(done.keys())
+        for key, record in done.offsets():
+            if isinstance(key, PendingKey):
+                self.pending.remove(key, committed=done.request.commits)
+            else:
+                self.apply(key, record)
+        self._learn_fences(done.changes)
+        offsets.trace_committed(done.request, done.changes, turn)
+        turn.reply(done.request.token, TransactionAnswer())
+
+    def not_stored(self, done: HoldingsStored, error: Error, turn: Turn) -> None:
+        match done:
+            case OffsetsStored(request=commit):
+                self._landed(done.keys())
+                offsets.refuse_commit(commit, error, turn)
+            case GroupDeleted(token=token, group_id=group_id):
+                self._revive(group_id)
+                turn.reply(token, DeleteGroupAnswer(error))
+            case OffsetsDeleted(token=token):
+                turn.reply(token, DeleteOffsetsAnswer(error=error))
+            case OffsetsExpired(group_id=group_id, ends_group=ends_group):
+                if ends_group:
+                    self._revive(group_id)
+            case Marked(request=mark):
+                self._landed(done.keys())
+                turn.reply(mark.token, TransactionAnswer(error=error))
+
+    def _bury(self, group_id: str) -> None:
+        """Nothing of the group is stored any more."""
+        self._groups.pop(group_id, None)
+        self.offsets.pop(group_id, None)
+        for key in self.pending.of_group(group_id):
+            self.pending.remove(key)
+
+    def _revive(self, group_id: str) -> None:
+        """Burying failed: Dead is terminal, so a new group takes the place, with what was stored of the old one."""
+        dead = self._groups[group_id]
+        self._groups[group_id] = Group(
+            group_id,
+            generation=dead.generation,
+            protocol_type=dead.protocol_type,
+            state_wall_ms=dead.state_wall_ms,
+        )
+
+
+def _tombstone(key: Held) -> Change:
+    return cast("Change", (key, None))
