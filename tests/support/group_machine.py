@@ -244,6 +244,8 @@ class Machine:
     def successor(self) -> Machine:
         """Another coordinator that loads what is stored."""
         other = Machine(self.limits, self.now_ms, self.group_id, ids=dict(self.ids), log=dict(self.log))
+        # Ids that were handed out before are not made a second time.
+        other._numbers, other._producer_ids = self._numbers, self._producer_ids
         changes: list[Change] = list(self.log.items())
         other._perform(other.shard.load(changes, other.now))
         return other
