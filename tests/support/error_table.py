@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.group.answers import JoinAnswer, SyncAnswer
 from coordinator.group.errors import Error
-from coordinator.group.records import GroupKey, OffsetRecord
-from coordinator.group.requests import Protocol
+from coordinator.group.records import GroupKey, OffsetRecord, PendingKey, ProducerKey
+from coordinator.group.requests import Producer, Protocol
 from tests.support.group_machine import Asked, Machine, assignment, subscription
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ NAMES = ("a", "b", "c")
 INSTANCE = "i"  #: c's
 OTHER_METADATA = (Protocol("range", subscription("t", "u")),)
 UNCOMMON = (Protocol("else", b""),)
+PRODUCER = Producer(7, 0)
 SYNC_V5 = {"protocol_is_mandatory": True, "protocol_type": "consumer", "protocol_name": "range"}
 
 
@@ -122,7 +123,12 @@ def _commit(who: str, **fields: Any) -> Callable[[Machine], Asked]:
     return lambda m: m.commit(who, {"t-0": 5}, **fields)
 
 
-NOBODY: dict[str, Any] = {"who": "", "member_id": ""}
+def _in_transaction(who: str = "", **fields: Any) -> Callable[[Machine], Asked]:
+    """Of a producer that names a member, or only the group."""
+    if who:
+        return _commit(who, producer=PRODUCER, **fields)
+    return lambda m: m.commit_in_transaction(PRODUCER, {"t-0": 5}, **fields)
+
 
 REQUESTS: Mapping[str, Callable[[Machine], Asked]] = {
     "join new, v4+": _join("d"),
@@ -192,6 +198,14 @@ REQUESTS: Mapping[str, Callable[[Machine], Asked]] = {
         "", {"t-0": 5}, member_id="", instance_id="else", generation=-1
     ),
     "commit too much metadata": _commit("a", metadata="x" * 5_000),
+    "txn commit": _in_transaction(),
+    "txn commit of a member": _in_transaction("a"),
+    "txn commit static": _in_transaction("c", instance_id=INSTANCE),
+    "txn commit unknown id": _in_transaction("x"),
+    "txn commit old generation": _in_transaction("a", generation=0),
+    "txn commit unknown instance": _in_transaction("a", instance_id="else"),
+    "txn commit another's instance": _in_transaction("a", instance_id=INSTANCE),
+    "txn commit too much metadata": _in_transaction(metadata="x" * 5_000),
     "delete group": lambda m: m.delete_group(),
     "delete offset, subscribed": lambda m: m.delete_offsets(("t", 0)),
     "delete offset, not subscribed": lambda m: m.delete_offsets(("v", 0)),
@@ -240,6 +254,10 @@ def _short(machine: Machine, member_id: str) -> str:
 
 
 def _change(key: Any, value: Any) -> str:
+    if isinstance(key, ProducerKey):
+        return "producer stored"
+    if isinstance(key, PendingKey):
+        return f"{key.topic}-{key.partition} pending at {value.offset}"
     name = "group" if isinstance(key, GroupKey) else f"{key.topic}-{key.partition}"
     if value is None:
         return f"{name} buried"

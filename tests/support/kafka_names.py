@@ -271,7 +271,6 @@ GROUPS_LEFT_OUT: Mapping[str, str] = MappingProxyType(
 _NEW_PROTOCOL = "KIP-848's protocol is not built yet"
 _METRICS = "about Kafka's metrics; a change of state is a trace event here"
 _TRANSACTIONS = "pending: transactions over group offsets"
-_EXPIRY = "pending: expiry of offsets"
 
 _REASONS: Mapping[str, str] = {
     _NEW_PROTOCOL: """
@@ -292,14 +291,10 @@ _REASONS: Mapping[str, str] = {
     """,
     _TRANSACTIONS: """
         testFetchPendingTxnOffsetsWithAbort testFetchPendingTxnOffsetsWithCommit
-        testTxnCommitOffsetWithFencedInstanceId testTxnCommitOffsetWithIllegalGeneration
-        testTxnCommitOffsetWithLegalGeneration testBasicFetchTxnOffsets testFetchTxnOffsetsWithAbort
-        testFetchTxnOffsetsIgnoreSpuriousCommit testFetchTxnOffsetsOneProducerMultipleGroups
-        testFetchTxnOffsetsMultipleProducersOneGroup testTxnCommitOffsetWithInvalidMemberId
-        testTxnCommitOffsetWithKnownMemberId testVerificationErrorsForTxnOffsetCommits
-        testTxnOffsetMetadataTooLarge
+        testBasicFetchTxnOffsets testFetchTxnOffsetsWithAbort testFetchTxnOffsetsIgnoreSpuriousCommit
+        testFetchTxnOffsetsOneProducerMultipleGroups testFetchTxnOffsetsMultipleProducersOneGroup
+        testVerificationErrorsForTxnOffsetCommits
     """,
-    _EXPIRY: "testOffsetsRetentionMsIntegerOverflow testClassicGroupMaybeDelete",
     "a group id that is null cannot come over the wire": "testDeleteGroupWithInvalidGroupId",
     "an id is handed out without waiting for the empty group's record: no promise hangs on it": (
         "testGenerateRecordsOnNewClassicGroupFailureTransformsError"

@@ -72,6 +72,28 @@ def test_error_table_what_describe_list_and_offset_fetch_show(state):
     assert not machine.shard.list(types=["consumer"])
 
 
+#: What a fetch gives of a partition with a pending offset: plainly, and if it asks for stable ones (KIP-447).
+PENDING = {
+    "absent": (None, "UNSTABLE_OFFSET_COMMIT"),
+    "Empty": (7, "UNSTABLE_OFFSET_COMMIT"),
+    "Preparing": (7, "UNSTABLE_OFFSET_COMMIT"),
+    "Completing": (None, "UNSTABLE_OFFSET_COMMIT"),
+    "Stable": (7, "UNSTABLE_OFFSET_COMMIT"),
+    "Dead": (None, None),
+}
+
+
+@pytest.mark.parametrize("state", PENDING)
+def test_error_table_offset_fetch_while_a_transaction_is_open(state):
+    machine = in_state(state)
+    REQUESTS["txn commit"](machine)
+    committed, stable_only = PENDING[state]
+    assert machine.committed("t-0") == [committed]
+    ((_, _, pending), (_, _, other)) = machine.shard.fetch_offsets("g", (("t", 0), ("t", 1)), stable=True)
+    assert getattr(pending, "name", None) == stable_only
+    assert other is None
+
+
 # -- OffsetDelete of groups that are not consumers' ---------------------------------------------------------------
 
 

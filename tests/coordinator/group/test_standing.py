@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
+from coordinator.gate import limits_of
 from coordinator.group.errors import Error
 from coordinator.group.requests import Protocol
-from tests.support.group_machine import Machine, assignment, completing, empty, stable, subscription
+from kernel.broker.configuration import BrokerConfig
+from tests.support.group_machine import LIMITS, Machine, assignment, completing, empty, stable, subscription
 
 CHANGED = (Protocol("range", subscription("t", "u")),)
 
@@ -88,6 +92,33 @@ def test_assignment_that_cannot_be_stored_is_handed_to_nobody_and_all_join_again
     machine.fail(error)
     assert [(each.answer.error, each.answer.assignment) for each in (leader, follower)] == [(error, b"")] * 2
     assert machine.state == "PreparingRebalance"
+
+
+# -- the end of a group -------------------------------------------------------------------------------------------
+
+QUICK = dataclasses.replace(LIMITS, retention_ms=1_000, retention_check_ms=100)
+
+
+def loaded(machine: Machine) -> Machine:
+    """Beside a coordinator that looks for old offsets, which one does from its load on."""
+    machine.limits = QUICK
+    return machine.successor()
+
+
+@pytest.mark.kafka("testClassicGroupMaybeDelete")
+def test_empty_group_without_offsets_ends_by_itself_and_one_with_members_does_not():
+    machine = loaded(empty())
+    machine.wait(100)
+    assert (machine.group, machine.log) == (None, {})
+    machine = loaded(stable("a"))
+    machine.wait(1_000)
+    assert machine.state == "Stable"
+
+
+@pytest.mark.kafka("testOffsetsRetentionMsIntegerOverflow")
+def test_longest_retention_is_more_milliseconds_than_an_int_has():
+    config, _ = BrokerConfig.from_settings({"offsets.retention.minutes": str(2**31 - 1)})
+    assert limits_of(config, traced=False).retention_ms == (2**31 - 1) * 60_000
 
 
 # -- offsets ------------------------------------------------------------------------------------------------------
