@@ -12,7 +12,7 @@ import pytest
 from coordinator.group.errors import Error
 from coordinator.group.requests import Protocol
 from coordinator.group.states import State
-from tests.support.group_machine import LIMITS, Machine, assignment, dead, subscription
+from tests.support.group_machine import LIMITS, Machine, assignment, subscription
 
 INSTANCES = {"l": "L", "f": "F"}
 BOTH = (Protocol("range", subscription("t")), Protocol("roundrobin", subscription("t")))
@@ -74,6 +74,18 @@ def test_static_members_beyond_the_group_size_are_refused_and_the_others_may_com
     assert {each.answer.error for each in asked[:-1]} == {Error.NONE}
     assert machine.join(names[-1], instance_id=names[-1]).answer.error is Error.GROUP_MAX_SIZE_REACHED
     assert machine.join(names[1], instance_id=names[1]).answer.error is Error.NONE
+
+
+def test_restart_in_a_full_group_is_refused_and_the_old_process_goes_on():
+    """Kafka counts places before it looks at the instance (recorded: table/static-restart-in-full-group)."""
+    machine = stable()
+    for name in ("c", "d"):
+        machine.join(name, returns=False, protocols=BOTH)
+    for who in INSTANCES:
+        join(machine, who)
+    assert (len(machine.group.members), machine.group.generation) == (LIMITS.members_max, 2)
+    assert join(machine, "f", new=True).answer.error is Error.GROUP_MAX_SIZE_REACHED
+    assert machine.heartbeat("f", instance_id="F").answer.error is Error.NONE
 
 
 @pytest.mark.kafka("shouldGetDifferentStaticMemberIdAfterEachRejoin", "testGetDifferentStaticMemberIdAfterEachRejoin")
@@ -253,8 +265,9 @@ def test_leader_that_comes_back_under_its_id_into_an_emptied_group_is_unknown():
     "staticMemberRejoinWithLeaderIdAndUnexpectedDeadGroup", "testStaticMemberRejoinWithLeaderIdAndUnexpectedDeadGroup"
 )
 def test_leader_that_comes_back_into_a_dead_group_is_sent_elsewhere():
-    machine = dead()
-    assert machine.join("a", instance_id="L").answer.error is Error.COORDINATOR_NOT_AVAILABLE
+    machine = stable()
+    machine.unload()
+    assert join(machine, "l").answer.error is Error.COORDINATOR_NOT_AVAILABLE
 
 
 @pytest.mark.kafka(
