@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.group.records import GroupKey, GroupRecord, MemberRecord, OffsetKey, OffsetRecord
+from coordinator.group.records import (
+    GroupKey,
+    GroupRecord,
+    MemberRecord,
+    OffsetKey,
+    OffsetRecord,
+    PendingKey,
+    Phase,
+    ProducerKey,
+    ProducerRecord,
+    TransactionKey,
+    TransactionRecord,
+)
 from coordinator.store import MalformedRecord, decode_all, encode
 
 MEMBER = "a-4f9ee754-38b2-4b9a-a226-6546c9d5f73b"
@@ -108,8 +120,17 @@ offsets = st.builds(
     OffsetRecord, st.integers(-(2**63), 2**63 - 1), st.integers(-1, 2**31 - 1), st.text(max_size=300),
     st.integers(0, 2**62),
 )  # fmt: skip
-changes = st.tuples(st.builds(GroupKey, texts), groups) | st.tuples(
-    st.builds(OffsetKey, texts, texts, st.integers(0, 2**31 - 1)), offsets
+numbers, ids, epochs = st.integers(0, 2**31 - 1), st.integers(0, 2**62), st.integers(-1, 2**15 - 1)
+transactions = st.builds(
+    TransactionRecord, ids, epochs, epochs, numbers, st.sampled_from(Phase), st.lists(texts, max_size=3).map(tuple),
+    st.integers(-1, 2**62),
+)  # fmt: skip
+changes = (
+    st.tuples(st.builds(GroupKey, texts), groups)
+    | st.tuples(st.builds(OffsetKey, texts, texts, numbers), offsets)
+    | st.tuples(st.builds(PendingKey, ids, texts, texts, numbers), offsets)
+    | st.tuples(st.builds(TransactionKey, texts), transactions)
+    | st.tuples(st.builds(ProducerKey, ids), st.builds(ProducerRecord, epochs, numbers))
 )
 
 
@@ -137,3 +158,10 @@ def test_unknown_value_version_is_refused():
     key, _ = encode((GroupKey("g"), None))
     with pytest.raises(MalformedRecord, match="value version 9"):
         list(decode_all([(key, b"\0\x09")]))
+
+
+def test_transaction_in_an_unknown_phase_is_refused():
+    key, value = encode((TransactionKey("x"), TransactionRecord(7, 0, -1, 1, Phase.EMPTY, (), -1)))
+    assert value is not None
+    with pytest.raises(MalformedRecord, match="phase 9"):
+        list(decode_all([(key, value[:18] + b"\x09" + value[19:])]))
