@@ -135,22 +135,26 @@ class GroupHandlers:
 
 
 class OffsetHandlers:
-    """Committed offsets. The group id may be empty here."""
+    """Committed offsets. Plain commits and fetches may name no group; TxnOffsetCommit and OffsetDelete may not."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
 
+    def _at(self, group_id: str) -> LedPartition | Error:
+        return self._coordinator.at(group_id) if group_id else Error.INVALID_GROUP_ID
+
     def commit(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
         request = functools.partial(translation.commit, body, context.version, client_id=context.client_id)
-        return self._commit(body, request)
+        return self._commit(body, request, self._coordinator.at)
 
     def commit_in_transaction(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
         """TxnOffsetCommit."""
-        return self._commit(
-            body, functools.partial(translation.commit_in_transaction, body, client_id=context.client_id)
-        )
+        request = functools.partial(translation.commit_in_transaction, body, client_id=context.client_id)
+        return self._commit(body, request, self._at)
 
-    def _commit(self, body: Body, request: Callable[[int], Commit]) -> Plain | Awaitable[Response]:
+    def _commit(
+        self, body: Body, request: Callable[[int], Commit], find: Callable[[str], LedPartition | Error]
+    ) -> Plain | Awaitable[Response]:
         asked = request(0).offsets
         unknown = {(o.topic, o.partition) for o in asked if not self._coordinator.has_partition(o.topic, o.partition)}
 
@@ -164,7 +168,7 @@ class OffsetHandlers:
         known = tuple(o for o in asked if (o.topic, o.partition) not in unknown)
         if not known:
             return answer(CommitAnswer(()))  # a commit of nothing makes no group
-        at = self._coordinator.at(body.group_id)
+        at = find(body.group_id)
         if isinstance(at, LedPartition) and len(body.group_id.encode()) > TEXT_BYTES_MAX:
             at = Error.INVALID_GROUP_ID
         if isinstance(at, Error):
@@ -194,7 +198,7 @@ class OffsetHandlers:
         return {"group_id": group_id, "topics": translation.fetched(offsets), "error_code": int(Error.NONE)}
 
     def delete(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
-        at = self._coordinator.at(body.group_id)
+        at = self._at(body.group_id)
         if isinstance(at, Error):
             return translation.delete_offsets_answer(DeleteOffsetsAnswer(error=at))
         request = translation.delete_offsets(body, 0)

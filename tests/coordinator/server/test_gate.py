@@ -43,7 +43,9 @@ GATE: dict[tuple[Api, int], Row] = {
     (Api.DescribeGroups, 5): (15, 0, 15, 14, 16, 0),
     (Api.DescribeGroups, 6): (15, 69, 15, 14, 16, 69),
     (Api.DeleteGroups, 2): (15, 69, 15, 14, 16, 69),
-    (Api.OffsetDelete, 0): (15, 69, 15, 14, 16, 69),
+    (Api.OffsetDelete, 0): (24, 24, 15, 14, 16, 69),
+    (Api.TxnOffsetCommit, 2): (24, 24, 15, 14, 16, 0),
+    (Api.TxnOffsetCommit, 3): (24, 24, 15, 14, 16, 0),
     (Api.ListGroups, 4): (15, 0, 15, 14, 0, 0),
 }
 CELLS = [
@@ -105,6 +107,8 @@ async def _ask(connection: HandlerConnection, api: Api, version: int, group_id: 
             body |= JOIN
         case Api.OffsetCommit:
             body |= {"generation_id_or_member_epoch": -1, "topics": OFFSETS}
+        case Api.TxnOffsetCommit:
+            body |= {"transactional_id": "x", "producer_id": 7, "producer_epoch": 0, "topics": OFFSETS}
         case Api.OffsetFetch if version >= 8:
             body = {"groups": [{"group_id": group_id, "topics": FETCH}]}
         case Api.OffsetFetch:
@@ -120,7 +124,7 @@ async def _ask(connection: HandlerConnection, api: Api, version: int, group_id: 
 
 def _error(api: Api, answer: Any) -> int:
     """The error, wherever that API has it."""
-    if api is Api.OffsetCommit or not hasattr(answer, "error_code"):
+    if api in {Api.OffsetCommit, Api.TxnOffsetCommit} or not hasattr(answer, "error_code"):
         topics = getattr(answer, "topics", None)
         (part,) = topics[0].partitions if topics else getattr(answer, "groups", None) or answer.results
         return int(part.error_code.value)
