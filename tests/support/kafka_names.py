@@ -270,7 +270,6 @@ GROUPS_LEFT_OUT: Mapping[str, str] = MappingProxyType(
 
 _NEW_PROTOCOL = "KIP-848's protocol is not built yet"
 _METRICS = "about Kafka's metrics; a change of state is a trace event here"
-_TRANSACTIONS = "pending: transactions over group offsets"
 
 _REASONS: Mapping[str, str] = {
     _NEW_PROTOCOL: """
@@ -289,12 +288,9 @@ _REASONS: Mapping[str, str] = {
         testUpdateClassicGroupSizeCounter testClassicGroupCompletedRebalanceSensor
         testOnClassicGroupStateTransitionOnLoading
     """,
-    _TRANSACTIONS: """
-        testFetchPendingTxnOffsetsWithAbort testFetchPendingTxnOffsetsWithCommit
-        testBasicFetchTxnOffsets testFetchTxnOffsetsWithAbort testFetchTxnOffsetsIgnoreSpuriousCommit
-        testFetchTxnOffsetsOneProducerMultipleGroups testFetchTxnOffsetsMultipleProducersOneGroup
-        testVerificationErrorsForTxnOffsetCommits
-    """,
+    "whether the transaction has the group is not asked anew at each commit (KIP-890 is not built)": (
+        "testVerificationErrorsForTxnOffsetCommits"
+    ),
     "a group id that is null cannot come over the wire": "testDeleteGroupWithInvalidGroupId",
     "an id is handed out without waiting for the empty group's record: no promise hangs on it": (
         "testGenerateRecordsOnNewClassicGroupFailureTransformsError"

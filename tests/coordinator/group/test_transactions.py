@@ -58,6 +58,7 @@ def phase(machine: Machine) -> Phase:
 # -- pending offsets -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka("testBasicFetchTxnOffsets", "testFetchPendingTxnOffsetsWithCommit")
 def test_pending_offset_shows_only_when_its_transaction_is_committed():
     machine = begun()
     assert (shown(machine), shown(machine, stable=True)) == (1, Error.UNSTABLE_OFFSET_COMMIT)
@@ -67,6 +68,7 @@ def test_pending_offset_shows_only_when_its_transaction_is_committed():
     assert not any(isinstance(key, PendingKey) for key in machine.log)
 
 
+@pytest.mark.kafka("testFetchTxnOffsetsWithAbort", "testFetchPendingTxnOffsetsWithAbort")
 def test_pending_offset_is_dropped_when_its_transaction_is_aborted():
     machine = begun()
     assert error(machine.end(P, commits=False)) is Error.NONE
@@ -94,6 +96,7 @@ def test_plain_commit_after_a_pending_one_stays_when_the_transaction_is_committe
     assert shown(machine, stable=True) == 9
 
 
+@pytest.mark.kafka("testFetchTxnOffsetsMultipleProducersOneGroup")
 def test_pending_offsets_of_two_producers_end_as_they_were_sent_not_as_they_were_committed():
     machine = begun()
     machine.init_producer("y")
@@ -161,12 +164,34 @@ def test_pending_offset_that_could_not_be_stored_is_refused_and_not_pending():
     assert shown(machine, stable=True) == 5
 
 
+@pytest.mark.kafka("testTxnOffsetMetadataTooLarge")
 def test_metadata_too_large_leaves_nothing_pending():
     """KAFKA-16371."""
     machine = begun()
     machine.end(P)
     asked = machine.commit_in_transaction(P, {"t-0": 6}, metadata="x" * 5_000)
     assert commit_error(asked) is Error.OFFSET_METADATA_TOO_LARGE
+    assert shown(machine, stable=True) == 5
+
+
+@pytest.mark.kafka("testFetchTxnOffsetsIgnoreSpuriousCommit")
+def test_commit_after_an_abort_finds_nothing_to_commit():
+    machine = begun()
+    machine.mark(P, commits=False)
+    assert error(machine.mark(P)) is Error.NONE
+    assert shown(machine, stable=True) == 1
+
+
+@pytest.mark.kafka("testFetchTxnOffsetsOneProducerMultipleGroups")
+def test_transaction_over_two_groups_ends_for_both():
+    machine = begun()
+    machine.group_id = "h"
+    machine.add_group(P)
+    machine.commit_in_transaction(P, {"t-0": 6})
+    assert shown(machine, stable=True) is Error.UNSTABLE_OFFSET_COMMIT
+    machine.end(P)
+    assert shown(machine, stable=True) == 6
+    machine.group_id = "g"
     assert shown(machine, stable=True) == 5
 
 
