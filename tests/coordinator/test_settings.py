@@ -35,6 +35,12 @@ def test_addresses_and_strategies_are_lists() -> None:
     assert made.partition_assignment_strategy == ("roundrobin", "range")
 
 
+def test_strategies_are_named_as_in_java_and_once_each() -> None:
+    java = "org.apache.kafka.clients.consumer."
+    made = config(partition_assignment_strategy=f"sticky,{java}StickyAssignor,{java}CooperativeStickyAssignor")
+    assert made.partition_assignment_strategy == ("sticky", "cooperative-sticky")
+
+
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
@@ -44,6 +50,7 @@ def test_addresses_and_strategies_are_lists() -> None:
         ({"group.id": ""}, "must not be empty"),
         ({"partition.assignment.strategy": "afei"}, "choose from range, roundrobin"),
         ({"partition.assignment.strategy": ","}, "at least one"),
+        ({"partition.assignment.strategy": "cooperative-sticky"}, "without an eager strategy beside it"),
         ({"heartbeat.interval.ms": "3000", "session.timeout.ms": "3000"}, "must be below"),
         ({"enable.auto.commit": "perhaps"}, "true or false"),
         ({"session.timeout.ms": "0"}, "between 1 and"),
