@@ -43,6 +43,7 @@ class GeneralAssignment:
         self, sizes: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription], claims: Claims
     ) -> None:
         self._topics_of = {m: frozenset(s.topics) & sizes.keys() for m, s in subscriptions.items()}
+        self._room = {m: sum(sizes[topic] for topic in topics) for m, topics in self._topics_of.items()}
         self._takers: dict[str, list[str]] = {topic: [] for topic in sizes}
         for member in claims.owned:
             for topic in self._topics_of[member]:
@@ -82,8 +83,7 @@ class GeneralAssignment:
 
     def _takes_part(self, member: str, movable: set[str]) -> bool:
         """Whether it lacks something that it could have, or has something that another could have."""
-        most = sum(self._sizes[topic] for topic in self._topics_of[member])
-        return len(self._held[member]) < most or any(tp.topic in movable for tp in self._held[member])
+        return not self._is_full(member) or any(tp.topic in movable for tp in self._held[member])
 
     def _balance(self, partitions: Sequence[TopicPartition]) -> bool:
         """Whether anything moved."""
@@ -112,12 +112,18 @@ class GeneralAssignment:
 
     def _is_even(self) -> bool:
         if self._even is None:
-            self._even = self._ranked[0][0] >= self._ranked[-1][0] - 1 or not any(
-                max(len(self._held[member]) for member in holders)
-                > min(len(self._held[member]) for member in self._takers[topic]) + 1
-                for topic, holders in self._holders.items()
-            )
+            self._even = self._ranked[0][0] >= self._ranked[-1][0] - 1 or not any(map(self._is_lopsided, self._sizes))
         return self._even
+
+    def _is_lopsided(self, topic: str) -> bool:
+        """Whether somebody has two or more partitions less than one of the topic's owners, and could have more."""
+        loads = (len(self._held[member]) for member in self._takers[topic] if not self._is_full(member))
+        most = max(len(self._held[member]) for member in self._holders[topic])
+        return any(load + 1 < most for load in loads)
+
+    def _is_full(self, member: str) -> bool:
+        """By number: one that was given back what it has unsubscribed from counts as full before it is."""
+        return len(self._held[member]) == self._room[member]
 
     def _move(self, tp: TopicPartition, taker: str) -> None:
         giver = self._owner[tp]
