@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator.service import mount
+from kernel.assignors.checking import BadAssignment, checked
 from kernel.waiting import until
 from tests.support.brokers import create_topics, running_broker
 from tests.support.consuming import partitions_of, shared_out
@@ -48,5 +49,22 @@ def test_members_keep_what_the_strategy_lets_them_when_a_third_joins(
             await until(lambda: len(third.owned) == 2, 10, "two for the third")
             assert sum(len(before & member.owned) for before, member in zip(had, members, strict=True)) == kept
             assert all(member.listener.of("revoked")[-1] == before for before, member in zip(had, members, strict=True))
+
+    asyncio.run(test())
+
+
+def test_answer_that_would_break_the_group_is_raised_where_its_leader_polls(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coordinator.strategy.assignor", lambda name: checked(name, lambda sizes, group: {}))
+
+    async def test() -> None:
+        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
+            await create_topics(broker, {"t": 6})
+            member = await eager(bootstrap_of(broker)).begin({"t": 1})
+            await until(lambda: member.failure is not None, 10, "the poll to fail")
+            with pytest.raises(BadAssignment, match="'range' left out"):
+                await member.close()
+            await member.consumer.close()
 
     asyncio.run(test())
