@@ -24,7 +24,7 @@ from coordinator.group.answers import (
 )
 from coordinator.group.errors import Error
 from coordinator.group.inspection import GROUP_TYPE, GroupDescription
-from coordinator.group.requests import DeleteGroup
+from coordinator.group.requests import DeleteGroup, Producer
 from coordinator.partition import LedPartition
 from coordinator.store import TEXT_BYTES_MAX
 
@@ -150,7 +150,33 @@ class OffsetHandlers:
     def commit_in_transaction(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
         """TxnOffsetCommit."""
         request = functools.partial(translation.commit_in_transaction, body, client_id=context.client_id)
-        return self._commit(body, request, self._at)
+
+        def find(group_id: str) -> LedPartition | Error:
+            at = self._at(group_id)
+            if isinstance(at, Error) or (refusal := self._taking_part(body)) is Error.NONE:
+                return at
+            is_abortable = refusal is Error.INVALID_TXN_STATE and context.version >= translation.COMMIT_IS_ABORTABLE
+            return Error.TRANSACTION_ABORTABLE if is_abortable else refusal
+
+        return self._commit(body, request, find)
+
+    def _taking_part(self, body: Body) -> Error:
+        """Whether the group's partition was added to the transaction (KIP-890): a late request is not to hang in it.
+
+        It is seen only where the transactional id is looked after here too; elsewhere the producer's epoch has to do,
+        as in Kafka before 3.6.
+        """
+        if not body.transactional_id:
+            return Error.INVALID_REQUEST
+        at = self._coordinator.at(body.transactional_id)
+        if isinstance(at, Error):
+            return Error.NONE if at is Error.NOT_COORDINATOR else at
+        number = self._coordinator.number_of(body.group_id)
+        return at.shard.transactions.takes_part(
+            body.transactional_id,
+            Producer(body.producer_id, body.producer_epoch),
+            lambda group_id: self._coordinator.number_of(group_id) == number,
+        )
 
     def _commit(
         self, body: Body, request: Callable[[int], Commit], find: Callable[[str], LedPartition | Error]

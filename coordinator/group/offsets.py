@@ -173,10 +173,14 @@ def fetch(
 def delete(
     group: Group | None,
     offsets: Mapping[tuple[str, int], OffsetRecord],
+    pending: Iterable[PendingKey],
     request: DeleteOffsets,
     turn: Turn,
 ) -> None:
-    """OffsetDelete (KIP-496): not for topics that a consumer group with members is subscribed to."""
+    """OffsetDelete (KIP-496): not for topics that a consumer group with members is subscribed to.
+
+    What is `pending` goes too, and its transaction does not bring it back.
+    """
     if group is None or group.state is State.DEAD:
         turn.reply(request.token, DeleteOffsetsAnswer(error=Error.GROUP_ID_NOT_FOUND))
         return
@@ -187,14 +191,14 @@ def delete(
         PartitionError(topic, partition, Error.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed(group, topic) else Error.NONE)
         for topic, partition in request.partitions
     )
-    changes = tuple(
-        (OffsetKey(group.id, topic, partition), None)
-        for topic, partition, error in errors
-        if error is Error.NONE and (topic, partition) in offsets
-    )
+    going = [(topic, partition) for topic, partition, error in errors if error is Error.NONE]
+    changes: list[tuple[OffsetKey, None] | tuple[PendingKey, None]] = [
+        (OffsetKey(group.id, topic, partition), None) for topic, partition in going if (topic, partition) in offsets
+    ]
+    changes += [(key, None) for key in pending if (key.topic, key.partition) in going]
     answer = DeleteOffsetsAnswer(partitions=errors)
     if changes:
-        turn.write(*changes, then=OffsetsDeleted(request.token, changes, answer))
+        turn.write(*changes, then=OffsetsDeleted(request.token, tuple(changes), answer))
     else:
         turn.reply(request.token, answer)
 

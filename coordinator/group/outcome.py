@@ -124,7 +124,7 @@ class OffsetsDeleted:
     """OffsetDelete."""
 
     token: int
-    changes: tuple[tuple[OffsetKey, None], ...]
+    changes: tuple[tuple[OffsetKey, None] | tuple[PendingKey, None], ...]
     answer: DeleteOffsetsAnswer
 
 

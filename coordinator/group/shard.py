@@ -156,7 +156,8 @@ class Shard:
             case DeleteGroup():
                 self.holdings.delete_group(group, request, turn)
             case DeleteOffsets():
-                offsets.delete(group, self.offsets.get(request.group_id, {}), request, turn)
+                pending = self.holdings.pending.of_group(request.group_id)
+                offsets.delete(group, self.offsets.get(request.group_id, {}), pending, request, turn)
 
     def _join(self, group: Group | None, request: Join, turn: Turn) -> None:
         limits = self.limits

@@ -24,6 +24,8 @@ from coordinator.group.records import Phase, TransactionKey, TransactionRecord
 from coordinator.group.requests import NO_PRODUCER, AddGroup, EndTransaction, InitProducer, Producer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from coordinator.group.outcome import Turn
     from coordinator.group.requests import TransactionRequest
 
@@ -73,6 +75,19 @@ class Transactions:
         transaction = self._all.get(transactional_id)
         record = None if transaction is None else transaction.record
         return record is None or record.producer_epoch >= EPOCH_MAX
+
+    def takes_part(self, transactional_id: str, producer: Producer, is_meant: Callable[[str], bool]) -> Error:
+        """Whether a group for which `is_meant` is true was added to the open transaction of this very producer."""
+        transaction = self._all.get(transactional_id)
+        record = None if transaction is None else transaction.record
+        if record is None or record.producer_id != producer.id:
+            return Error.INVALID_PRODUCER_ID_MAPPING
+        if record.producer_epoch != producer.epoch:
+            return Error.INVALID_PRODUCER_EPOCH
+        if record.phase in _DONE:
+            return Error.CONCURRENT_TRANSACTIONS
+        is_open = record.phase is Phase.ONGOING and any(map(is_meant, record.groups))
+        return Error.NONE if is_open else Error.INVALID_TXN_STATE
 
     # -- requests ---------------------------------------------------------------------------------------------
 

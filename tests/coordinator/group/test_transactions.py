@@ -133,6 +133,15 @@ def test_group_that_is_deleted_takes_its_pending_offsets_along():
     assert shown(machine.successor()) is None
 
 
+def test_offset_that_is_deleted_takes_the_pending_one_along():
+    machine = begun()
+    machine.delete_offsets(T0)
+    assert shown(machine, stable=True) is None
+    machine.end(P)
+    assert shown(machine) is None
+    assert shown(machine.successor(), stable=True) is None
+
+
 def test_marker_waits_for_a_pending_offset_that_is_on_its_way_to_the_log():
     machine = begun()
     machine.delivering = False

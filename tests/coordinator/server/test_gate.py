@@ -44,8 +44,8 @@ GATE: dict[tuple[Api, int], Row] = {
     (Api.DescribeGroups, 6): (15, 69, 15, 14, 16, 69),
     (Api.DeleteGroups, 2): (15, 69, 15, 14, 16, 69),
     (Api.OffsetDelete, 0): (24, 24, 15, 14, 16, 69),
-    (Api.TxnOffsetCommit, 2): (24, 24, 15, 14, 16, 0),
-    (Api.TxnOffsetCommit, 3): (24, 24, 15, 14, 16, 0),
+    (Api.TxnOffsetCommit, 2): (24, 24, 15, 14, 16, 49),
+    (Api.TxnOffsetCommit, 3): (24, 24, 15, 14, 16, 49),
     (Api.ListGroups, 4): (15, 0, 15, 14, 0, 0),
 }
 CELLS = [

@@ -191,6 +191,29 @@ def test_commit_in_a_transaction_for_a_topic_that_is_not_there_is_refused_and_ma
     played(play)
 
 
+def test_commit_in_a_transaction_that_the_group_was_not_added_to_is_refused():
+    """KIP-890: nothing is to stay pending that no EndTxn would end."""
+
+    async def play(_: LoneCoordinator, client: Client) -> None:
+        client.producer = {"transactional_id": TRANSACTION, "producer_id": 9, "producer_epoch": 0}
+        assert await client.commit(5) is ErrorCode.invalid_producer_id_mapping
+        await client.init()
+        assert await client.commit(5) is ErrorCode.invalid_txn_state
+        await client.add_offsets()
+        assert await client.commit(5) is ErrorCode.none
+        await client.end()
+        await asyncio.sleep(0.1)
+        assert await client.commit(6) is ErrorCode.invalid_txn_state
+        old = client.producer
+        await client.init()
+        client.producer = old
+        assert await client.commit(6) is ErrorCode.invalid_producer_epoch
+        client.producer = {**old, "transactional_id": ""}
+        assert await client.commit(6) is ErrorCode.invalid_request
+
+    played(play)
+
+
 def test_transactions_are_refused_where_their_partition_is_not_led():
     async def play(coordinator: LoneCoordinator, client: Client) -> None:
         await client.init()
