@@ -72,6 +72,7 @@ class Coordinator:
                 pairs,
                 clock=services.clock,
                 tracer=services.tracer,
+                batch_bytes_max=services.config.number("message.max.bytes"),
                 deliver=functools.partial(self._deliveries.deliver, epoch=leadership.leader_epoch),
             )
             try:

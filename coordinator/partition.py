@@ -15,7 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from coordinator.group.errors import Error
-from coordinator.group.outcome import Moment, SetTimer
+from coordinator.group.outcome import AssignmentStored, Moment, OffsetsStored, ReplacementStored, SetTimer
 from coordinator.store import decode_all, encode
 from coordinator.timers import Timers
 from kernel.broker.storage.errors import Fenced, StorageFailed
@@ -36,6 +36,10 @@ log = logging.getLogger(__name__)
 
 #: Writes that go to the log in one transaction at most.
 WRITES_PER_BATCH = 500
+#: What a batch of Kafka's, and each record in it, needs besides keys and values (a record's numbers are varints).
+BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES = 61, 10
+#: Whose size is the clients' doing; what the coordinator itself decides is written whatever its size.
+_FROM_CLIENTS = (AssignmentStored, OffsetsStored, ReplacementStored)
 
 Response = dict[str, Any]
 #: Tokens are unique in the process, so that one of an unloaded partition is never taken for another's.
@@ -52,9 +56,11 @@ class LedPartition:
         *,
         clock: Clock,
         tracer: Tracer,
+        batch_bytes_max: int,
         deliver: Callable[[Marker], Awaitable[None]],
     ) -> None:
         """`deliver` tells the partitions of a marker's groups, and returns when all have been told."""
+        self._batch_bytes_max = batch_bytes_max
         self.shard = shard
         self.closed = False
         self._log = log_
@@ -159,25 +165,39 @@ class LedPartition:
         try:
             while self._writes:
                 writes = [self._writes.popleft() for _ in range(min(len(self._writes), WRITES_PER_BATCH))]
-                self._report(writes, await self._write(writes))
+                pairs = [[encode(change) for change in write.changes] for write in writes]
+                fits = [self._fits(write, encoded) for write, encoded in zip(writes, pairs, strict=True)]
+                error = await self._write(
+                    [pair for encoded, fit in zip(pairs, fits, strict=True) if fit for pair in encoded]
+                )
+                self._report(writes, [error if fit else Error.UNKNOWN_SERVER_ERROR for fit in fits])
+                if error is Error.NOT_COORDINATOR:
+                    self.unload()
         finally:
             self._writer = None
 
-    def _report(self, writes: list[Write], error: Error | None) -> None:
+    def _fits(self, write: Write, pairs: list[tuple[bytes, bytes | None]]) -> bool:
+        """Whether Kafka could write it as one batch; 4.1.1 answers UNKNOWN_SERVER_ERROR where it cannot."""
+        if not isinstance(write.then, _FROM_CLIENTS):
+            return True
+        size = sum(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES for key, value in pairs)
+        return BATCH_OVERHEAD_BYTES + size <= self._batch_bytes_max
+
+    def _report(self, writes: list[Write], errors: list[Error | None]) -> None:
         """Tell the machine what became of its writes."""
-        for then in (write.then for write in writes):
+        for write, error in zip(writes, errors, strict=True):
+            then = write.then
             if then is None:
                 continue
             if error is None:
                 self._perform(self.shard.stored(then, self._now()))
             else:
                 self._perform(self.shard.not_stored(then, error, self._now()))
-        if error is Error.NOT_COORDINATOR:
-            self.unload()
 
-    async def _write(self, writes: list[Write]) -> Error | None:
+    async def _write(self, pairs: list[tuple[bytes, bytes | None]]) -> Error | None:
         try:
-            await self._log.upsert([encode(change) for write in writes for change in write.changes])
+            if pairs:
+                await self._log.upsert(pairs)
         except Fenced as error:
             log.info("a write of the coordinator was fenced: %s", error)
             return Error.NOT_COORDINATOR

@@ -177,6 +177,5 @@ class Mark:
     commits: bool
 
 
-GroupRequest = Join | Sync | Heartbeat | Leave | Commit | DeleteGroup | DeleteOffsets
 TransactionRequest = InitProducer | AddGroup | EndTransaction
-Request = GroupRequest | TransactionRequest | Mark
+Request = Join | Sync | Heartbeat | Leave | Commit | DeleteGroup | DeleteOffsets | TransactionRequest | Mark

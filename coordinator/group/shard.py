@@ -35,7 +35,6 @@ from coordinator.group.requests import (
     DeleteGroup,
     DeleteOffsets,
     EndTransaction,
-    GroupRequest,
     Heartbeat,
     InitProducer,
     Join,
@@ -132,6 +131,8 @@ class Shard:
         """One request; its group id has been found good, and this shard is the one for it."""
         turn = Turn(now, self.limits)
         match request:
+            case Heartbeat():  # most of what is asked
+                liveness.heartbeat(self.groups.get(request.group_id), request, turn)
             case InitProducer() | AddGroup() | EndTransaction():
                 self.transactions.handle(request, turn)
             case Mark():
@@ -140,11 +141,9 @@ class Shard:
                 self._handle_group(request, turn)
         return turn.outcome()
 
-    def _handle_group(self, request: GroupRequest, turn: Turn) -> None:
+    def _handle_group(self, request: Join | Sync | Leave | Commit | DeleteGroup | DeleteOffsets, turn: Turn) -> None:
         group = self.groups.get(request.group_id)
         match request:
-            case Heartbeat():
-                liveness.heartbeat(group, request, turn)
             case Commit():
                 self.holdings.commit(group, request, turn)
             case Join():

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from coordinator.group.outcome import TimerKind
-from coordinator.group.requests import Protocol
+from coordinator.group.records import GroupKey, OffsetKey, PendingKey
+from coordinator.group.requests import Producer, Protocol
 from coordinator.group.states import State
 from tests.support.group_machine import LIMITS, Machine, assignment, subscription
 
 NAMES = st.sampled_from("abcdef")
+T0 = ("t", 0)
 INSTANCES = st.sampled_from([None, None, "i", "j"])
 PROTOCOLS = st.sampled_from(
     [
@@ -33,6 +35,7 @@ class GroupUnderFire(RuleBasedStateMachine):
         self.generation = 0
         self.missed_a_write = False  # the log is behind then, until the next rebalance, as in Kafka
         self.instances: dict[str, str | None] = {}
+        self.producers: dict[str, Producer] = {}
 
     # -- what happens ---------------------------------------------------------------------------------------------
 
@@ -71,6 +74,17 @@ class GroupUnderFire(RuleBasedStateMachine):
     def commit(self, who, anonymous):
         self.machine.commit(who, {"t-0": self.machine.now_ms}, **({"generation": -1} if anonymous else {}))
 
+    @rule(who=NAMES, ends=st.sampled_from([None, True, False]), anonymous=st.booleans(), raises=st.booleans())
+    def commit_in_transaction(self, who, ends, anonymous, raises):
+        """A producer for each name; it sends an offset, then may end its transaction, or be replaced."""
+        producer = self.producers.get(who, Producer(ord(who), 0))
+        fields = {} if anonymous else {"member_id": self.machine.ids.get(who, who), "generation": self.generation}
+        self.machine.commit_in_transaction(producer, {"t-0": self.machine.now_ms}, **fields)
+        if raises:
+            producer = self.producers[who] = producer._replace(epoch=producer.epoch + 1)
+        if ends is not None:
+            self.machine.mark(producer, commits=ends)
+
     @rule()
     def delete(self):
         self.machine.delete_group()
@@ -97,7 +111,9 @@ class GroupUnderFire(RuleBasedStateMachine):
     def fail_over(self):
         before = self.machine.shard.describe(self.machine.group_id)
         settled = not self.machine.writes and before.state in {State.STABLE, State.EMPTY} and not self.missed_a_write
-        offsets = self.machine.shard.fetch_offsets(self.machine.group_id, None)
+        # A group of which nothing is stored, as after an aborted transaction, is forgotten, as in Kafka.
+        settled = settled and any(isinstance(key, GroupKey | OffsetKey | PendingKey) for key in self.machine.log)
+        offsets = self.committed()
         generation, leader = self.generation_and_leader()
         self.machine.unload()
         self.machine.fail()
@@ -107,7 +123,7 @@ class GroupUnderFire(RuleBasedStateMachine):
             # What was loaded equals what was running.
             assert self.machine.shard.describe(self.machine.group_id) == before
             assert self.generation_and_leader() == (generation, leader)
-            assert self.machine.shard.fetch_offsets(self.machine.group_id, None) == offsets
+            assert self.committed() == offsets
         self.generation = 0  # a generation that was not stored is not remembered
         self.missed_a_write = False
 
@@ -116,6 +132,11 @@ class GroupUnderFire(RuleBasedStateMachine):
     def generation_and_leader(self) -> tuple[int, str | None]:
         group = self.machine.group
         return (group.generation, group.leader) if group else (0, None)
+
+    def committed(self):
+        """What is fetched, plain and stable."""
+        fetch, group_id = self.machine.shard.fetch_offsets, self.machine.group_id
+        return fetch(group_id, None), fetch(group_id, (T0,), stable=True)
 
     def everybody_is_answered(self) -> None:
         for asked in self.machine.asked.values():
