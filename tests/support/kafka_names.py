@@ -288,9 +288,6 @@ _REASONS: Mapping[str, str] = {
         testUpdateClassicGroupSizeCounter testClassicGroupCompletedRebalanceSensor
         testOnClassicGroupStateTransitionOnLoading
     """,
-    "whether the transaction has the group is not asked anew at each commit (KIP-890 is not built)": (
-        "testVerificationErrorsForTxnOffsetCommits"
-    ),
     "a group id that is null cannot come over the wire": "testDeleteGroupWithInvalidGroupId",
     "an id is handed out without waiting for the empty group's record: no promise hangs on it": (
         "testGenerateRecordsOnNewClassicGroupFailureTransformsError"

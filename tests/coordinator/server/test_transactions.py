@@ -191,6 +191,7 @@ def test_commit_in_a_transaction_for_a_topic_that_is_not_there_is_refused_and_ma
     played(play)
 
 
+@pytest.mark.kafka("testVerificationErrorsForTxnOffsetCommits")
 def test_commit_in_a_transaction_that_the_group_was_not_added_to_is_refused():
     """KIP-890: nothing is to stay pending that no EndTxn would end."""
 
