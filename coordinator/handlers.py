@@ -24,9 +24,10 @@ from coordinator.group.answers import (
 )
 from coordinator.group.errors import Error
 from coordinator.group.inspection import GROUP_TYPE, GroupDescription
-from coordinator.group.requests import DeleteGroup, Producer
+from coordinator.group.requests import DeleteGroup
 from coordinator.partition import LedPartition
 from coordinator.store import TEXT_BYTES_MAX
+from coordinator.verification import verified
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -151,32 +152,24 @@ class OffsetHandlers:
         """TxnOffsetCommit."""
         request = functools.partial(translation.commit_in_transaction, body, client_id=context.client_id)
 
-        def find(group_id: str) -> LedPartition | Error:
-            at = self._at(group_id)
-            if isinstance(at, Error) or (refusal := self._taking_part(body)) is Error.NONE:
-                return at
-            is_abortable = refusal is Error.INVALID_TXN_STATE and context.version >= translation.COMMIT_IS_ABORTABLE
-            return Error.TRANSACTION_ABORTABLE if is_abortable else refusal
-
-        return self._commit(body, request, find)
-
-    def _taking_part(self, body: Body) -> Error:
-        """Whether the group's partition was added to the transaction (KIP-890): a late request is not to hang in it.
-
-        It is seen only where the transactional id is looked after here too; elsewhere the producer's epoch has to do,
-        as in Kafka before 3.6.
-        """
-        if not body.transactional_id:
-            return Error.INVALID_REQUEST
-        at = self._coordinator.at(body.transactional_id)
+        at = self._at(body.group_id)
         if isinstance(at, Error):
-            return Error.NONE if at is Error.NOT_COORDINATOR else at
-        number = self._coordinator.number_of(body.group_id)
-        return at.shard.transactions.takes_part(
-            body.transactional_id,
-            Producer(body.producer_id, body.producer_epoch),
-            lambda group_id: self._coordinator.number_of(group_id) == number,
-        )
+            return self._commit(body, request, lambda _: at)
+        verdict = verified(self._coordinator, body)
+        if isinstance(verdict, Error):
+            return self._commit(body, request, self._finder(verdict, context.version))
+        return self._commit_when_verified(context.version, body, request, verdict)
+
+    async def _commit_when_verified(
+        self, version: int, body: Body, request: Callable[[int], Commit], verdict: Awaitable[Error]
+    ) -> Response:
+        return await _settled(self._commit(body, request, self._finder(await verdict, version)))
+
+    def _finder(self, verdict: Error, version: int) -> Callable[[str], LedPartition | Error]:
+        if verdict is Error.NONE:
+            return self._at
+        is_abortable = verdict is Error.INVALID_TXN_STATE and version >= translation.COMMIT_IS_ABORTABLE
+        return lambda _: Error.TRANSACTION_ABORTABLE if is_abortable else verdict
 
     def _commit(
         self, body: Body, request: Callable[[int], Commit], find: Callable[[str], LedPartition | Error]

@@ -15,6 +15,7 @@ from coordinator.group.requests import Mark, Producer
 from coordinator.markers import mark
 from coordinator.partition import LedPartition
 from coordinator.store import TEXT_BYTES_MAX
+from coordinator.verification import seen_here
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.handlers_produce import new_producer
 
@@ -84,6 +85,39 @@ class TransactionHandlers:
 
         at = self._at(body.transactional_id)
         return answer(TransactionAnswer(error=at)) if isinstance(at, Error) else at.ask(request, answer)
+
+    def verify(self, _context: RequestContext, body: Body) -> Plain:
+        """AddPartitionsToTxn of a broker that asks about a group's partition; there is nothing to be added to."""
+
+        def result(transaction: Body, topic: str, number: int) -> Error:
+            if not transaction.verify_only:
+                return Error.INVALID_REQUEST
+            if topic != GROUP_METADATA_TOPIC:
+                return Error.UNKNOWN_TOPIC_OR_PARTITION
+            producer = Producer(transaction.producer_id, transaction.producer_epoch)
+            return seen_here(self._coordinator, transaction.transactional_id, producer, number)
+
+        return {
+            "results_by_transaction": [
+                {
+                    "transactional_id": transaction.transactional_id,
+                    "topic_results": [
+                        {
+                            "name": topic.name,
+                            "results_by_partition": [
+                                {
+                                    "partition_index": number,
+                                    "partition_error_code": int(result(transaction, topic.name, number)),
+                                }
+                                for number in topic.partitions
+                            ],
+                        }
+                        for topic in transaction.topics
+                    ],
+                }
+                for transaction in body.transactions
+            ]
+        }
 
     async def write_markers(self, _context: RequestContext, body: Body) -> Plain:
         """From the brokers that look after transactional ids; partitions of other topics have no transactions."""

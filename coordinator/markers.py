@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 TIMEOUT_MS = 5_000
+#: Another broker could not be asked; clients come again.
+UNTOLD = Error.COORDINATOR_NOT_AVAILABLE
 
 #: It was told, or somebody with a higher epoch has decided since.
 _FINAL = frozenset({Error.NONE, Error.TRANSACTION_COORDINATOR_FENCED, Error.INVALID_PRODUCER_EPOCH})
@@ -47,14 +49,28 @@ class Deliveries:
         here = await mark(self._coordinator, number, lambda token: _request(token, marker, epoch))
         if here is not Error.NOT_COORDINATOR:
             return here
-        leader = self._coordinator.services.cluster.snapshot.leader_of(TopicPartition(GROUP_METADATA_TOPIC, number))
-        if leader is None or leader.node_id == self._coordinator.services.node_id:
-            return here  # the view is behind
+        answer = await call_leader(self._coordinator, number, Api.WriteTxnMarkers, _body(number, marker, epoch))
+        if answer is None:
+            return UNTOLD
+        code = int(answer.markers[0].topics[0].partitions[0].error_code)
+        return Error(code) if code in set(Error) else Error.UNKNOWN_SERVER_ERROR
+
+
+async def call_leader(coordinator: Coordinator, number: int, api: Api, body: dict[str, Any]) -> Any | None:
+    """The answer of the broker that leads partition `number`; None when there is none, or no answer."""
+    leader = coordinator.services.cluster.snapshot.leader_of(TopicPartition(GROUP_METADATA_TOPIC, number))
+    if leader is None or leader.node_id == coordinator.services.node_id:
+        return None  # the view is behind
+    try:
+        connection = await BrokerConnection.open(leader.host, leader.port, "coordinator", timeout_ms=TIMEOUT_MS)
         try:
-            return await _tell_leader(leader.host, leader.port, _body(number, marker, epoch))
-        except RebalanceLabError as error:
-            log.info("marker of %s for partition %s: %s", marker.transactional_id, number, error)
-            return Error.COORDINATOR_NOT_AVAILABLE
+            return await connection.call(api, body, timeout_ms=TIMEOUT_MS)
+        finally:
+            connection.close()
+            await connection.wait_closed()
+    except RebalanceLabError as error:
+        log.info("%s to broker %s about partition %s: %s", api.name, leader.node_id, number, error)
+        return None
 
 
 async def mark(coordinator: Coordinator, number: int, request: Any) -> Error:
@@ -66,17 +82,6 @@ async def mark(coordinator: Coordinator, number: int, request: Any) -> Error:
     answered = answer if isinstance(answer, dict) else await answer
     assert answered is not None, "a marker is always answered"
     return Error(answered["error"])
-
-
-async def _tell_leader(host: str, port: int, body: dict[str, Any]) -> Error:
-    connection = await BrokerConnection.open(host, port, "coordinator-markers", timeout_ms=TIMEOUT_MS)
-    try:
-        answer = await connection.call(Api.WriteTxnMarkers, body, timeout_ms=TIMEOUT_MS)
-    finally:
-        connection.close()
-        await connection.wait_closed()
-    code = int(answer.markers[0].topics[0].partitions[0].error_code)
-    return Error(code) if code in set(Error) else Error.UNKNOWN_SERVER_ERROR
 
 
 def _request(token: int, marker: Marker, epoch: int) -> Mark:

@@ -41,6 +41,7 @@ def mount(services: BrokerServices) -> HandlerTable:
         Api.OffsetFetch: offsets.fetch,
         Api.OffsetDelete: offsets.delete,
         Api.InitProducerId: transactions.init_producer_id,
+        Api.AddPartitionsToTxn: transactions.verify,
         Api.AddOffsetsToTxn: transactions.add_offsets,
         Api.TxnOffsetCommit: offsets.commit_in_transaction,
         Api.EndTxn: transactions.end,

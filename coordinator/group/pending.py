@@ -91,6 +91,11 @@ class Pending:
     def of_group(self, group_id: str) -> list[PendingKey]:
         return [key for of_producer in self._offsets.values() for key in of_producer if key.group_id == group_id]
 
+    def is_open(self, producer: Producer) -> bool:
+        """Whether this very incarnation has offsets pending here."""
+        known = self.producers.get(producer.id, _UNSEEN)
+        return producer.epoch == known.producer_epoch and producer.id in self._offsets
+
     def fences(self, producer: Producer) -> bool:
         """Whether a later incarnation of this producer was here."""
         return producer.epoch < self.producers.get(producer.id, _UNSEEN).producer_epoch

@@ -35,6 +35,7 @@ class Api(IntEnum):
     CreateTopics = 19
     DeleteTopics = 20
     InitProducerId = 22
+    AddPartitionsToTxn = 24
     AddOffsetsToTxn = 25
     EndTxn = 26
     WriteTxnMarkers = 27
@@ -64,6 +65,7 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.CreateTopics: (2, 7),
         Api.DeleteTopics: (1, 6),
         Api.InitProducerId: (0, 5),  # 6 is for two-phase commit
+        Api.AddPartitionsToTxn: (4, 4),  # between brokers; 0 to 3 are for clients with transactions on data
         Api.AddOffsetsToTxn: (0, 4),
         Api.EndTxn: (0, 4),  # 5 raises the epoch with each transaction (KIP-890)
         Api.WriteTxnMarkers: (1, 1),

@@ -270,7 +270,9 @@ async def _commit_across_brokers(chroot: str, tmp_path: Path) -> None:
 
         client = Client(call, group_id)
         assert await client.init(transactional_id) is ErrorCode.none
+        assert await client.commit(4) is ErrorCode.invalid_txn_state
         assert await client.add_offsets() is ErrorCode.none
+        assert await client.commit(4) is ErrorCode.none
         assert await client.commit(5) is ErrorCode.none
         assert await client.fetch() == UNSTABLE
         assert await client.end() is ErrorCode.none
