@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 ORIGINALS := $(VENV)/.installed-originals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare test test-faults test-originals test-long lint bench draw clean
+.PHONY: help setup compare test test-faults test-originals test-long lint bench draw names clean
 
 help:  ## this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ bench: setup  ## the figures (SMOKE=1: small sizes)
 
 draw: setup  ## the diagrams in docs/, from runs made now
 	$(BIN)/python docs/draw.py
+
+names: setup  ## the page that maps the tests of Kafka's coordinator to ours
+	$(BIN)/python -m docs.name_tests
 
 clean:  ## forget the virtual environment and all runs
 	rm -rf $(VENV) runs build *.egg-info

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.client import ClusterClient
 from kernel.errors import RebalanceLabError, Unavailable
+from kernel.java_hash import java_hash, kafka_abs, signed
 from zkconsumer.broker_list import read_brokers
 from zkconsumer.fetchers import Fetcher
 
@@ -145,14 +146,7 @@ class FetcherManager:
 
 def fetcher_id(tp: TopicPartition, fetchers: int) -> int:
     """Which of a broker's fetchers a partition goes to: Utils.abs(31 * topic.hashCode + partition) % fetchers."""
-    units = tp.topic.encode("utf-16-be")
-    value = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    value = (31 * value + tp.partition) & 0xFFFFFFFF
-    # Java's smallest integer has no absolute value; Utils.abs says 0 there.
-    signed = value - 2**32 if value >= 2**31 else value
-    return (0 if signed == -(2**31) else abs(signed)) % fetchers
+    return kafka_abs(signed(31 * java_hash(tp.topic) + tp.partition)) % fetchers
 
 
 async def _ended(tasks: list[asyncio.Task[None]]) -> None:

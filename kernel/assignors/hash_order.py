@@ -11,23 +11,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from kernel.java_hash import java_hash
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kernel.values import TopicPartition
 
+
 Entry = TypeVar("Entry")
 
 SMALLEST_TABLE = 16
-
-
-def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 code units, signed 32 bit."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value - 2**32 if value >= 2**31 else value
 
 
 def partition_hash(partition: TopicPartition) -> int:

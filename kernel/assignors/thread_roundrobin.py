@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel.assignors.hash_order import java_hash
 from kernel.assignors.roundrobin import deal
 from kernel.assignors.subscription import java_order
 from kernel.errors import RebalanceLabError
+from kernel.java_hash import java_hash
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:

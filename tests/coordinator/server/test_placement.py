@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.placement import INT_MIN, java_hash, kafka_abs, partition_of
+from coordinator.placement import partition_of
+from kernel.java_hash import INT_MIN, java_hash, kafka_abs
 
 #: group id, String.hashCode, partition of 50.
 VECTORS = [

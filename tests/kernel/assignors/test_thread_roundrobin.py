@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.assignors.hash_order import java_hash
 from kernel.assignors.thread_roundrobin import UnequalSubscriptions, roundrobin_0_8_2, roundrobin_1_1
+from kernel.java_hash import java_hash
 from kernel.values import TopicPartition
 
 TOPICS = ["t0", "t1", "t10", "ü", "\U0001f600"]
