@@ -6,7 +6,8 @@ Standard input: one line of configuration (`MemberConfig`), then one command a l
 - `{"command": "pause_consumption"}`, `{"command": "resume"}`: poll no more; go on;
 - `{"command": "commit"}`: commit what was handed out, on every member of the process;
 - `{"command": "commit", "remembered": true}`: the same from the application's own memory, as code does that
-  processes records at its own pace: also partitions that the consumer may know to have lost meanwhile;
+  processes records at its own pace: also partitions that the consumer may know to have lost meanwhile, but not
+  those that it was told to give back, for which it has had its chance;
 - `{"command": "leave"}`: leave in the design's own order, and end the process;
 - `{"command": "stop"}`: the same. The end of the input means it too.
 
@@ -27,15 +28,16 @@ import msgspec
 from comparison.scenarios.child_trace import ChildTrace
 from comparison.scenarios.designs import DESIGNS, ConsumerRequest
 from comparison.scenarios.lines import lines_of_stdin, tell
+from kernel.consumer import SilentListener
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from kernel.consumer import GroupConsumer
     from kernel.trace.writer import Tracer
-    from kernel.values import TopicPartition
+    from kernel.values import Batch, TopicPartition
 
 #: What goes to standard output as well as to the trace.
 TOLD = frozenset(
@@ -75,6 +77,21 @@ class MemberConfig:
     members: int = 1  #: consumers to start at once
 
 
+class Memory(SilentListener):
+    """What one application knows to have processed: the next offset of each partition."""
+
+    def __init__(self) -> None:
+        self.positions: dict[TopicPartition, int] = {}
+
+    def add(self, batches: Sequence[Batch]) -> None:
+        self.positions |= {batch.topic_partition: batch.records[-1].offset + 1 for batch in batches}
+
+    async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        """Given back in order: what it goes on to commit would be another member's. (A loss is heard of too late.)"""
+        for partition in partitions:
+            self.positions.pop(partition, None)
+
+
 class Members:
     """The consumers of this process, each with a task that polls."""
 
@@ -85,7 +102,7 @@ class Members:
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._commits: set[asyncio.Task[None]] = set()
-        self._remembered: dict[GroupConsumer, dict[TopicPartition, int]] = {}
+        self._memories: dict[GroupConsumer, Memory] = {}
 
     def join(self) -> None:
         """One more member. Its failure is told as `member_failed`, the process goes on."""
@@ -101,6 +118,7 @@ class Members:
         consumer = DESIGNS[self._config.design].consumer(request, self._tracer)
         task = asyncio.create_task(self._poll(consumer), name=f"poll {request.client_id}")
         self._polls[task] = consumer
+        self._memories[consumer] = Memory()
 
     def pause(self) -> None:
         self._flowing.clear()
@@ -112,7 +130,8 @@ class Members:
         """Ask every member to commit, without waiting: a frozen or cut one may take long."""
         for consumer in self._polls.values():
             chosen = remembered and consumer.capabilities.commit_single_partitions
-            task = asyncio.create_task(self._commit(consumer, self._remembered.get(consumer) if chosen else None))
+            offsets = dict(self._memories[consumer].positions) or None if chosen else None
+            task = asyncio.create_task(self._commit(consumer, offsets))
             self._commits.add(task)
             task.add_done_callback(self._commits.discard)
 
@@ -127,9 +146,10 @@ class Members:
         await asyncio.gather(*self._commits, return_exceptions=True)
 
     async def _poll(self, consumer: GroupConsumer) -> None:
+        memory = self._memories[consumer]
         try:
             await consumer.start()
-            await consumer.subscribe(self._config.topics)
+            await consumer.subscribe(self._config.topics, memory)
         except RebalanceLabError as error:
             # A rebalance that failed leaves an 0.8 member registered: it goes on as the original did.
             self._failed(error)
@@ -141,8 +161,7 @@ class Members:
                 self._failed(error)
                 await asyncio.sleep(POLL_MS / 1000)
             else:
-                mine = self._remembered.setdefault(consumer, {})
-                mine |= {batch.topic_partition: batch.records[-1].offset + 1 for batch in batches}
+                memory.add(batches)
 
     async def _commit(self, consumer: GroupConsumer, offsets: Mapping[TopicPartition, int] | None) -> None:
         try:
