@@ -111,7 +111,7 @@ def epoch_bumped(machine: Rebalance, answers: Answers) -> Rebalance | Jump:
         case Refusal.NO_NODE:
             return Jump(machine, State.MAKING_EPOCH)
         case Refusal.OTHER_SESSION:
-            raise AttemptFailed(f"the session that claimed {_current(machine).topic_partition} is over", gone=True)
+            raise _session_over(machine)
     return _with_current(machine, replace(_current(machine), epoch=answers[0].version))
 
 
@@ -127,8 +127,12 @@ def epoch_made(machine: Rebalance, answers: Answers) -> Rebalance | Jump:
         case Refusal.NODE_EXISTS:
             return Jump(machine, State.BUMPING_EPOCH)
         case Refusal.OTHER_SESSION:
-            raise AttemptFailed(f"the session that claimed {_current(machine).topic_partition} is over", gone=True)
+            raise _session_over(machine)
     return _with_current(machine, replace(_current(machine), epoch=0))
+
+
+def _session_over(machine: Rebalance) -> AttemptFailed:
+    return AttemptFailed(f"the session that claimed {_current(machine).topic_partition} is over", gone=True)
 
 
 def _epoch_path(machine: Rebalance) -> str:

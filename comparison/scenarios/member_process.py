@@ -129,8 +129,10 @@ class Members:
     def commit(self, *, remembered: bool = False) -> None:
         """Ask every member to commit, without waiting: a frozen or cut one may take long."""
         for consumer in self._polls.values():
-            chosen = remembered and consumer.capabilities.commit_single_partitions
-            offsets = dict(self._memories[consumer].positions) or None if chosen else None
+            offsets = None  # whatever was handed out
+            known = self._memories[consumer].positions
+            if remembered and known and consumer.capabilities.commit_single_partitions:
+                offsets = dict(known)
             task = asyncio.create_task(self._commit(consumer, offsets))
             self._commits.add(task)
             task.add_done_callback(self._commits.discard)

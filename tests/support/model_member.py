@@ -136,7 +136,6 @@ class ModelMember:
         self.adoptions: list[Adopted] = []
         self.attempts_began_at: list[int] = []  #: the newest zxid then
         self.reports: dict[int, str | None] = {}
-        self.refused_commits = 0
         self.listener_raises = False
         self._commits = Commits(GROUP, wish.rules.offsets_from, wish.fence, wish.stored)
         self._committing = False
@@ -177,11 +176,6 @@ class ModelMember:
         listened = [done for done in self.done if done.step == "R3" and done.call.op == "getChildren"][-1:]
         found = any(done.reply.children for done in listened)
         return self.machine.state is State.IDLE and ended[-1:] == ["unavailable"] and found
-
-    @property
-    def hears_of_no_topic(self) -> bool:
-        """Its first rebalance failed, so its pattern is never held against new topics."""
-        return self.wish.pattern != STATIC and paths.BROKER_TOPICS not in self._listeners
 
     @property
     def attempts(self) -> int:
@@ -425,8 +419,7 @@ class ModelMember:
         self._committing = True
         try:
             for position in list(self.registry.values()):
-                refused = yield from self._commits.commit(position)
-                self.refused_commits += bool(refused)
+                yield from self._commits.commit(position)
         finally:
             self._committing = False
 

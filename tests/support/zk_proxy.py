@@ -33,7 +33,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from kernel.waiting import until, wait_until
+from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support import zk_frames
 
@@ -122,12 +122,6 @@ class Pause:
 
     async def reached(self, timeout_s: float = 10) -> Op:
         await until(lambda: self.is_reached, timeout_s, "a request to reach the proxy's pause")
-        assert self.op is not None
-        return self.op
-
-    def wait_reached(self, timeout_s: float = 10) -> Op:
-        """As `reached`, for tests without an event loop."""
-        wait_until(lambda: self.is_reached, timeout_s, "a request to reach the proxy's pause")
         assert self.op is not None
         return self.op
 
