@@ -4,8 +4,8 @@ A map, in reading order; `docs/zookeeper-consumer.md` follows one member through
 
 - What is decided, and pure: `table` (the steps of a rebalance) with `reading`, `releasing`, `deciding`, `claiming`
   (what each asks, and where its answers lead), `rebalance` (walks through them), `between` (what happens between two),
-  `state`, `effects`, `row`, `rules`; `assignment` (who gets what), `payloads` (what znodes hold), `filters` and
-  `java_regex` (patterns).
+  `state`, `effects`, `row`, `rules`; `assignment` (who gets what), `payloads` (what znodes hold), `filters`
+  (patterns).
 - What performs it: `executor`; `watching` (watches and their delivery), `topic_watching` (new topics of a pattern).
 - The member: `consumer` (the interface), `membership` (registering and subscribing), `registration`, `subscription`,
   `settings`.

@@ -3,7 +3,7 @@
 A white list takes what matches, a black list what does not, the whole name each time; `__consumer_offsets` is
 left out of both unless exclude.internal.topics is off. Every member evaluates every wildcard member's pattern.
 
-Source: TopicFilter.scala of Kafka 0.8.2. What Java's regular expressions mean here is in `java_regex.py`.
+Source: TopicFilter.scala of Kafka 0.8.2. What Java's regular expressions mean here is in `kernel/java_regex.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kernel.errors import UserError
-from zkconsumer.java_regex import compiled
+from kernel.java_regex import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

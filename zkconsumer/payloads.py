@@ -8,7 +8,7 @@ in the original one unreadable member fails every member's rebalance, so somebod
 What is accepted is what 0.8.2.2 accepts, checked on the original for the JSON: control characters inside strings and
 backslashes that escape nothing are fine, a number that is not a whole one of 32 bits makes everything unreadable, and
 a topic whose data is no JSON at all has no partitions. Stricter than the original are three: a member that counts no
-or absurdly many streams, a pattern that `java_regex.py` cannot translate, and a negative partition number.
+or absurdly many streams, a pattern that `kernel/java_regex.py` cannot translate, and a negative partition number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-r"""Regular expressions of Java, written again for Python's `re`: topic patterns are Java's in every member's znode.
+r"""Regular expressions of Java, written again for Python's `re`: topic patterns are Java's, in every
+member's znode of 0.8 as in Consumer.subscribe(Pattern).
 
 Translated: quoting with \Q and \E, named groups, inline flags in the middle of an expression, Java's escapes,
 predefined and POSIX classes, \z and \Z, ranges that Python would take for something else. Refused with a reason:
