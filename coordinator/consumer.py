@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 CAPABILITIES = Capabilities(
     streams=False,
     resubscribe=False,
+    patterns=False,
     commit_single_partitions=True,
     rebalances_outside_poll=False,
     knows_loss=True,
@@ -117,6 +118,16 @@ class CoordinatorConsumer:
         for number in range(max(topics.values())):
             mine = tuple(sorted(topic for topic, streams in topics.items() if streams > number))
             self._streams.append(GroupStream(number, mine, surroundings))
+
+    async def subscribe_pattern(
+        self, pattern: str, streams: int = 1, listener: RebalanceListener | None = None
+    ) -> None:
+        """See `GroupConsumer.subscribe_pattern`."""
+        raise UserError(f"{self._process} subscribes by name: name the topics instead of {pattern!r}")
+
+    async def unsubscribe(self) -> None:
+        """See `GroupConsumer.unsubscribe`."""
+        raise UserError(f"{self._process} cannot unsubscribe: close it, and make another consumer")
 
     async def getmany(self, *, timeout_ms: int, max_records: int = 500) -> Sequence[Batch]:
         """See `GroupConsumer.getmany`; at most max.poll.records come at once.

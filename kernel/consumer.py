@@ -30,7 +30,8 @@ class Capabilities:
     """What an implementation can do; a caller asks before it relies on it."""
 
     streams: bool  #: several streams share one membership (threads of one member)
-    resubscribe: bool  #: subscribe() may be called again
+    resubscribe: bool  #: subscribe() may be called again, and unsubscribe()
+    patterns: bool  #: subscribe_pattern()
     commit_single_partitions: bool  #: commit(offsets) of chosen partitions; otherwise all or nothing
     rebalances_outside_poll: bool  #: partitions may come and go while nobody polls
     knows_loss: bool  #: on_lost is ever called
@@ -75,8 +76,26 @@ class GroupConsumer(Protocol):
         """Join the group for `topics` ({topic: number of streams >= 1}).
 
         `zookeeper` performs its first rebalance here and may raise `RebalanceFailed` (the consumer stays
-        registered, as the original did); the coordinator designs join at the first `getmany`.
-        Raises `StreamsExist` when called twice without the `resubscribe` capability.
+        registered, as the original did); the coordinator designs join at the first `getmany`. Called again, what it
+        names takes the place of what was subscribed to, by name or by a pattern, and so does the listener.
+        Raises `StreamsExist` when called twice without the `resubscribe` capability, and `UserError` for a name that
+        no topic can have or a topic without a stream.
+        """
+
+    async def subscribe_pattern(
+        self, pattern: str, streams: int = 1, listener: RebalanceListener | None = None
+    ) -> None:
+        """As `subscribe`, for all topics whose whole name matches a regular expression of Java, now and later.
+
+        Each stream takes part in all of them. Kafka's own topics are left out (exclude.internal.topics). It is fine
+        when nothing matches yet. Raises `UserError` for what is no expression, and without the `patterns` capability.
+        """
+
+    async def unsubscribe(self) -> None:
+        """Give everything back and leave the group; `subscribe` may come again.
+
+        Nothing happens without a subscription. Raises `UserError` without the `resubscribe` capability, and what the
+        listener raised.
         """
 
     async def getmany(self, *, timeout_ms: int, max_records: int = 500) -> Sequence[Batch]:

@@ -31,6 +31,7 @@ from kernel.zookeeper.session import ZooKeeperSession
 from zkconsumer.delivery import Delivery
 from zkconsumer.effects import CloseDemanded
 from zkconsumer.executor import Executor, Parts
+from zkconsumer.filters import TopicFilter
 from zkconsumer.iterators import StreamIterator
 from zkconsumer.leaders import FetcherManager
 from zkconsumer.membership import Membership
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
     from kernel.values import Batch, CommitOutcome, TopicPartition
-    from zkconsumer.filters import TopicFilter
     from zkconsumer.settings import ZkConsumerConfig
     from zkconsumer.subscription import Streams
 
@@ -59,6 +59,7 @@ _NOT_STARTED = "the consumer was not started: call start() first"
 CAPABILITIES = Capabilities(
     streams=True,
     resubscribe=False,
+    patterns=True,
     commit_single_partitions=False,
     rebalances_outside_poll=True,
     knows_loss=False,
@@ -142,13 +143,19 @@ class ZooKeeperConsumer:
         await self._subscribe(Subscription.by_name(topics), listener)
 
     async def subscribe_pattern(
-        self, topic_filter: TopicFilter, streams: int, listener: RebalanceListener | None = None
+        self, pattern: str | TopicFilter, streams: int = 1, listener: RebalanceListener | None = None
     ) -> None:
-        """As `subscribe`, for all topics that `topic_filter` takes, now and later; they share the `streams`.
+        """As `subscribe`, for all topics that a filter takes, now and later; they share the `streams`.
 
-        New topics are found by a look at /brokers/topics that begins after the first rebalance, if that succeeds.
+        A text is a white list. New topics are found by a look at /brokers/topics that begins after the first
+        rebalance, if that succeeds.
         """
+        topic_filter = TopicFilter.white(pattern) if isinstance(pattern, str) else pattern
         await self._subscribe(Subscription.by_pattern(topic_filter, streams), listener)
+
+    async def unsubscribe(self) -> None:
+        """Refused: a member of 0.8 has what it asked for until it is shut down."""
+        raise UserError("the 0.8 consumer cannot unsubscribe: close() it, and make another one")
 
     async def close(self) -> None:
         """In the original's order; a listener, which a rebalance waits for, is not made to wait for the end."""
