@@ -20,7 +20,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kernel.assignors.connect_units import Unit, Workers, configured_units, in_order
+from kernel.assignors.connect_units import Unit, Workers, in_order
 from kernel.assignors.hash_order import texts_in_hash_order
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """One round's input: {connector: number of tasks}, and what each worker says it runs."""
+    """One round's input: what there is to run (see `configured_units`), and what each worker says it runs."""
 
     now_ms: int
     max_delay_ms: int  #: scheduled.rebalance.max.delay.ms
     completed_generation: int  #: the last that was synced
     generation: int  #: the one that is being decided
-    connectors: Mapping[str, int]
+    configured: frozenset[Unit]
     running: Mapping[str, Collection[Unit]]
 
 
@@ -77,10 +77,9 @@ def assign_incrementally(memory: Memory, given: Circumstances) -> tuple[Memory, 
     running = Workers(given.running)
     active = running.every()
     assigned = _remembered(memory, given, active)
-    configured = configured_units(given.connectors)
-    deleted = assigned - configured
+    deleted = assigned - given.configured
     lost = in_order(assigned - active - deleted)
-    created = in_order(configured - assigned - active)
+    created = in_order(given.configured - assigned - active)
     counts = Counter(unit for worker in running for unit in running.of(worker))
     unwanted = deleted | {unit for unit, count in counts.items() if count > 1}
     revoked = {worker: {unit for unit in running.of(worker) if unit in unwanted} for worker in running}
@@ -88,7 +87,7 @@ def assign_incrementally(memory: Memory, given: Circumstances) -> tuple[Memory, 
     after.take(revoked)
     memory, lost_now = _lost_handled(memory, given, lost, after)
     if memory.delay_ms == 0:
-        memory, surplus = _balanced(memory, given, configured, after)
+        memory, surplus = _balanced(memory, given, after)
         after.take(surplus)
         for worker, units in surplus.items():
             revoked[worker] |= units
@@ -144,11 +143,9 @@ def _lost_handled(memory: Memory, given: Circumstances, lost: list[Unit], after:
     return waited_for, []
 
 
-def _balanced(
-    memory: Memory, given: Circumstances, configured: frozenset[Unit], after: Workers
-) -> tuple[Memory, dict[str, set[Unit]]]:
+def _balanced(memory: Memory, given: Circumstances, after: Workers) -> tuple[Memory, dict[str, set[Unit]]]:
     """What is taken away to even out loads, or the pause before that when the last round has done it."""
-    surplus = _surplus(configured, after)
+    surplus = _surplus(given.configured, after)
     if not surplus:
         return replace(memory, has_revoked=False, revocations=0) if memory.has_revoked else memory, {}
     if not memory.has_revoked:

@@ -35,7 +35,7 @@ class Cluster:
                 max_delay_ms=self.max_delay_ms,
                 completed_generation=self.generation,
                 generation=self.generation + 1,
-                connectors=self.connectors,
+                configured=configured_units(self.connectors),
                 running={worker: in_order(units) for worker, units in self.running.items()},
             ),
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernel.assignors.connect import Circumstances, Memory, assign_incrementally
-from kernel.assignors.connect_units import Unit
+from kernel.assignors.connect_units import Unit, configured_units
 from kernel.assignors.registry import ASSIGNORS
 from kernel.assignors.sticky_data import encode_cooperative, encode_sticky
 from kernel.assignors.subscription import MemberSubscription
@@ -112,7 +112,7 @@ def test_connect_decides_as_kafkas_class(chain):
                 max_delay_ms=chain["max_delay_ms"],
                 completed_generation=step["completed_generation"],
                 generation=step["generation"],
-                connectors=step["connectors"],
+                configured=configured_units(step["connectors"]),
                 running={worker: tuple(map(unit, units)) for worker, units in step["workers"].items()},
             ),
         )
