@@ -11,7 +11,7 @@ from typing import Any
 
 from kio.index import UnknownEntity, load_request_schema, load_response_schema
 
-from kernel.wire import first_versions
+from kernel.wire import first_versions, server_messages
 
 if typing.TYPE_CHECKING:
     from kernel.wire.versions import Api
@@ -64,9 +64,13 @@ def is_flexible(entity: type[Any]) -> bool:
     return bool(entity.__flexible__)
 
 
+_OWN_REQUESTS = {**first_versions.REQUESTS, **server_messages.REQUESTS}
+_OWN_RESPONSES = {**first_versions.RESPONSES, **server_messages.RESPONSES}
+
+
 def entity_class(api: Api, version: int, *, request: bool) -> type[Any]:
-    """The class of a whole message: kio's, or ours where kio is too young. Raises kio's `UnknownEntity`."""
-    own = (first_versions.REQUESTS if request else first_versions.RESPONSES).get((api, version))
+    """The class of a whole message: kio's, or ours where kio has none. Raises kio's `UnknownEntity`."""
+    own = (_OWN_REQUESTS if request else _OWN_RESPONSES).get((api, version))
     if own is not None:
         return own
     return load_request_schema(api, version) if request else load_response_schema(api, version)

@@ -43,6 +43,9 @@ class Api(IntEnum):
     CreatePartitions = 37
     DeleteGroups = 42
     OffsetDelete = 47
+    #: Of the `server` design (docs/server-protocol.md): Kafka's keys are below 100.
+    AwaitCommand = 20_001
+    CommitOwned = 20_002
 
 
 #: api: (lowest, highest) version.
@@ -73,6 +76,8 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.CreatePartitions: (0, 3),
         Api.DeleteGroups: (0, 2),
         Api.OffsetDelete: (0, 0),
+        Api.AwaitCommand: (0, 0),
+        Api.CommitOwned: (0, 0),
     }
 )
 

@@ -1,0 +1,38 @@
+"""The data of a member's ephemeral znode /consumers/<group>/ids/<member>: Kafka's registration, and a mark.
+
+    {"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1416000000000","design":"server"}
+
+The layout is that of the 0.8 consumer (ZkUtils, ZookeeperConsumerConnector), whose readers ignore keys that they do
+not know; one stream for each topic. `design` tells the coordinator which ids are its members: a znode without it
+belongs to a consumer of the ZooKeeper design, and is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+
+DESIGN = "server"
+
+
+def registration_payload(topics: tuple[str, ...], timestamp_ms: int) -> bytes:
+    """What a member that subscribes to `topics` puts into its znode."""
+    content = {
+        "version": 1,
+        "subscription": dict.fromkeys(topics, 1),
+        "pattern": "static",
+        "timestamp": str(timestamp_ms),
+        "design": DESIGN,
+    }
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
+    """The topics of a registration, sorted; None when it is not one of this design's members, or cannot be read."""
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or content.get("design") != DESIGN:
+        return None
+    subscription = content.get("subscription")
+    return tuple(sorted(subscription)) if isinstance(subscription, dict) else None

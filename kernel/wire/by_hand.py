@@ -1,0 +1,74 @@
+"""Messages written by hand, in the form of kio's own classes: what `kernel.wire` has no kio class for.
+
+kio's reader and writer take any dataclass that describes itself as kio's do, so these need no codec of their own.
+All of them are of before the flexible versions (KIP-482): sizes of fixed width, no tagged fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kio.schema.errors import ErrorCode
+from kio.schema.request_header.v1.header import RequestHeader
+from kio.schema.response_header.v0.header import ResponseHeader
+from kio.schema.types import TopicName
+from kio.static.constants import EntityType
+from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kernel.wire.versions import Api
+
+#: Kafka's names of types, as kio spells them, and the Python types that stand for them.
+_TYPES: Mapping[str, Any] = {
+    "int8": i8,
+    "int16": i16,
+    "int32": i32,
+    "int64": i64,
+    "string": TopicName,
+    "records": Records | None,
+    "error_code": ErrorCode,
+    "timedelta_i32": i32Timedelta,
+}
+
+
+class Column(NamedTuple):
+    """A field as kio describes it: `kind` is kio's name of the type, '' for an array of parts."""
+
+    kind: str
+    type_: Any
+    default: Any = dataclasses.MISSING
+
+
+def array_of(part: Any) -> Column:
+    return Column("", tuple[part, ...])
+
+
+class Schema:
+    """Makes the classes of one message: its whole and its parts share version, API and header."""
+
+    def __init__(self, api: Api, version: int, *, request: bool) -> None:
+        self._payload = EntityType.request if request else EntityType.response
+        self._described = {
+            "__version__": i16(version),
+            "__flexible__": False,
+            "__api_key__": i16(api),
+            "__header_schema__": RequestHeader if request else ResponseHeader,
+        }
+
+    def part(self, name: str, /, **fields: str | Column) -> type[Any]:
+        return self._made(name, EntityType.nested, fields)
+
+    def whole(self, name: str, /, **fields: str | Column) -> type[Any]:
+        return self._made(name, self._payload, fields)
+
+    def _made(self, name: str, kind: EntityType, fields: Mapping[str, str | Column]) -> type[Any]:
+        columns: list[tuple[str, Any, Any]] = []
+        for field_name, given in fields.items():
+            column = Column(given, _TYPES[given]) if isinstance(given, str) else given
+            metadata = {"kafka_type": column.kind} if column.kind else {}
+            columns.append((field_name, column.type_, dataclasses.field(metadata=metadata, default=column.default)))
+        namespace = {"__type__": kind, **self._described}
+        return dataclasses.make_dataclass(name, columns, namespace=namespace, frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,72 @@
+"""The two messages of the `server` design, AwaitCommand 0 and CommitOwned 0, which no Kafka has.
+
+They travel in Kafka's frames behind Kafka's headers (request header 1, response header 0), under API keys far above
+Kafka's. What their fields mean is told in docs/server-protocol.md; `coordinator.server.messages` makes values of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kio.static.primitive import i64
+
+from kernel.wire.by_hand import Column, Schema, array_of
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TEXTS = Column("string", tuple[str, ...])
+_NULLABLE_TEXT = Column("string", str | None, None)
+_NO_OFFSET = Column("int64", i64, i64(-1))
+
+
+def _await_request() -> type[Any]:
+    schema = Schema(Api.AwaitCommand, 0, request=True)
+    return schema.whole(
+        "AwaitCommandRequest",
+        group_id="string",
+        member_id="string",
+        generation="int32",
+        stopped="int32",
+        strategy="string",
+        topics=_TEXTS,
+        wait_ms="int32",
+    )
+
+
+def _await_response() -> type[Any]:
+    schema = Schema(Api.AwaitCommand, 0, request=False)
+    partition = schema.part("CommandedPartition", topic="string", partition="int32", offset=_NO_OFFSET)
+    return schema.whole(
+        "AwaitCommandResponse",
+        error_code="int16",
+        command="int8",
+        generation="int32",
+        partitions=array_of(partition),
+    )
+
+
+def _commit_request() -> type[Any]:
+    schema = Schema(Api.CommitOwned, 0, request=True)
+    offset = schema.part("OwnedOffset", topic="string", partition="int32", offset="int64", metadata=_NULLABLE_TEXT)
+    return schema.whole(
+        "CommitOwnedRequest", group_id="string", member_id="string", generation="int32", offsets=array_of(offset)
+    )
+
+
+def _commit_response() -> type[Any]:
+    schema = Schema(Api.CommitOwned, 0, request=False)
+    partition = schema.part("CommittedPartition", topic="string", partition="int32", error_code="int16")
+    return schema.whole("CommitOwnedResponse", partitions=array_of(partition))
+
+
+#: {(API, version): class}
+REQUESTS: Mapping[tuple[int, int], type[Any]] = {
+    (Api.AwaitCommand, 0): _await_request(),
+    (Api.CommitOwned, 0): _commit_request(),
+}
+RESPONSES: Mapping[tuple[int, int], type[Any]] = {
+    (Api.AwaitCommand, 0): _await_response(),
+    (Api.CommitOwned, 0): _commit_response(),
+}
