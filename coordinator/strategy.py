@@ -1,20 +1,29 @@
-"""What a group's leader does between Join and Sync: read the others' subscriptions, look up topics, assign."""
+"""What a group's leader does between Join and Sync, and what every member does with the answer to its Sync.
+
+The leader reads the others' subscriptions, looks up topics, and assigns. Most strategies decide each round for
+itself; `delayed` remembers, and sends a delay along.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
-from coordinator.protocol import MalformedMetadata, decode_subscription, encode_assignment
+from coordinator.delayed.delay_data import delay_of, encode_delay
+from coordinator.delayed.leader import PROTOCOL as DELAYED
+from coordinator.delayed.leader import DelayedLeader, Gathering
+from coordinator.membership.events import Synced
+from coordinator.protocol import MalformedMetadata, decode_assignment, decode_subscription, encode_assignment
 from kernel.assignors.registry import assignor
 from kernel.assignors.subscription import MemberSubscription
+from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from coordinator.membership.effects import RunAssignor
+    from coordinator.membership.effects import RunAssignor, SendSync
     from coordinator.membership.events import GroupMember
     from coordinator.surroundings import Surroundings
 
@@ -22,17 +31,55 @@ if TYPE_CHECKING:
 LOOKUPS = 5
 
 
-async def decide(effect: RunAssignor, around: Surroundings, *, wanted: Callable[[], bool]) -> dict[str, bytes]:
-    """Assignment bytes for every member of the list, also for those that get nothing (the Java client needs them).
+class Strategies:
+    """One member's strategies, with what they remember from round to round while it is a member."""
 
-    Waits for brokers as long as `wanted()`: until then the group waits for us, which is what Kafka's leader does.
-    """
-    subscriptions = {member.member_id: subscription_of(member) for member in effect.members}
-    topics = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
-    await _describe(topics, around, wanted)
-    sizes = {topic: len(around.client.metadata.partitions_of(topic)) for topic in topics}
-    assignment = assignor(effect.protocol)(sizes, subscriptions)
-    return {member: encode_assignment(partitions) for member, partitions in assignment.items()}
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._delayed = DelayedLeader()
+
+    def received(self, effect: SendSync, data: bytes) -> Synced:
+        """SyncGroup has answered, with what the group's leader gave this member. Raises `MalformedMetadata`."""
+        assignment = decode_assignment(data)
+        delay_ms = delay_of(assignment.user_data) if effect.protocol == DELAYED else 0
+        self._delayed = self._delayed.completed(effect.identity.generation)
+        return Synced(effect.stamp, assignment.partitions, delay_ms)
+
+    async def decide(self, effect: RunAssignor, generation: int, *, wanted: Callable[[], bool]) -> dict[str, bytes]:
+        """Assignment bytes for every member of the list, also for those that get nothing (the Java client needs them).
+
+        Waits for brokers as long as `wanted()`: until then the group waits for us, which is what Kafka's leader does.
+        """
+        subscriptions = {member.member_id: subscription_of(member) for member in effect.members}
+        topics = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
+        await _describe(topics, self._around, wanted)
+        sizes = {topic: len(self._around.client.metadata.partitions_of(topic)) for topic in topics}
+        if effect.protocol == DELAYED:
+            return self._decide_delayed(generation, sizes, subscriptions)
+        assignment = assignor(effect.protocol)(sizes, subscriptions)
+        return {member: encode_assignment(partitions) for member, partitions in assignment.items()}
+
+    def _decide_delayed(
+        self, generation: int, sizes: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
+    ) -> dict[str, bytes]:
+        gathering = Gathering(
+            now_ms=self._around.clock.monotonic_ns() // NS_PER_MS,
+            max_delay_ms=self._around.config.scheduled_rebalance_max_delay_ms,
+            generation=generation,
+            sizes=sizes,
+            subscriptions=subscriptions,
+        )
+        self._delayed, decision = self._delayed.decide(gathering)
+        user_data = encode_delay(decision.delay_ms)
+        return {
+            member: encode_assignment(partitions, user_data=user_data)
+            for member, partitions in decision.assignments.items()
+        }
+
+
+async def decide(effect: RunAssignor, around: Surroundings, *, wanted: Callable[[], bool]) -> dict[str, bytes]:
+    """One round of a strategy that remembers nothing."""
+    return await Strategies(around).decide(effect, -1, wanted=wanted)
 
 
 def subscription_of(member: GroupMember) -> MemberSubscription:
