@@ -7,6 +7,7 @@ means, is for the caller to decide.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -59,10 +60,15 @@ class ClusterMetadata:
     leaders: Mapping[TopicPartition, PartitionLeader] = field(default_factory=dict)
     topic_ids: Mapping[str, UUID | None] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
+    internal: frozenset[str] = frozenset()  #: topics that the brokers call Kafka's own (Metadata 1 on)
 
     def partitions_of(self, topic: str) -> tuple[int, ...]:
         """Its partition numbers in order; empty when the topic is not known."""
         return tuple(sorted(tp.partition for tp in self.leaders if tp.topic == topic))
+
+    def sizes(self) -> dict[str, int]:
+        """{topic: number of partitions} of all that are known."""
+        return dict(Counter(tp.topic for tp in self.leaders))
 
 
 class ClusterClient:
@@ -157,6 +163,7 @@ class ClusterClient:
         leaders = {tp: leader for tp, leader in old.leaders.items() if not forgotten(tp.topic)}
         ids = {name: topic_id for name, topic_id in old.topic_ids.items() if not forgotten(name)}
         errors = {name: error for name, error in old.errors.items() if not forgotten(name)}
+        internal = {topic.name for topic in answer.topics if getattr(topic, "is_internal", False)}
         for topic in answer.topics:
             if topic.error_code != ErrorCode.none:
                 errors[topic.name] = error_name(topic.error_code)
@@ -173,6 +180,7 @@ class ClusterClient:
             leaders=leaders,
             topic_ids=ids,
             errors=errors,
+            internal=frozenset(internal.union(name for name in old.internal if not forgotten(name))),
         )
 
     def leader_of(self, tp: TopicPartition) -> int | None:
