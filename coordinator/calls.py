@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from coordinator.membership.events import GroupMember
+from coordinator.membership.events import GroupMember, Joined
 from coordinator.protocol import CONSUMER_PROTOCOL_TYPE
 from kernel.values import NO_OFFSET, TopicPartition
 from kernel.wire.errors import ErrorCode, error_name
@@ -43,6 +43,10 @@ class JoinAnswer(NamedTuple):
     leader: str
     members: tuple[GroupMember, ...]
 
+    def as_event(self, stamp: int) -> Joined:
+        """What it is to the member when there is no error."""
+        return Joined(stamp, self.member_id, self.generation, self.protocol, self.leader, self.members)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupCalls:
@@ -52,6 +56,7 @@ class GroupCalls:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     request_timeout_ms: int
+    instance_id: str | None = None  #: of a static member (KIP-345)
 
     async def find_coordinator(self, connection: BrokerConnection, *, timeout_ms: int) -> FoundCoordinator:
         body = {"key": self.group, "key_type": 0}
@@ -68,6 +73,7 @@ class GroupCalls:
             "session_timeout": self.session_timeout_ms,
             "rebalance_timeout": self.rebalance_timeout_ms,
             "member_id": member_id,
+            "group_instance_id": self.instance_id,
             "protocol_type": CONSUMER_PROTOCOL_TYPE,
             "protocols": [{"name": name, "metadata": metadata} for name, metadata in protocols.items()],
         }
@@ -93,6 +99,7 @@ class GroupCalls:
             "group_id": self.group,
             "generation_id": identity.generation,
             "member_id": identity.member_id,
+            "group_instance_id": self.instance_id,
             "protocol_type": CONSUMER_PROTOCOL_TYPE,
             "protocol_name": protocol,
             "assignments": [{"member_id": member, "assignment": data} for member, data in assignments.items()],
@@ -101,7 +108,12 @@ class GroupCalls:
         return error_name(answer.error_code), answer.assignment
 
     async def heartbeat(self, connection: BrokerConnection, identity: Identity) -> str:
-        body = {"group_id": self.group, "generation_id": identity.generation, "member_id": identity.member_id}
+        body = {
+            "group_id": self.group,
+            "generation_id": identity.generation,
+            "member_id": identity.member_id,
+            "group_instance_id": self.instance_id,
+        }
         answer = await connection.call(Api.Heartbeat, body, timeout_ms=self.request_timeout_ms, group=self.group)
         return error_name(answer.error_code)
 
@@ -110,7 +122,7 @@ class GroupCalls:
         body = {
             "group_id": self.group,
             "member_id": member_id,
-            "members": [{"member_id": member_id, "group_instance_id": None}],
+            "members": [{"member_id": member_id, "group_instance_id": self.instance_id}],
         }
         answer = await connection.call(Api.LeaveGroup, body, timeout_ms=timeout_ms, group=self.group)
         errors = [answer.error_code, *(member.error_code for member in getattr(answer, "members", ()))]
@@ -129,6 +141,7 @@ class GroupCalls:
             "group_id": self.group,
             "generation_id_or_member_epoch": identity.generation,
             "member_id": identity.member_id,
+            "group_instance_id": self.instance_id,
             "topics": [
                 {
                     "name": topic,

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
 
+def instance_of(instance_id: str | None, stream: int) -> str | None:
+    """group.instance.id of one of a consumer's streams, each of which is a member: `<id>`, `<id>-1`, `<id>-2`, ..."""
+    return instance_id if instance_id is None or not stream else f"{instance_id}-{stream}"
+
+
 @dataclass(frozen=True, slots=True)
 class Remembered:
     """The last assignment that one strategy decided for this member."""

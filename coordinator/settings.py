@@ -7,6 +7,7 @@ from Kafka's: `client.id` is "rebalance-lab", because Kafka's is empty and membe
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,21 @@ if TYPE_CHECKING:
 
 _INT_MAX = 2**31 - 1
 
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+#: The strategy whose leader keeps what a lost member had for scheduled.rebalance.max.delay.ms (KIP-415).
+DELAYED = "delayed"
+
 
 def _required(value: object) -> str | None:
     return None if value else "must not be empty"
+
+
+def _instance_id(value: object) -> str | None:
+    """As JoinGroupRequest.validateGroupInstanceId of kafka-clients 4.1: what a topic's name may be."""
+    if isinstance(value, str) and _NAME.fullmatch(value) and value not in (".", ".."):
+        return None
+    return "must have 1 to 249 letters, digits, '.', '_' or '-', and not be '.' or '..'"
 
 
 def _number(name: str, default: int, low: int, doc: str) -> Setting:
@@ -34,15 +47,14 @@ def _strategies(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
         raise ValueError("name at least one strategy")
+    if DELAYED in names:
+        if len(names) > 1:
+            raise ValueError(f"{DELAYED} is a protocol of its own: no other strategy can be offered beside it")
+        return names
     try:
         strategies = tuple(dict.fromkeys(assignor_name(name) for name in names))
     except ConfigurationError as error:
         raise ValueError(str(error)) from error
-    if COOPERATIVE.issuperset(strategies):
-        raise ValueError(
-            f"{', '.join(strategies)} without an eager strategy beside it asks members to keep partitions during a "
-            "rebalance, which the eager design does not: add one, as in range,cooperative-sticky, Kafka's own default"
-        )
     return strategies
 
 
@@ -66,12 +78,22 @@ _ALL = (
     _number("session.timeout.ms", 45_000, 1, "a member that is silent for so long is taken for dead"),
     _number("heartbeat.interval.ms", 3_000, 1, "between two heartbeats; a third of the session timeout or less"),
     _number("max.poll.interval.ms", 300_000, 1, "a member that does not poll for so long leaves"),
+    Setting(
+        name="group.instance.id",
+        parse=str,
+        default=None,
+        doc="makes a static member of it: a restart within the session timeout causes no rebalance",
+        valid=_instance_id,
+    ),
     _number("max.poll.records", 500, 1, "at most so many records a poll"),
     Setting(
         name="partition.assignment.strategy",
         parse=_strategies,
         default=("range",),
         doc="range, roundrobin, sticky, in order of preference, or one plugged in; Kafka's class names are understood",
+    ),
+    _number(
+        "scheduled.rebalance.max.delay.ms", 300_000, 0, "strategy delayed: how long a lost member's partitions wait"
     ),
     Setting(name="enable.auto.commit", parse=boolean, default=True, doc="in polls, before a rebalance, when closing"),
     _number("auto.commit.interval.ms", 5_000, 0, "at least so long between two automatic commits"),
@@ -97,7 +119,7 @@ CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setti
 
 _NAMES = """
     allow.auto.create.topics auto.include.jmx.reporter check.crcs client.dns.lookup client.rack config.providers
-    connections.max.idle.ms enable.metrics.push exclude.internal.topics group.instance.id group.protocol
+    connections.max.idle.ms enable.metrics.push exclude.internal.topics group.protocol
     group.remote.assignor interceptor.classes internal.leave.group.on.close
     internal.throw.on.fetch.stable.offset.unsupported isolation.level key.deserializer
     metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters metrics.num.samples
@@ -135,8 +157,10 @@ class CoordinatorConsumerConfig:
     session_timeout_ms: int
     heartbeat_interval_ms: int
     max_poll_interval_ms: int
+    group_instance_id: str | None
     max_poll_records: int
     partition_assignment_strategy: tuple[str, ...]
+    scheduled_rebalance_max_delay_ms: int
     enable_auto_commit: bool
     auto_commit_interval_ms: int
     auto_offset_reset: str
@@ -167,6 +191,11 @@ class CoordinatorConsumerConfig:
         return config, warnings
 
     @property
+    def cooperative(self) -> bool:
+        """The rebalance protocol is the highest that all strategies know, as in Kafka: one eager one makes it eager."""
+        return COOPERATIVE.union({DELAYED}).issuperset(self.partition_assignment_strategy)
+
+    @property
     def member(self) -> MemberSettings:
         """What the deciding module needs of it."""
         return MemberSettings(
@@ -177,4 +206,6 @@ class CoordinatorConsumerConfig:
             retry_backoff_ms=self.retry_backoff_ms,
             auto_commit=self.enable_auto_commit,
             auto_commit_interval_ms=self.auto_commit_interval_ms,
+            instance_id=self.group_instance_id,
+            cooperative=self.cooperative,
         )

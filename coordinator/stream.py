@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.commits import CommitRequest, commit
 from coordinator.errors import GroupRefused
-from coordinator.introduction import Introduction
+from coordinator.introduction import Introduction, instance_of
 from coordinator.link import CoordinatorLink
 from coordinator.membership import effects, events
 from coordinator.membership.member import Member, State, deadline
 from coordinator.membership.reactions import UNANSWERED, reaction
 from coordinator.membership.table import step
-from coordinator.protocol import MalformedMetadata, decode_assignment
-from coordinator.strategy import decide
+from coordinator.protocol import MalformedMetadata
+from coordinator.strategy import Strategies
 from kernel.broker.connection import UnsupportedByBroker
 from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable
@@ -30,7 +31,7 @@ from kernel.values import NO_OFFSET, CommitOutcome, TopicPartition
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Coroutine, Iterable, Mapping
     from typing import Any
 
     from coordinator.surroundings import Surroundings
@@ -47,9 +48,12 @@ class GroupStream:
 
     def __init__(self, number: int, topics: tuple[str, ...], surroundings: Surroundings) -> None:
         self.number = number
-        self.topics = topics
-        self.member = Member(settings=surroundings.config.member)
+        instance_id = instance_of(surroundings.config.group_instance_id, number)
+        surroundings = replace(surroundings, calls=replace(surroundings.calls, instance_id=instance_id))
+        settings = replace(surroundings.config.member, instance_id=instance_id)
+        self.member = Member(settings=settings, topics=frozenset(topics))
         self._introduction = Introduction(surroundings.config.partition_assignment_strategy)
+        self._strategies = Strategies(surroundings)
         self._around = surroundings
         self._link = CoordinatorLink(surroundings, number)
         self._chores: deque[effects.Effect | frozenset[TopicPartition]] = deque()
@@ -77,6 +81,24 @@ class GroupStream:
         if (self._working is None and not self._chores) or self.member.state in (State.STOPPING, State.RESUMING):
             self.feed(events.Polled())
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What it subscribes to."""
+        return tuple(sorted(self.member.topics))
+
+    def resubscribe(self, topics: Iterable[str]) -> None:
+        """Other topics, from the next poll on; a member that had none joins with it."""
+        self.feed(events.SubscriptionChanged(frozenset(topics)))
+
+    def want_rejoin(self, trigger: str) -> None:
+        """The next poll rejoins, for the reason given (see `RejoinWanted`); a member that is about to does nothing."""
+        self.feed(events.RejoinWanted(trigger))
+
+    async def unsubscribe(self) -> None:
+        """Commit, revoke and leave, as far as the coordinator answers; polls do nothing until `resubscribe`."""
+        self.feed(events.Unsubscribed())
+        await self._parted()
+
     async def commit(self, offsets: Mapping[TopicPartition, int], *, explicit: bool) -> CommitOutcome:
         """Commit under the identity of now; see `coordinator.commits`."""
         patience_ms = self._around.config.default_api_timeout_ms
@@ -93,13 +115,7 @@ class GroupStream:
     async def close(self) -> None:
         """Commit, revoke and leave, as far as the coordinator answers."""
         self.feed(events.Closed())
-        while (working := self._working) is not None:
-            await asyncio.wait({working}, timeout=CLOSE_TIMEOUT_S)
-            working.cancel()  # does nothing to one that is done
-            await asyncio.wait({working})
-        leaving = {task for task in self._tasks if task.get_name().startswith("leave")}
-        if leaving:
-            await asyncio.wait(leaving, timeout=PARTING_TIMEOUT_MS / 1000)
+        await self._parted()
         if self._timer is not None:
             self._timer.cancel()
         for task in self._tasks:
@@ -109,6 +125,16 @@ class GroupStream:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
+
+    async def _parted(self) -> None:
+        """Until the callbacks have returned and LeaveGroup is answered, or took too long."""
+        while (working := self._working) is not None:
+            await asyncio.wait({working}, timeout=CLOSE_TIMEOUT_S)
+            working.cancel()  # does nothing to one that is done
+            await asyncio.wait({working})
+        leaving = {task for task in self._tasks if task.get_name().startswith("leave")}
+        if leaving:
+            await asyncio.wait(leaving, timeout=PARTING_TIMEOUT_MS / 1000)
 
     # -- what commits need --------------------------------------------------------------------------------------------
 
@@ -241,19 +267,12 @@ class GroupStream:
         elif answer.error:
             self.refused("JoinGroup", answer.error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
         else:
-            self.feed(
-                events.Joined(
-                    stamp=effect.stamp,
-                    member_id=answer.member_id,
-                    generation=answer.generation,
-                    protocol=answer.protocol,
-                    leader=answer.leader,
-                    members=answer.members,
-                )
-            )
+            self.feed(answer.as_event(effect.stamp))
 
     async def _decide(self, effect: effects.RunAssignor) -> None:
-        assignments = await decide(effect, self._around, wanted=lambda: self.member.stamp == effect.stamp)
+        assignments = await self._strategies.decide(
+            effect, self.member.generation, wanted=lambda: self.member.stamp == effect.stamp
+        )
         self.feed(events.Decided(effect.stamp, assignments))
 
     async def _sync(self, effect: effects.SendSync) -> None:
@@ -271,13 +290,13 @@ class GroupStream:
             self.refused("SyncGroup", error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
             return
         try:
-            assignment = decode_assignment(data)
+            synced = self._strategies.received(effect, data)
         except MalformedMetadata as malformed:
             self.feed(
                 events.Refused(stamp=effect.stamp, api="SyncGroup", error=f"assignment: {malformed}", sent_ns=sent_ns)
             )
             return
-        self.feed(events.Synced(effect.stamp, assignment.partitions))
+        self.feed(synced)
 
     async def _heartbeat(self, effect: effects.SendHeartbeat) -> None:
         connection, sent_ns = self._link.connection, self._now()

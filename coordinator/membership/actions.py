@@ -39,6 +39,10 @@ def begin_rebalance(member: Member, _: events.Event, now: int) -> Step:
     return replace(begun, state=State.STOPPING), (*told, moves.enter(begun, "stop"), *moves.give_up(begun))
 
 
+def first_poll(member: Member, event: events.Polled, now: int) -> Step:
+    return begin_rebalance(member, event, now) if member.topics else (member, ())
+
+
 def stopped(member: Member, _: events.Event, __: int) -> Step:
     """Nothing is delivered any more; if the identity went meanwhile, others had the partitions already."""
     return moves.preceded(moves.seek(replace(member, owned=frozenset())), (moves.tell_given_up(member),))
@@ -240,6 +244,47 @@ def retry(member: Member, _: events.Ticked, now: int) -> Step:
     return moves.seek(replace(member, timers=replace(member.timers, retry_ns=None)))
 
 
+# -- what the application or the metadata want ---------------------------------------------------------------------
+
+
+def subscription_changed(member: Member, event: events.SubscriptionChanged, _: int) -> Step:
+    """A Join that is still to be sent says so by itself; whoever is through with it has to rejoin."""
+    changed = replace(member, topics=event.topics)
+    return changed, ()
+
+
+def subscription_changed_within(member: Member, event: events.SubscriptionChanged, _: int) -> Step:
+    changed = replace(member, topics=event.topics)
+    return (changed, ()) if event.topics == member.topics else moves.want_rejoin(changed, "subscription-changed")
+
+
+def rejoin_wanted(member: Member, event: events.RejoinWanted, _: int) -> Step:
+    return moves.want_rejoin(member, event.trigger)
+
+
+def nothing_new(member: Member, _: events.Event, __: int) -> Step:
+    return member, ()
+
+
+def unsubscribed(member: Member, _: events.Unsubscribed, __: int) -> Step:
+    """As a close, except that a later subscription begins anew."""
+    leaving = replace(member, topics=frozenset(), attempt=0, summoned=False, trigger="subscribe")
+    ended = moves.tell_ended(member, "error", "unsubscribed", "superseded") if member.attempt else ()
+    if member.owned:
+        return replace(leaving, state=State.UNSUBSCRIBING), (*ended, *moves.give_up(leaving))
+    return moves.preceded(moves.part(leaving), ended)
+
+
+def unsubscribed_stopping(member: Member, _: events.Unsubscribed, __: int) -> Step:
+    """The revocation that is under way serves the leaving as well."""
+    leaving = replace(member, state=State.UNSUBSCRIBING, topics=frozenset(), attempt=0, trigger="subscribe")
+    return leaving, moves.tell_ended(member, "error", "unsubscribed", "superseded")
+
+
+def unsubscribed_stopped(member: Member, _: events.Stopped, __: int) -> Step:
+    return moves.preceded(moves.part(replace(member, owned=frozenset())), (moves.tell_given_up(member),))
+
+
 # -- the end ------------------------------------------------------------------------------------------------------
 
 
@@ -264,7 +309,8 @@ def close(member: Member, _: events.Closed, __: int) -> Step:
 
 def close_stopping(member: Member, _: events.Closed, __: int) -> Step:
     """The revocation that is under way serves the closing as well."""
-    return replace(member, state=State.CLOSING, attempt=0), moves.tell_ended(member, "error", "closed", "superseded")
+    ended = moves.tell_ended(member, "error", "closed", "superseded") if member.attempt else ()
+    return replace(member, state=State.CLOSING, attempt=0), ended
 
 
 def leave(member: Member, _: events.Stopped, __: int) -> Step:

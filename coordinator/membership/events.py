@@ -46,6 +46,25 @@ class Closed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class SubscriptionChanged(Event):
+    """The application wants other topics: the next poll rejoins with them."""
+
+    topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribed(Event):
+    """The application wants no topics any more: give everything up, leave, and stay out until it wants some."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejoinWanted(Event):
+    """Something that the assignment rests on has changed; `trigger` says what: "metadata-changed", "scheduled"."""
+
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped(Event):
     """What `Revoke` asked for is done: positions committed, callbacks returned."""
 
@@ -91,9 +110,10 @@ class Decided(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Synced(Answer):
-    """SyncGroup was answered: what is ours in this generation."""
+    """SyncGroup was answered: all that is ours in this generation; 0 < `delay_ms`: rejoin after so long."""
 
     partitions: frozenset[TopicPartition]
+    delay_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

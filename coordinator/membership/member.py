@@ -28,6 +28,7 @@ class State(Enum):
     RESUMING = auto()  #: inside a poll: callbacks run and positions are looked up
     STABLE = auto()  #: owns its assignment and sends heartbeats
     SUMMONED = auto()  #: as STABLE, but told to rejoin; the next poll does it
+    UNSUBSCRIBING = auto()  #: commits and revokes what it owns before it leaves; a new subscription joins again
     CLOSING = auto()  #: commits and revokes what it owns before it leaves
     LEFT = auto()  #: closed; terminal
     FAILED = auto()  #: refused for good; only closing is left
@@ -58,6 +59,8 @@ class MemberSettings:
     retry_backoff_ms: int = 100
     auto_commit: bool = True
     auto_commit_interval_ms: int = 5_000
+    instance_id: str | None = None  #: group.instance.id of a static member (KIP-345)
+    cooperative: bool = False  #: keeps its partitions during a rebalance (KIP-429)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +91,7 @@ class Member:
     stamp: int = 0  #: see `events`
     coordinator: int | None = None  #: node id of the broker that coordinates, while connected to it
     finding: bool = False  #: FindCoordinator is on its way
+    topics: frozenset[str] = frozenset()  #: subscribed to; with none, polls do not join
     owned: frozenset[TopicPartition] = frozenset()
     assigned: frozenset[TopicPartition] = frozenset()  #: has come, is not taken over yet
     trigger: str = "subscribe"  #: why the next rebalance begins

@@ -171,7 +171,7 @@ def expire_session(member: Member) -> Step:
 
 def leave_overdue(member: Member) -> Step:
     """max.poll.interval.ms has passed without a poll: leave, so that others can have the partitions (KIP-62)."""
-    leave_now = (SendLeave(member.member_id),) if member.coordinator is not None else ()
+    leave_now = send_leave(member)
     if member.state is State.STOPPING:
         return forgotten(member), leave_now
     return preceded(lose(member, forgotten(member), "poll-overdue", "poll overdue"), leave_now)
@@ -192,10 +192,32 @@ def tell_gone(member: Member, kind: str) -> Emit:
     return emit(member, kind, partitions=partitions_field(member.owned), all=[], generation=generation)
 
 
+def want_rejoin(member: Member, trigger: str) -> Step:
+    """The next poll begins a rebalance, once what is under way is done."""
+    if member.summoned:
+        return member, ()
+    called = replace(member, trigger=trigger)
+    told = (emit(called, "rebalance_triggered", trigger=trigger),)
+    if member.state in (State.ASSIGNED, State.RESUMING):
+        return replace(called, summoned=True), told
+    return replace(called, state=State.SUMMONED), told
+
+
+def send_leave(member: Member) -> tuple[Effect, ...]:
+    """A static member never says that it goes: its place is kept until its session ends (KIP-345)."""
+    if not member.member_id or member.coordinator is None or member.settings.instance_id is not None:
+        return ()
+    return (SendLeave(member.member_id),)
+
+
 def leave_group(member: Member) -> Step:
     left = replace(forgotten(member), state=State.LEFT)
-    leave_now = (SendLeave(member.member_id),) if member.member_id and member.coordinator is not None else ()
-    return left, (*leave_now, emit(member, "member_closed", group=member.settings.group))
+    return left, (*send_leave(member), emit(member, "member_closed", group=member.settings.group))
+
+
+def part(member: Member) -> Step:
+    """Out of the group, for now."""
+    return replace(forgotten(member), state=State.UNJOINED), send_leave(member)
 
 
 def tell_ended(member: Member, outcome: str, error: str, rebalance: str) -> tuple[Effect, ...]:

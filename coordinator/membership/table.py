@@ -44,10 +44,13 @@ from coordinator.membership.events import (
     Polled,
     Refused,
     RejoinRequested,
+    RejoinWanted,
     Resumed,
     Stopped,
+    SubscriptionChanged,
     Synced,
     Ticked,
+    Unsubscribed,
 )
 from coordinator.membership.member import Member, State
 from coordinator.membership.moves import Step
@@ -76,10 +79,11 @@ def _to(action: Action, *states: State) -> Cell:
     State.SYNCING,
     State.ASSIGNED,
 )
-(RESUMING, STABLE, SUMMONED, CLOSING, LEFT, FAILED) = (
+(RESUMING, STABLE, SUMMONED, UNSUBSCRIBING, CLOSING, LEFT, FAILED) = (
     State.RESUMING,
     State.STABLE,
     State.SUMMONED,
+    State.UNSUBSCRIBING,
     State.CLOSING,
     State.LEFT,
     State.FAILED,
@@ -106,6 +110,8 @@ def _between(state: State) -> Mapping[type[Event], Cell]:
         CoordinatorMoved: _to(actions.coordinator_moved, SEEKING),
         CoordinatorLoading: _to(actions.coordinator_loading, state, SEEKING),
         Polled: _to(actions.poll_elsewhere, state),
+        SubscriptionChanged: _to(actions.subscription_changed, state),
+        Unsubscribed: _to(actions.unsubscribed, UNJOINED),
         Closed: _to(actions.close, LEFT),
     }
 
@@ -120,6 +126,9 @@ def _owning(state: State, summoned_leads_to: State) -> Mapping[type[Event], Cell
         CoordinatorMoved: _to(actions.coordinator_moved, state),
         CoordinatorLoading: _to(actions.coordinator_loading, state),
         Ticked: _to(actions.ticked, state, UNJOINED),
+        SubscriptionChanged: _to(actions.subscription_changed_within, state, summoned_leads_to),
+        RejoinWanted: _to(actions.rejoin_wanted, state, summoned_leads_to),
+        Unsubscribed: _to(actions.unsubscribed, UNSUBSCRIBING, UNJOINED),
         Closed: _to(actions.close, CLOSING, LEFT),
     }
 
@@ -127,9 +136,11 @@ def _owning(state: State, summoned_leads_to: State) -> Mapping[type[Event], Cell
 TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
     {
         UNJOINED: {
-            Polled: _to(actions.begin_rebalance, SEEKING, JOINING),
+            Polled: _to(actions.first_poll, UNJOINED, SEEKING, JOINING),
             CoordinatorFound: _to(actions.coordinator_found, UNJOINED),
             CoordinatorUnknown: _to(actions.coordinator_unknown, UNJOINED),
+            SubscriptionChanged: _to(actions.subscription_changed, UNJOINED),
+            Unsubscribed: _to(actions.unsubscribed, UNJOINED),
             Closed: _to(actions.close, LEFT),
         },
         STOPPING: {
@@ -142,6 +153,8 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
             CoordinatorLoading: _to(actions.coordinator_loading, STOPPING),
             Ticked: _to(actions.ticked, STOPPING),
             Polled: _to(actions.poll_elsewhere, STOPPING),
+            SubscriptionChanged: _to(actions.subscription_changed, STOPPING),
+            Unsubscribed: _to(actions.unsubscribed_stopping, UNSUBSCRIBING),
             Closed: _to(actions.close_stopping, CLOSING),
         },
         SEEKING: {
@@ -151,6 +164,8 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
             Ticked: _to(actions.retry, SEEKING, JOINING),
             Refused: _to(actions.refused, FAILED),
             Polled: _to(actions.poll_elsewhere, SEEKING),
+            SubscriptionChanged: _to(actions.subscription_changed, SEEKING),
+            Unsubscribed: _to(actions.unsubscribed, UNJOINED),
             Closed: _to(actions.close, LEFT),
         },
         JOINING: {
@@ -184,7 +199,16 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
         SUMMONED: {
             **_owning(SUMMONED, SUMMONED),
             RejoinRequested: _to(actions.still_summoned, SUMMONED),
+            SubscriptionChanged: _to(actions.subscription_changed, SUMMONED),
+            RejoinWanted: _to(actions.nothing_new, SUMMONED),
             Polled: _to(actions.begin_rebalance, STOPPING, SEEKING, JOINING),
+        },
+        UNSUBSCRIBING: {
+            Stopped: _to(actions.unsubscribed_stopped, UNJOINED),
+            GenerationOutdated: _to(actions.identity_refused_while_giving_up, UNSUBSCRIBING),
+            MemberForgotten: _to(actions.identity_refused_while_giving_up, UNSUBSCRIBING),
+            SubscriptionChanged: _to(actions.subscription_changed, UNSUBSCRIBING),
+            Closed: _to(actions.close_stopping, CLOSING),
         },
         CLOSING: {
             Stopped: _to(actions.leave, LEFT),

@@ -42,6 +42,24 @@ def test_strategies_are_named_as_in_java_and_once_each() -> None:
 
 
 @pytest.mark.parametrize(
+    ("strategies", "cooperative"),
+    [
+        ("range", False),
+        ("range,cooperative-sticky", False),
+        ("cooperative-sticky", True),
+        ("delayed", True),
+    ],
+)
+def test_one_eager_strategy_makes_the_member_eager(strategies: str, cooperative: bool) -> None:
+    assert config(partition_assignment_strategy=strategies).member.cooperative is cooperative
+
+
+def test_instance_id_makes_a_static_member() -> None:
+    assert config().member.instance_id is None
+    assert config(group_instance_id="web-1").member.instance_id == "web-1"
+
+
+@pytest.mark.parametrize(
     ("given", "complaint"),
     [
         ({"bootstrap.servers": "nowhere"}, "write host:port"),
@@ -50,7 +68,10 @@ def test_strategies_are_named_as_in_java_and_once_each() -> None:
         ({"group.id": ""}, "must not be empty"),
         ({"partition.assignment.strategy": "afei"}, "choose from range, roundrobin"),
         ({"partition.assignment.strategy": ","}, "at least one"),
-        ({"partition.assignment.strategy": "cooperative-sticky"}, "without an eager strategy beside it"),
+        ({"partition.assignment.strategy": "delayed,range"}, "no other strategy can be offered beside it"),
+        ({"group.instance.id": ""}, "must have 1 to 249"),
+        ({"group.instance.id": "a/b"}, "must have 1 to 249"),
+        ({"group.instance.id": ".."}, "must have 1 to 249"),
         ({"heartbeat.interval.ms": "3000", "session.timeout.ms": "3000"}, "must be below"),
         ({"enable.auto.commit": "perhaps"}, "true or false"),
         ({"session.timeout.ms": "0"}, "between 1 and"),

@@ -12,6 +12,7 @@ from kernel.clock import NS_PER_MS, ManualClock
 from kernel.values import TopicPartition
 
 P0, P1, P2 = (TopicPartition("t", n) for n in range(3))
+TOPICS = frozenset({"t"})
 
 SETTINGS = MemberSettings(
     group="g",
@@ -28,7 +29,7 @@ class Talk:
 
     def __init__(self, settings: MemberSettings = SETTINGS) -> None:
         self.clock = ManualClock(monotonic_ns=1_000_000_000)
-        self.member = Member(settings=settings)
+        self.member = Member(settings=settings, topics=TOPICS)
         self.did: tuple[effects.Effect, ...] = ()
         self.told: list[effects.Emit] = []
 

@@ -8,7 +8,7 @@ from coordinator.membership import effects, events
 from coordinator.membership.effects import Identity
 from coordinator.membership.events import GroupMember
 from coordinator.membership.member import Member, State
-from tests.support.membership import P0, P1, P2, SETTINGS, Talk
+from tests.support.membership import P0, P1, P2, SETTINGS, TOPICS, Talk
 
 
 def test_member_does_nothing_before_the_first_poll():
@@ -242,4 +242,4 @@ def test_member_is_a_value():
     talk = Talk()
     before = talk.member
     talk.poll()
-    assert before == Member(settings=SETTINGS)
+    assert before == Member(settings=SETTINGS, topics=TOPICS)

@@ -12,7 +12,7 @@ from coordinator.membership.reactions import REACTIONS, reaction
 from coordinator.membership.table import TABLE, step
 from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
-from tests.support.membership import SETTINGS
+from tests.support.membership import SETTINGS, TOPICS
 
 partition_sets = st.frozensets(st.builds(TopicPartition, st.just("t"), st.integers(0, 3)), max_size=3)
 ERRORS = sorted({*REACTIONS, ("JoinGroup", "GROUP_MAX_SIZE_REACHED"), ("Heartbeat", "FENCED_INSTANCE_ID")})
@@ -34,6 +34,7 @@ KINDNESS: dict[State, list[Saying]] = {
     State.RESUMING: [("resumed", None)],
     State.STABLE: [("advance", 900), ("event", events.Ticked()), ("heartbeat", None), ("event", events.Polled())],
     State.SUMMONED: [("event", events.Polled())],
+    State.UNSUBSCRIBING: [("event", events.Stopped())],
     State.CLOSING: [("event", events.Stopped())],
 }
 
@@ -55,6 +56,9 @@ anything = st.one_of(
                 events.Stopped(),
                 events.CoordinatorFound(1),
                 events.CoordinatorUnknown("nobody"),
+                events.SubscriptionChanged(frozenset({"t", "u"})),
+                events.RejoinWanted("metadata-changed"),
+                events.Unsubscribed(),
             )
         ]
     ),
@@ -69,7 +73,7 @@ class World:
 
     def __init__(self) -> None:
         self.now = 0
-        self.member = Member(settings=SETTINGS)
+        self.member = Member(settings=SETTINGS, topics=TOPICS)
         self.generation = 0
         self.refused: set[effects.Identity] = set()
         self.ids = 0
@@ -136,7 +140,14 @@ class World:
             assert after.identity is not None
             assert after.timers.session_ns is not None
         if after.owned:
-            assert after.state in (State.STOPPING, State.RESUMING, State.STABLE, State.SUMMONED, State.CLOSING)
+            assert after.state in (
+                State.STOPPING,
+                State.RESUMING,
+                State.STABLE,
+                State.SUMMONED,
+                State.UNSUBSCRIBING,
+                State.CLOSING,
+            )
         told = [e.kind for e in wanted if isinstance(e, effects.Emit) and e.kind.startswith("partitions_")]
         gained, gone = after.owned - before.owned, before.owned - after.owned
         assert not gained or told == ["partitions_assigned"]
@@ -167,7 +178,7 @@ def test_any_course_of_events_keeps_the_members_promises(
 @given(st.lists(sayings, max_size=40))
 def test_member_that_was_led_astray_becomes_stable_again_when_all_goes_well(course: list[Saying]) -> None:
     world = World()
-    world.live(course)
+    world.live([*course, ("event", events.SubscriptionChanged(frozenset({"t"})))])
     for _ in range(14):
         if world.member.state in (State.STABLE, State.FAILED):
             return
@@ -187,6 +198,7 @@ WAYS: dict[State, list[Saying]] = {
     State.STABLE: [("kind", None)] * 6,
     State.SUMMONED: [("kind", None)] * 6 + [SUMMONS],
     State.STOPPING: [("kind", None)] * 6 + [SUMMONS, ("kind", None)],
+    State.UNSUBSCRIBING: [("kind", None)] * 6 + [("event", events.Unsubscribed())],
     State.CLOSING: [("kind", None)] * 6 + [("event", events.Closed())],
     State.FAILED: [("kind", None), ("kind", None), ("refused", ("JoinGroup", "GROUP_MAX_SIZE_REACHED"))],
 }
@@ -215,6 +227,8 @@ def test_every_cell_of_the_table_keeps_the_members_promises(state: State, event:
                 events.Synced: events.Synced(stamp, ONE),
                 events.Resumed: events.Resumed(stamp),
                 events.HeartbeatAnswered: events.HeartbeatAnswered(stamp, world.now),
+                events.SubscriptionChanged: events.SubscriptionChanged(frozenset({"t", "u"})),
+                events.RejoinWanted: events.RejoinWanted("metadata-changed"),
             }.get(event) or event()
         world.say("event", happened)
         world.live([("kind", None)] * 14)
