@@ -20,7 +20,7 @@ from coordinator.partition import LedPartition
 from coordinator.placement import partition_of
 from coordinator.store import MalformedRecord
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
-from kernel.broker.storage.errors import StorageFailed
+from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 
@@ -51,6 +51,7 @@ class Coordinator:
         self.services = services
         self._limits = limits_of(services.config, traced=not isinstance(services.tracer, SilentTracer))
         self._led: dict[int, LedPartition] = {}
+        self._led_at: dict[int, Leadership] = {}  #: of the same partitions
         self._loading: set[int] = set()
         self._stopping = False
         self._deliveries = Deliveries(self)
@@ -58,8 +59,13 @@ class Coordinator:
     # -- leadership ------------------------------------------------------------------------------------------------
 
     async def on_lead(self, leadership: Leadership) -> None:
-        """Load the partition's groups. Requests are answered 14 meanwhile; the storage fences our predecessor first."""
+        """Load the partition's groups. Requests are answered 14 meanwhile; the storage fences our predecessor first.
+
+        Whatever goes wrong, nothing of what was led before is left to answer from (KAFKA-4362, KAFKA-5600); only an
+        epoch below the one that is led changes nothing (KAFKA-10614). Raises Fenced, StorageFailed.
+        """
         number = leadership.topic_partition.partition
+        self._refuse_older(leadership)
         await self._give_up(number)
         self._loading.add(number)
         try:
@@ -82,7 +88,7 @@ class Coordinator:
             if self._stopping:
                 await partition.close()
             else:
-                self._led[number] = partition
+                self._led[number], self._led_at[number] = partition, leadership
         finally:
             self._loading.discard(number)
 
@@ -91,7 +97,18 @@ class Coordinator:
         await self._give_up(topic_partition.partition)
         self.services.storage.resign(topic_partition)
 
+    def _refuse_older(self, leadership: Leadership) -> None:
+        known = self._led_at.get(leadership.topic_partition.partition)
+        if known is None or known.topic_id != leadership.topic_id:  # a topic that was made again counts from 0
+            return
+        if leadership.leader_epoch < known.leader_epoch:
+            raise Fenced(
+                f"{leadership.topic_partition} is led at epoch {known.leader_epoch}: "
+                f"leading it at epoch {leadership.leader_epoch} comes late and is ignored"
+            )
+
     async def _give_up(self, number: int) -> None:
+        self._led_at.pop(number, None)
         partition = self._led.pop(number, None)
         if partition is not None:
             await partition.close()

@@ -1,0 +1,261 @@
+"""Partitions that move while they are loaded or given up: in order, guarded by the epoch, nothing old left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel.broker.cluster_view import Leadership
+from kernel.broker.storage.errors import Fenced, StorageFailed
+from kernel.clock import ManualClock
+from tests.support.moving import TOPIC_ID, TP, MovedCoordinator, SharedLogs
+from tests.support.virtual_time import run_virtually
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+def play(scene: Callable[[MovedCoordinator, MovedCoordinator], Awaitable[None]]) -> None:
+    """Two brokers over one log."""
+    clock = ManualClock()
+
+    async def main() -> None:
+        shared = SharedLogs()
+        a, b = MovedCoordinator(clock, shared), MovedCoordinator(clock, shared)
+        try:
+            await scene(a, b)
+        finally:
+            await a.stop()
+            await b.stop()
+
+    run_virtually(main(), clock)
+
+
+def test_leadership_that_comes_back_at_once_is_loaded_again_with_what_the_other_stored():
+    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+        await a.leads(0)
+        assert await a.commit(1) == "none"
+        await b.leads(1)
+        assert await b.commit(2) == "none"
+        # a hears of all of it in one moment: it never resigned, for all that it was told.
+        await a.leads(2)
+        assert await a.committed() == 2
+        assert await b.commit(3) == "not_coordinator"
+        assert await a.committed() == 2
+        await b.leads(None)
+        assert await b.committed() == "not_coordinator"
+
+    play(scene)
+
+
+def test_leadership_that_goes_and_comes_during_a_load_ends_with_the_last_wish():
+    """KAFKA-10614: loads and unloads of one partition overtook each other."""
+
+    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+        await b.leads(0)
+        member = await b.stable()
+        a.storage.gate.clear()
+        a.sees(1)
+        await asyncio.sleep(0.01)
+        assert await a.committed() == "coordinator_load_in_progress"
+        assert await a.heartbeat(member, 1) == "none"
+        for epoch in (None, 3, None, 5):
+            a.sees(epoch)
+            await asyncio.sleep(0.01)
+        assert await a.heartbeat(member, 1) == "none", "still the first load"
+        a.storage.gate.set()
+        await a.leading.settled()
+        assert a.leading.led(TP) == Leadership(TP, TOPIC_ID, 5)
+        assert await a.describe() == ("Stable", [member])
+        a.sees(6)
+        a.sees(None)
+        await a.leading.settled()
+        assert await a.describe() == ("not_coordinator", [])
+
+    play(scene)
+
+
+def test_epoch_that_comes_late_changes_nothing():
+    async def scene(a: MovedCoordinator, _: MovedCoordinator) -> None:
+        await a.leads(5)
+        member = await a.stable()
+        with pytest.raises(Fenced, match="led at epoch 5"):
+            await a.coordinator.listener.on_lead(Leadership(TP, TOPIC_ID, 3))
+        assert await a.describe() == ("Stable", [member])
+        assert await a.commit(1, member, 1) == "none"
+
+    play(scene)
+
+
+def test_view_that_is_behind_leads_nothing_until_it_has_caught_up():
+    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+        await a.leads(0)
+        assert await a.commit(1) == "none"
+        await b.leads(3)
+        assert await b.commit(2) == "none"
+        await a.leads(2)
+        assert await a.committed() == "not_coordinator", "and not what it had at epoch 0"
+        assert await b.commit(3) == "none", "nobody has disturbed who leads"
+        await a.leads(4)
+        assert await a.committed() == 3
+
+    play(scene)
+
+
+@pytest.mark.parametrize("resigned", [True, False], ids=["after a resignation", "in one moment"])
+def test_load_that_fails_leaves_nothing_of_what_was_led_before(resigned: bool):
+    """KAFKA-4362, KAFKA-5600."""
+
+    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+        await a.leads(0)
+        member = await a.stable()
+        assert await a.commit(1, member, 1) == "none"
+        if resigned:
+            await a.leads(None)
+        await b.leads(1)
+        assert await b.commit(2, member, 1) == "none"
+        a.storage.broken = [StorageFailed("unreadable")]
+        a.sees(2)
+        await asyncio.sleep(0.1)
+        assert await a.committed() == "not_coordinator"
+        assert await a.heartbeat(member, 1) == "not_coordinator"
+        assert await a.describe() == ("not_coordinator", [])
+        await a.leading.settled()  # it is tried again
+        assert await a.committed() == 2
+        assert await a.describe() == ("Stable", [member])
+
+    play(scene)
+
+
+def test_write_that_is_on_its_way_when_the_partition_is_given_up_is_acknowledged_only_if_it_landed():
+    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+        await a.leads(0)
+        a.storage.gate.clear()
+        under_way = asyncio.create_task(a.commit(1))
+        await asyncio.sleep(0.01)
+        a.sees(None)
+        await asyncio.sleep(0.01)
+        assert await a.committed() == "not_coordinator"
+        await b.leads(1)
+        assert not under_way.done()
+        a.storage.gate.set()
+        assert await under_way == "not_coordinator", "b has fenced it"
+        assert await b.committed() == -1
+        b.storage.gate.clear()
+        late = asyncio.create_task(b.commit(2))
+        await asyncio.sleep(0.01)
+        b.sees(None)
+        b.storage.gate.set()
+        assert await late == "none", "nobody had fenced this one"
+        await a.leads(2)
+        assert await a.committed() == 2
+
+    play(scene)
+
+
+def test_broker_that_stops_during_a_load_leads_nothing_afterwards():
+    async def scene(a: MovedCoordinator, _: MovedCoordinator) -> None:
+        a.storage.gate.clear()
+        a.sees(0)
+        await asyncio.sleep(0.01)
+        stopping = asyncio.create_task(a.coordinator.stop())
+        await asyncio.sleep(0.01)
+        a.storage.gate.set()
+        await stopping
+        await a.leading.settled()
+        assert await a.committed() == "coordinator_not_available"
+
+    play(scene)
+
+
+# -- any order of everything ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Act:
+    """`who` is the broker; `what` one of move, look, commit, hold, release, break, wait."""
+
+    what: str
+    who: int
+
+    def __repr__(self) -> str:
+        return f"{self.what} {'ab'[self.who]}"
+
+
+ACTS = st.builds(
+    Act, st.sampled_from(["move", "look", "commit", "hold", "release", "break", "wait"]), st.integers(0, 1)
+)
+
+
+class Story:
+    """Leadership moves, each broker hears of it when it looks, clients commit ever higher numbers at either."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        shared = SharedLogs()
+        self.brokers = [MovedCoordinator(clock, shared), MovedCoordinator(clock, shared)]
+        self.leader, self.epoch = 0, 0
+        self.sent = 0
+        self.acknowledged: list[int] = []
+        self.commits: list[asyncio.Task[None]] = []
+
+    async def perform(self, act: Act) -> None:
+        broker = self.brokers[act.who]
+        match act.what:
+            case "move":
+                self.leader, self.epoch = act.who, self.epoch + 1
+            case "look":
+                broker.sees(self.epoch if self.leader == act.who else None)
+            case "commit":
+                self.sent += 1
+                self.commits.append(asyncio.create_task(self._commit(broker, self.sent)))
+            case "hold":
+                broker.storage.gate.clear()
+            case "release":
+                broker.storage.gate.set()
+            case "break":
+                broker.storage.broken = [StorageFailed("unreadable")]
+            case _:
+                await asyncio.sleep(1)
+        await asyncio.sleep(0)
+
+    async def _commit(self, broker: MovedCoordinator, offset: int) -> None:
+        error = await broker.commit(offset)
+        assert error in {"none", "not_coordinator", "coordinator_load_in_progress"}
+        if error == "none":
+            # Answered in the order in which they were stored: a number that comes after a higher one was overtaken.
+            self.acknowledged.append(offset)
+
+    async def end(self) -> None:
+        """Everybody looks, everything lands; who leads has the last commit that was acknowledged."""
+        for act in ("release", "look"):
+            for who in (0, 1):
+                await self.perform(Act(act, who))
+        for broker in self.brokers:
+            await broker.leading.settled()
+        await asyncio.gather(*self.commits)
+        leader, other = self.brokers[self.leader], self.brokers[1 - self.leader]
+        assert await other.committed() == "not_coordinator"
+        assert await leader.committed() == (self.acknowledged[-1] if self.acknowledged else -1)
+        assert await leader.commit(self.sent + 1) == "none"
+        assert await leader.committed() == self.sent + 1
+        for broker in self.brokers:
+            await broker.stop()
+
+
+@given(acts=st.lists(ACTS, max_size=30))
+@settings(max_examples=100)
+def test_whatever_the_order_the_leader_has_every_acknowledged_commit_and_nobody_else_answers(acts: list[Act]):
+    clock = ManualClock()
+
+    async def main() -> None:
+        story = Story(clock)
+        for act in acts:
+            await story.perform(act)
+        await story.end()
+
+    run_virtually(main(), clock)

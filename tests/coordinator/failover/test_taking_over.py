@@ -1,0 +1,141 @@
+"""What a successor finds: the groups as they were last stored, whatever their members were in the middle of."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from kernel.clock import ManualClock
+from tests.support.moving import MovedCoordinator, SharedLogs
+from tests.support.virtual_time import run_virtually
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+def play(scene: Callable[[MovedCoordinator, MovedCoordinator], Awaitable[None]]) -> None:
+    """A broker that leads at epoch 0 and is going to die, and its successor."""
+    clock = ManualClock()
+
+    async def main() -> None:
+        shared = SharedLogs()
+        doomed, successor = MovedCoordinator(clock, shared), MovedCoordinator(clock, shared)
+        await doomed.leads(0)
+        try:
+            await scene(doomed, successor)
+        finally:
+            await doomed.stop()
+            await successor.stop()
+
+    run_virtually(main(), clock)
+
+
+def test_group_that_was_completing_is_stable_at_the_generation_that_was_stored():
+    async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
+        leader = await doomed.stable()
+        newcomer = asyncio.create_task(doomed.join())
+        await asyncio.sleep(0.1)
+        again = await doomed.join(leader)
+        assert (again.generation_id, (await newcomer).generation_id) == (2, 2)
+        other = newcomer.result().member_id
+        assert await doomed.describe() == ("CompletingRebalance", [leader, other])
+        # It dies here: nobody has synced, so nothing of generation 2 was stored.
+        await successor.leads(1)
+        assert await successor.describe() == ("Stable", [leader])
+        assert await successor.heartbeat(leader, 2) == "illegal_generation"
+        assert (await successor.sync(leader, 2)).error_code.name == "illegal_generation"
+        assert await successor.commit(7, leader, 2) == "illegal_generation"
+        assert await successor.heartbeat(other, 2) == "unknown_member_id"
+        assert await successor.commit(7, other, 2) == "unknown_member_id"
+        # Of the generation that was stored everything is as it was, the assignment too.
+        assert await successor.heartbeat(leader, 1) == "none"
+        assert (await successor.sync(leader, 1)).assignment == b"everything"
+        assert await successor.commit(7, leader, 1) == "none"
+        # What clients do then: the one keeps its id, the other comes as a new member; generation 2 comes once more.
+        joining = asyncio.create_task(successor.join())
+        await asyncio.sleep(0.1)
+        back = await successor.join(leader)
+        assert (back.generation_id, (await joining).generation_id) == (2, 2)
+
+    play(scene)
+
+
+def test_members_that_had_only_joined_are_unknown_and_may_come_again():
+    async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
+        parked = asyncio.create_task(doomed.join())
+        await asyncio.sleep(0.01)
+        assert not parked.done()
+        await successor.leads(1)
+        await doomed.leads(None)
+        assert (await parked).error_code.name == "not_coordinator"
+        assert await successor.describe() == ("Empty", [])
+        assert (await successor.join("c-of-the-dead")).error_code.name == "unknown_member_id"
+        assert (await successor.join()).generation_id == 1
+
+    play(scene)
+
+
+def test_sync_that_a_fence_refused_leaves_the_generation_before_it():
+    """Between the fence and the news of it the old one still answers; it hands out nothing that is not stored."""
+
+    async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
+        leader = await doomed.stable()
+        again = await doomed.join(leader)
+        assert again.generation_id == 2
+        await successor.leads(1)
+        synced = await doomed.sync(leader, 2, **{leader: b"too late"})
+        assert (synced.error_code.name, synced.assignment) == ("not_coordinator", b"")
+        assert await doomed.heartbeat(leader, 2) == "not_coordinator"
+        assert await successor.heartbeat(leader, 2) == "illegal_generation"
+        assert (await successor.sync(leader, 1)).assignment == b"everything"
+
+    play(scene)
+
+
+def test_sessions_begin_anew_with_the_load_and_end_when_nobody_is_heard_of():
+    async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
+        member = await doomed.stable()
+        await asyncio.sleep(9)  # a second before its session would have ended
+        await successor.leads(1)
+        await asyncio.sleep(9)
+        assert await successor.describe() == ("Stable", [member])
+        assert await successor.heartbeat(member, 1) == "none"
+        await asyncio.sleep(9)
+        assert await successor.describe() == ("Stable", [member])
+        await asyncio.sleep(2)
+        assert await successor.describe() == ("Empty", [])
+
+    play(scene)
+
+
+def test_static_member_that_was_replaced_just_before_is_known_by_its_new_id_only():
+    """KAFKA-10284: the replacement is stored although there was no rebalance."""
+
+    async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
+        first = await doomed.join(instance_id="one")
+        await doomed.sync(first.member_id, 1, **{first.member_id: b"everything"})
+        restarted = await doomed.join(instance_id="one")
+        assert restarted.generation_id == 1
+        assert restarted.member_id != first.member_id
+        await successor.leads(1)
+        assert await successor.describe() == ("Stable", [restarted.member_id])
+        assert await successor.heartbeat(first.member_id, 1) == "unknown_member_id"
+        assert await successor.heartbeat(restarted.member_id, 1) == "none"
+        assert (await successor.sync(restarted.member_id, 1)).assignment == b"everything"
+
+    play(scene)
+
+
+def test_group_that_became_empty_stays_so_with_its_offsets():
+    async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
+        member = await doomed.stable()
+        assert await doomed.commit(5, member, 1) == "none"
+        await asyncio.sleep(11)
+        assert await doomed.describe() == ("Empty", [])
+        await successor.leads(1)
+        assert await successor.describe() == ("Empty", [])
+        assert await successor.heartbeat(member, 1) == "unknown_member_id"
+        assert await successor.committed() == 5
+        assert (await successor.join()).generation_id == 3, "becoming empty was a generation of its own"
+
+    play(scene)

@@ -1,0 +1,180 @@
+"""Coordinators over one log that is fenced by epochs, as brokers of one data folder have it, under a virtual clock.
+
+    shared = SharedLogs()
+    a, b = MovedCoordinator(clock, shared), MovedCoordinator(clock, shared)
+    await a.leads(0)                # told by a cluster's view, as a broker is, and taken over
+    await a.commit(5)               # "none"
+    await b.leads(1)                # fences a, which does not know yet
+    await a.commit(6)               # "not_coordinator"
+
+A process that dies takes nothing with it but its coordinator: make another one over the same `shared`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from coordinator.placement import partition_of
+from kernel.broker.cluster_view import GROUP_METADATA_TOPIC, ClusterSnapshot, Leadership
+from kernel.broker.leading import Leading
+from kernel.broker.storage.errors import Fenced
+from kernel.trace.writer import ListTracer
+from kernel.values import TopicPartition
+from kernel.wire.versions import Api
+from tests.support.coordinators import NODE, LoneCoordinator, MemoryLog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kernel.broker.storage.errors import StorageError
+    from kernel.clock import Clock
+
+GROUP = "g"
+PARTITIONS = 4
+NUMBER = partition_of(GROUP, PARTITIONS)
+TP = TopicPartition(GROUP_METADATA_TOPIC, NUMBER)
+TOPIC_ID = uuid.UUID(int=1)
+SETTINGS = {
+    "offsets.topic.num.partitions": str(PARTITIONS),
+    "group.initial.rebalance.delay.ms": "50",
+    "group.min.session.timeout.ms": "100",
+}
+SESSION_MS = 10_000
+JOIN = {
+    "group_id": GROUP,
+    "session_timeout": SESSION_MS,
+    "rebalance_timeout": 10_000,
+    "protocol_type": "consumer",
+    "protocols": [{"name": "range", "metadata": b""}],
+}
+
+
+class SharedLogs:
+    """What is durable, and who may write: the highest epoch that took over."""
+
+    def __init__(self) -> None:
+        self.pairs: dict[bytes, bytes] = {}
+        self.epoch = -1
+
+
+class FencedLog(MemoryLog):
+    """A log as of one take-over. The fence is looked at when a write lands."""
+
+    def __init__(self, shared: SharedLogs, epoch: int, gate: asyncio.Event) -> None:
+        super().__init__()
+        self.pairs, self.gate = shared.pairs, gate
+        self._shared, self._epoch = shared, epoch
+
+    async def upsert(self, pairs: Sequence[tuple[bytes, bytes | None]]) -> None:
+        await self.gate.wait()
+        if self._shared.epoch > self._epoch:
+            raise Fenced(f"led at epoch {self._shared.epoch}")
+        await super().upsert(pairs)
+
+
+class FencedStorage:
+    """Storage's face. `gate` holds loads and writes while it is cleared; `broken` is raised by the next loads."""
+
+    def __init__(self, shared: SharedLogs) -> None:
+        self._shared = shared
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.broken: list[StorageError] = []
+
+    async def take_over_pairs(self, tp: TopicPartition, topic_id: uuid.UUID, leader_epoch: int) -> FencedLog:
+        assert tp == TP
+        if self._shared.epoch > leader_epoch:
+            raise Fenced(f"led at epoch {self._shared.epoch}")
+        self._shared.epoch = leader_epoch
+        await self.gate.wait()
+        if self.broken:
+            raise self.broken.pop(0)
+        return FencedLog(self._shared, leader_epoch, self.gate)
+
+    def resign(self, tp: TopicPartition) -> None: ...
+
+
+class MovedCoordinator:
+    """One broker: a coordinator that is told of leadership by what the broker's view says."""
+
+    def __init__(self, clock: Clock, shared: SharedLogs) -> None:
+        self.storage = FencedStorage(shared)
+        self.coordinator = LoneCoordinator(clock, SETTINGS, {"t": 1}, self.storage)  # type: ignore[arg-type]  # its face
+        self.leading = Leading(NODE, ListTracer(clock=clock))
+        self.leading.subscribe(self.coordinator.listener, lambda _: True)
+
+    def sees(self, epoch: int | None) -> None:
+        """The view says now that this broker leads at this epoch, or (None) that it does not."""
+        wanted = {} if epoch is None else {TP: Leadership(TP, TOPIC_ID, epoch)}
+        self.leading.want(wanted, ClusterSnapshot())
+
+    async def leads(self, epoch: int | None) -> None:
+        """As `sees`, and everybody has been told."""
+        self.sees(epoch)
+        await self.leading.settled()
+
+    async def stop(self) -> None:
+        self.storage.gate.set()
+        self.sees(None)
+        await self.leading.settled()
+        await self.coordinator.stop()
+
+    # -- what clients ask -------------------------------------------------------------------------------------------
+
+    async def ask(self, api: Api, version: int, **body: Any) -> Any:
+        """On a connection of its own, so that nobody waits behind one who is parked."""
+        connection = await self.coordinator.connect("c")
+        return await connection.call(api, version, **body)
+
+    async def commit(self, offset: int, member_id: str = "", generation: int = -1) -> str:
+        partitions = [{"partition_index": 0, "committed_offset": offset}]
+        answer = await self.ask(
+            Api.OffsetCommit,
+            8,
+            group_id=GROUP,
+            member_id=member_id,
+            generation_id_or_member_epoch=generation,
+            topics=[{"name": "t", "partitions": partitions}],
+        )
+        return str(answer.topics[0].partitions[0].error_code.name)
+
+    async def committed(self) -> int | str:
+        """The offset, or why it is not told."""
+        topics = [{"name": "t", "partition_indexes": [0]}]
+        answer = await self.ask(Api.OffsetFetch, 7, group_id=GROUP, topics=topics)
+        name = str(answer.error_code.name)
+        return int(answer.topics[0].partitions[0].committed_offset) if name == "none" else name
+
+    async def heartbeat(self, member_id: str, generation: int) -> str:
+        body = {"group_id": GROUP, "member_id": member_id, "generation_id": generation}
+        return str((await self.ask(Api.Heartbeat, 3, **body)).error_code.name)
+
+    async def sync(self, member_id: str, generation: int, **assignments: bytes) -> Any:
+        given = [{"member_id": member, "assignment": data} for member, data in assignments.items()]
+        return await self.ask(
+            Api.SyncGroup, 3, group_id=GROUP, member_id=member_id, generation_id=generation, assignments=given
+        )
+
+    async def join(self, member_id: str = "", instance_id: str | None = None) -> Any:
+        """Asked a second time where the first answer only hands out an id."""
+        body = JOIN | {"group_instance_id": instance_id}
+        answer = await self.ask(Api.JoinGroup, 5, **body, member_id=member_id)
+        if answer.error_code.name == "member_id_required":
+            answer = await self.ask(Api.JoinGroup, 5, **body, member_id=answer.member_id)
+        return answer
+
+    async def describe(self) -> tuple[str, list[str]]:
+        """The group's state and its members' ids, or the error and nobody."""
+        (group,) = (await self.ask(Api.DescribeGroups, 1, groups=[GROUP])).groups
+        error = str(group.error_code.name)
+        return (group.group_state if error == "none" else error), [member.member_id for member in group.members]
+
+    async def stable(self) -> str:
+        """A Stable group of one member at generation 1; its id."""
+        joined = await self.join()
+        assert joined.generation_id == 1
+        synced = await self.sync(joined.member_id, 1, **{joined.member_id: b"everything"})
+        assert synced.assignment == b"everything"
+        return str(joined.member_id)
