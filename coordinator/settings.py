@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from coordinator.delayed.leader import PROTOCOL as DELAYED
 from coordinator.membership.member import MemberSettings
 from kernel.assignors.registry import COOPERATIVE, assignor_name
 from kernel.errors import ConfigurationError
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 _INT_MAX = 2**31 - 1
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-
-#: The strategy whose leader keeps what a lost member had for scheduled.rebalance.max.delay.ms (KIP-415).
-DELAYED = "delayed"
 
 
 def _required(value: object) -> str | None:

@@ -77,11 +77,6 @@ class Strategies:
         }
 
 
-async def decide(effect: RunAssignor, around: Surroundings, *, wanted: Callable[[], bool]) -> dict[str, bytes]:
-    """One round of a strategy that remembers nothing."""
-    return await Strategies(around).decide(effect, -1, wanted=wanted)
-
-
 def subscription_of(member: GroupMember) -> MemberSubscription:
     """What a member asks for; one that sent nonsense asks for nothing, and the others get on with their work."""
     try:

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.delayed.delay_data import DELAY_MS_MAX, delay_of, encode_delay
-from coordinator.protocol import MalformedMetadata
+from coordinator.protocol import (
+    MalformedMetadata,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from kernel.assignors.subscription import MemberSubscription
+from kernel.values import TopicPartition
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "delayed-protocol.md"
+EXAMPLE = re.compile(
+    r"```\n(subscription|assignment) C\d owns (nothing|[\d ]+ of t),? (?:delay|since generation) (\d+)\n"
+    r"([0-9a-f \n]+)```"
+)
 
 
 @given(st.integers(0, DELAY_MS_MAX), st.binary(max_size=4))
@@ -31,3 +48,19 @@ def test_assignment_without_user_data_asks_for_no_rejoin(nothing):
 def test_unreadable_delay_is_malformed(data, message):
     with pytest.raises(MalformedMetadata, match=message):
         delay_of(data)
+
+
+def test_examples_of_the_page_are_what_we_write_and_read():
+    examples = EXAMPLE.findall(PAGE.read_text(encoding="utf-8"))
+    assert len(examples) == 4
+    for kind, owned, number, text in examples:
+        partitions = tuple(TopicPartition("t", int(n)) for n in re.findall(r"\d+", owned))
+        data = bytes.fromhex(text)
+        if kind == "subscription":
+            subscription = MemberSubscription(topics=("t",), owned=partitions, generation=int(number))
+            assert encode_subscription(subscription) == data
+            assert decode_subscription(data) == subscription
+        else:
+            assert encode_assignment(partitions, user_data=encode_delay(int(number))) == data
+            read = decode_assignment(data)
+            assert (read.partitions, delay_of(read.user_data)) == (frozenset(partitions), int(number))
