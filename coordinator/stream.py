@@ -84,7 +84,7 @@ class GroupStream:
     @property
     def topics(self) -> tuple[str, ...]:
         """What it subscribes to."""
-        return tuple(sorted(self.member.topics))
+        return tuple(sorted(self.member.topics or ()))
 
     def resubscribe(self, topics: Iterable[str]) -> None:
         """Other topics, from the next poll on; a member that had none joins with it."""

@@ -24,6 +24,9 @@ from coordinator.membership.member import NS_PER_MS, Member, State
 if TYPE_CHECKING:
     from coordinator.membership.moves import Step
 
+#: Why a rebalance begins when the application wants other topics.
+SUBSCRIPTION_CHANGED = "subscription-changed"
+
 # -- inside a poll ------------------------------------------------------------------------------------------------
 
 
@@ -40,7 +43,8 @@ def begin_rebalance(member: Member, _: events.Event, now: int) -> Step:
 
 
 def first_poll(member: Member, event: events.Polled, now: int) -> Step:
-    return begin_rebalance(member, event, now) if member.topics else (member, ())
+    """Whoever subscribes to nothing that exists joins as well: its pattern may match later (as in Kafka)."""
+    return (member, ()) if member.topics is None else begin_rebalance(member, event, now)
 
 
 def stopped(member: Member, _: events.Event, __: int) -> Step:
@@ -48,8 +52,12 @@ def stopped(member: Member, _: events.Event, __: int) -> Step:
     return moves.preceded(moves.seek(replace(member, owned=frozenset())), (moves.tell_given_up(member),))
 
 
-def take_over(member: Member, _: events.Event, now: int) -> Step:
-    """What Kafka calls onJoinComplete: what the leader gave becomes ours."""
+def take_over(member: Member, event: events.Event, now: int) -> Step:
+    """What Kafka calls onJoinComplete: what the leader gave becomes ours, unless the topics are not wanted any more."""
+    if any(tp.topic not in (member.topics or ()) for tp in member.assigned):
+        ended = moves.tell_ended(member, "conflict", "subscription changed", "superseded")
+        unwanted = replace(member, assigned=frozenset(), attempt=0, summoned=False, trigger=SUBSCRIPTION_CHANGED)
+        return moves.preceded(begin_rebalance(unwanted, event, now), ended)
     taken = replace(moves.with_poll(member, now), state=State.RESUMING, owned=member.assigned, assigned=frozenset())
     return taken, (
         moves.enter(taken, "resume"),
@@ -166,9 +174,10 @@ def decided(member: Member, event: events.Decided, _: int) -> Step:
 
 
 def synced(member: Member, event: events.Synced, now: int) -> Step:
-    """A poll that is overdue counts from before the Sync."""
+    """A poll that is overdue counts from before the Sync. What changed since the Join was sent needs another."""
     timers = replace(moves.in_session(member, now), poll_ns=member.timers.poll_ns)
-    return replace(member, state=State.ASSIGNED, assigned=event.partitions, timers=timers), ()
+    assigned = replace(member, state=State.ASSIGNED, assigned=event.partitions, timers=timers)
+    return (assigned, ()) if member.topics == member.joined else moves.want_rejoin(assigned, SUBSCRIPTION_CHANGED)
 
 
 def rejoin_between(member: Member, event: events.RejoinRequested, now: int) -> Step:
@@ -248,14 +257,14 @@ def retry(member: Member, _: events.Ticked, now: int) -> Step:
 
 
 def subscription_changed(member: Member, event: events.SubscriptionChanged, _: int) -> Step:
-    """A Join that is still to be sent says so by itself; whoever is through with it has to rejoin."""
+    """A Join that is still to be sent says so by itself; one that was sent is seen to be outdated at its Sync."""
     changed = replace(member, topics=event.topics)
     return changed, ()
 
 
 def subscription_changed_within(member: Member, event: events.SubscriptionChanged, _: int) -> Step:
     changed = replace(member, topics=event.topics)
-    return (changed, ()) if event.topics == member.topics else moves.want_rejoin(changed, "subscription-changed")
+    return (changed, ()) if event.topics == member.topics else moves.want_rejoin(changed, SUBSCRIPTION_CHANGED)
 
 
 def rejoin_wanted(member: Member, event: events.RejoinWanted, _: int) -> Step:
@@ -268,7 +277,7 @@ def nothing_new(member: Member, _: events.Event, __: int) -> Step:
 
 def unsubscribed(member: Member, _: events.Unsubscribed, __: int) -> Step:
     """As a close, except that a later subscription begins anew."""
-    leaving = replace(member, topics=frozenset(), attempt=0, summoned=False, trigger="subscribe")
+    leaving = replace(member, topics=None, attempt=0, summoned=False, trigger="subscribe")
     ended = moves.tell_ended(member, "error", "unsubscribed", "superseded") if member.attempt else ()
     if member.owned:
         return replace(leaving, state=State.UNSUBSCRIBING), (*ended, *moves.give_up(leaving))
@@ -277,7 +286,7 @@ def unsubscribed(member: Member, _: events.Unsubscribed, __: int) -> Step:
 
 def unsubscribed_stopping(member: Member, _: events.Unsubscribed, __: int) -> Step:
     """The revocation that is under way serves the leaving as well."""
-    leaving = replace(member, state=State.UNSUBSCRIBING, topics=frozenset(), attempt=0, trigger="subscribe")
+    leaving = replace(member, state=State.UNSUBSCRIBING, topics=None, attempt=0, trigger="subscribe")
     return leaving, moves.tell_ended(member, "error", "unsubscribed", "superseded")
 
 

@@ -19,12 +19,13 @@ class State(Enum):
     """Where a member stands. What each state waits for is in `table.TABLE`."""
 
     UNJOINED = auto()  #: not in the group and owning nothing; the next poll joins
-    STOPPING = auto()  #: inside a poll: commits and revokes what it owns before it joins
+    STOPPING = auto()  #: inside a poll: commits, and revokes what it may not keep before it joins
     SEEKING = auto()  #: wants to join; the coordinator is looked up, or a backoff runs
     JOINING = auto()  #: JoinGroup is parked at the coordinator until the others have come
     DECIDING = auto()  #: leads this generation; the assignor runs
     SYNCING = auto()  #: SyncGroup waits for the leader's assignment
     ASSIGNED = auto()  #: the assignment has come; the next poll takes it over
+    RELEASING = auto()  #: inside a poll: commits and revokes what the new assignment takes away; cooperative only
     RESUMING = auto()  #: inside a poll: callbacks run and positions are looked up
     STABLE = auto()  #: owns its assignment and sends heartbeats
     SUMMONED = auto()  #: as STABLE, but told to rejoin; the next poll does it
@@ -41,6 +42,7 @@ ALIVE = frozenset(
         State.STOPPING,
         State.DECIDING,
         State.ASSIGNED,
+        State.RELEASING,
         State.RESUMING,
         State.STABLE,
         State.SUMMONED,
@@ -76,6 +78,7 @@ class Timers:
     poll_ns: int | None = None
     retry_ns: int | None = None
     commit_ns: int | None = None
+    rejoin_ns: int | None = None  #: for which the leader has scheduled another rebalance
     heartbeat_sent: bool = False  #: one is on its way; the next waits for its answer
 
 
@@ -91,11 +94,14 @@ class Member:
     stamp: int = 0  #: see `events`
     coordinator: int | None = None  #: node id of the broker that coordinates, while connected to it
     finding: bool = False  #: FindCoordinator is on its way
-    topics: frozenset[str] = frozenset()  #: subscribed to; with none, polls do not join
+    topics: frozenset[str] | None = None  #: subscribed to; None stays out, while nothing (a pattern may) joins
+    joined: frozenset[str] | None = None  #: the topics that the last JoinGroup named
     owned: frozenset[TopicPartition] = frozenset()
     assigned: frozenset[TopicPartition] = frozenset()  #: has come, is not taken over yet
     trigger: str = "subscribe"  #: why the next rebalance begins
-    summoned: bool = False  #: told to rejoin while RESUMING
+    releasing: frozenset[TopicPartition] = frozenset()  #: part of `owned` that a revocation under way covers
+    summoned: bool = False  #: told to rejoin while it was busy; it does so once it is STABLE
+    leads: bool = False  #: of the generation that it is in
     attempt: int = 0  #: of the running rebalance, from 1; 0 outside of one
     introduced: str = ""  #: the member id that the trace knows
     timers: Timers = field(default_factory=Timers)
@@ -120,6 +126,10 @@ def deadline(member: Member) -> int | None:
         candidates += [timers.session_ns, timers.poll_ns if member.identity is not None else None]
         if member.coordinator is not None and not timers.heartbeat_sent:
             candidates.append(timers.heartbeat_ns)
+    if member.state is State.STABLE:
+        candidates.append(timers.rejoin_ns)
+    if member.state is State.SEEKING and member.owned:  # it delivers on, while nobody keeps its place
+        candidates.append(timers.session_ns)
     if member.state is State.SEEKING or (member.coordinator is None and member.state in ALIVE):
         candidates.append(None if member.finding else timers.retry_ns)
     return min((at for at in candidates if at is not None), default=None)

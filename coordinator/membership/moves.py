@@ -9,31 +9,28 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from coordinator.membership import events
+from coordinator.membership import events, holdings
 from coordinator.membership.effects import (
     AbandonCoordinator,
-    CommitPositions,
     Effect,
     Emit,
     FindCoordinator,
     Identity,
-    Lose,
-    Revoke,
     SendJoin,
     SendLeave,
     SendSync,
 )
+from coordinator.membership.holdings import Step
 from coordinator.membership.member import NO_GENERATION, NS_PER_MS, Member, State, Timers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kernel.values import TopicPartition
-
-Step = tuple[Member, tuple[Effect, ...]]
-
 #: In these a rebalance is under way and this member's part of it can simply be tried again.
 BETWEEN_JOIN_AND_SYNC = frozenset({State.JOINING, State.DECIDING, State.SYNCING})
+
+#: In these a revocation is under way: an identity that goes does not end it.
+GIVING_UP = frozenset({State.STOPPING, State.RELEASING, State.UNSUBSCRIBING, State.CLOSING})
 
 
 def preceded(step: Step, before: Iterable[Effect]) -> Step:
@@ -67,7 +64,9 @@ def send_join(member: Member) -> Step:
         member,
         state=State.JOINING,
         stamp=member.stamp + 1,
+        joined=member.topics,
         summoned=False,
+        leads=False,
         timers=Timers(poll_ns=member.timers.poll_ns),
     )
     return joining, (SendJoin(joining.stamp, joining.member_id),)
@@ -93,8 +92,10 @@ def rejoin_at_once(member: Member, event: events.Refusal, _: int) -> Step:
 
 
 def rejoin_later(member: Member, outcome: str, error: str, now: int) -> Step:
+    """What is kept meanwhile is kept for a session's time: a new coordinator begins to count about now."""
     again, told = next_attempt(member, outcome, error)
-    timers = Timers(poll_ns=again.timers.poll_ns)
+    session_ns = again.timers.session_ns or now + again.settings.session_timeout_ms * NS_PER_MS
+    timers = Timers(poll_ns=again.timers.poll_ns, session_ns=session_ns if again.owned else None)
     waiting = retry_later(replace(again, state=State.SEEKING, timers=timers), now)
     return waiting, (*told, enter(waiting, "backoff"))
 
@@ -137,59 +138,55 @@ def forgotten(member: Member) -> Member:
         generation=NO_GENERATION,
         stamp=member.stamp + 1,
         summoned=False,
-        timers=Timers(poll_ns=member.timers.poll_ns),
+        leads=False,
+        timers=Timers(poll_ns=member.timers.poll_ns, retry_ns=member.timers.retry_ns),
     )
 
 
 def lose(before: Member, after: Member, trigger: str, error: str) -> Step:
-    lost = replace(
-        after, state=State.UNJOINED, owned=frozenset(), assigned=frozenset(), attempt=0, trigger=trigger, summoned=False
-    )
+    gone = replace(after, state=State.UNJOINED, assigned=frozenset(), attempt=0, trigger=trigger, summoned=False)
+    lost, told = holdings.lose_all(before, gone)
     return lost, (
-        *tell_lost(before),
+        *told,
         emit(before, "rebalance_triggered", trigger=trigger),
         *(tell_ended(before, "conflict", error, "superseded") if before.attempt else ()),
     )
 
 
-def tell_lost(member: Member) -> tuple[Effect, ...]:
-    if not member.owned:
-        return ()
-    return Lose(member.owned), tell_gone(member, "partitions_lost")
-
-
 def expire_session(member: Member) -> Step:
     """The coordinator has not been heard of for session.timeout.ms: by now it has given our partitions away."""
     gone = replace(forgotten(member), coordinator=None)
-    if member.state is State.STOPPING:
-        return gone, (AbandonCoordinator(),)
+    if member.state in GIVING_UP:
+        return preceded(forget_giving_up(member, gone, "session-expired", "session expired"), (AbandonCoordinator(),))
     if member.state in BETWEEN_JOIN_AND_SYNC:
-        again, told = next_attempt(gone, "unavailable", "session expired")
-        return preceded(seek(again), (AbandonCoordinator(), *told))
+        lost, told = holdings.lose_all(member, gone)
+        again, told_again = next_attempt(lost, "unavailable", "session expired")
+        return preceded(seek(again), (AbandonCoordinator(), *told, *told_again))
     return preceded(lose(member, gone, "session-expired", "session expired"), (AbandonCoordinator(),))
+
+
+def forget_giving_up(before: Member, after: Member, trigger: str, error: str) -> Step:
+    """The identity goes while a revocation is under way: that goes on, what it does not cover is lost at once.
+
+    Before a join the rebalance goes on as well. After a sync it is void, and so it is when the member is leaving.
+    """
+    without, told = holdings.lose_kept(before, after)
+    if before.state is not State.RELEASING:
+        return without, told
+    ended = replace(without, assigned=frozenset(), attempt=0, trigger=trigger)
+    return ended, (
+        *told,
+        emit(before, "rebalance_triggered", trigger=trigger),
+        *tell_ended(before, "conflict", error, "superseded"),
+    )
 
 
 def leave_overdue(member: Member) -> Step:
     """max.poll.interval.ms has passed without a poll: leave, so that others can have the partitions (KIP-62)."""
     leave_now = send_leave(member)
-    if member.state is State.STOPPING:
-        return forgotten(member), leave_now
+    if member.state in GIVING_UP:
+        return preceded(forget_giving_up(member, forgotten(member), "poll-overdue", "poll overdue"), leave_now)
     return preceded(lose(member, forgotten(member), "poll-overdue", "poll overdue"), leave_now)
-
-
-def give_up(member: Member) -> tuple[Effect, ...]:
-    if not member.settings.auto_commit or member.identity is None:
-        return (Revoke(member.owned),)
-    return CommitPositions(member.stamp, member.identity, wait=True), Revoke(member.owned)
-
-
-def tell_given_up(member: Member) -> Emit:
-    return tell_gone(member, "partitions_lost" if member.identity is None else "partitions_revoked")
-
-
-def tell_gone(member: Member, kind: str) -> Emit:
-    generation = None if member.generation == NO_GENERATION else member.generation
-    return emit(member, kind, partitions=partitions_field(member.owned), all=[], generation=generation)
 
 
 def want_rejoin(member: Member, trigger: str) -> Step:
@@ -198,7 +195,7 @@ def want_rejoin(member: Member, trigger: str) -> Step:
         return member, ()
     called = replace(member, trigger=trigger)
     told = (emit(called, "rebalance_triggered", trigger=trigger),)
-    if member.state in (State.ASSIGNED, State.RESUMING):
+    if member.state is not State.STABLE:
         return replace(called, summoned=True), told
     return replace(called, state=State.SUMMONED), told
 
@@ -233,7 +230,3 @@ def enter(member: Member, phase: str) -> Emit:
 
 def emit(member: Member, kind: str, **fields: object) -> Emit:
     return Emit(kind, member.member_id, member.cause, fields)
-
-
-def partitions_field(partitions: frozenset[TopicPartition]) -> list[dict[str, object]]:
-    return [{"topic": tp.topic, "partition": tp.partition} for tp in sorted(partitions)]

@@ -185,7 +185,7 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
         },
         ASSIGNED: {
             **_owning(ASSIGNED, SUMMONED),
-            Polled: _to(actions.take_over, RESUMING),
+            Polled: _to(actions.take_over, RESUMING, STOPPING, SEEKING, JOINING),
         },
         RESUMING: {
             **_owning(RESUMING, RESUMING),
