@@ -133,13 +133,21 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "fault_started": _kind("a fault began", fault=TEXT, target=TEXT, detail=DETAIL, optional="detail"),
         "fault_ended": _kind("a fault ended", fault=TEXT, target=TEXT),
         "change_started": _kind(
-            "one membership change of the group is about to be made; `members` is the number after it",
+            "one change of the group is about to be made; `members` is their number after it",
             change=TEXT,
             round=INT,
             members=INT,
+            detail=DETAIL,
+            optional="detail",
         ),
         "change_settled": _kind(
             "every partition is owned once again after that change", change=TEXT, round=INT, members=INT
+        ),
+        "topic_wanted": _kind(
+            "from now on the group should own the partitions 0..wanted-1 of a topic (0: none of it any more); of a "
+            "topic for which this is never told, every partition that is known, all the time",
+            topic=TEXT,
+            wanted=INT,
         ),
         "records_acked": _kind(
             "the producer's records first..last of a partition are stored; each carries its own "
