@@ -1,0 +1,76 @@
+"""What a member of the server design wants done, in the order in which it is given.
+
+FindCoordinator, AbandonCoordinator, Fail and Emit are those of `coordinator.membership.effects`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coordinator.membership.effects import Effect
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coordinator.membership.effects import Identity
+    from kernel.values import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Register(Effect):
+    """Have the id stand in ZooKeeper, in this session and no other, and report Registered."""
+
+    stamp: int
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unregister(Effect):
+    """Take the id out of ZooKeeper: the group must not wait for a member that has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitCommand(Effect):
+    """Ask for the next command. `generation` is what was started last, `stopped` what was stopped last; -1: none."""
+
+    stamp: int
+    member_id: str
+    generation: int
+    stopped: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallOff(Effect):
+    """The command that is being awaited is not wanted any more: what asks next must not queue behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPositions(Effect):
+    """Commit everything handed out so far, under the identity of now; `wait` for it before what follows."""
+
+    stamp: int
+    identity: Identity
+    wait: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke(Effect):
+    """Deliver nothing more, tell the listener, and report Stopped."""
+
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class Assign(Effect):
+    """Tell the listener, deliver from these offsets on, and report Resumed."""
+
+    stamp: int
+    offsets: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Lose(Effect):
+    """Stop delivering at once; the listener hears of it as soon as it is free."""
+
+    partitions: frozenset[TopicPartition]

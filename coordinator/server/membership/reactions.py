@@ -1,0 +1,42 @@
+"""What an error of the coordinator means to a member of the server design: one table, (api, error) -> event.
+
+The errors are those of docs/server-protocol.md. A pair that is not here is `Refused` for AwaitCommand, and nothing at
+all (None) for CommitOwned: whoever committed learns of it as the outcome of the commit.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from coordinator.membership.events import CoordinatorLoading, CoordinatorMoved, GenerationOutdated, Refused
+from coordinator.membership.reactions import UNANSWERED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coordinator.membership.events import Refusal
+
+AWAIT, COMMIT = "AwaitCommand", "CommitOwned"
+
+REACTIONS: Mapping[tuple[str, str], type[Refusal]] = MappingProxyType(
+    {
+        (AWAIT, "ILLEGAL_GENERATION"): GenerationOutdated,
+        (AWAIT, "NOT_COORDINATOR"): CoordinatorMoved,
+        (AWAIT, "COORDINATOR_NOT_AVAILABLE"): CoordinatorMoved,
+        (AWAIT, UNANSWERED): CoordinatorMoved,
+        (AWAIT, "COORDINATOR_LOAD_IN_PROGRESS"): CoordinatorLoading,
+        (AWAIT, "UNKNOWN_SERVER_ERROR"): CoordinatorLoading,
+        (COMMIT, "ILLEGAL_GENERATION"): GenerationOutdated,
+        (COMMIT, "UNKNOWN_CONSUMER"): GenerationOutdated,
+        (COMMIT, "NOT_COORDINATOR"): CoordinatorMoved,
+        (COMMIT, "COORDINATOR_NOT_AVAILABLE"): CoordinatorMoved,
+        (COMMIT, UNANSWERED): CoordinatorMoved,
+    }
+)
+
+
+def reaction(api: str, error: str, *, stamp: int, sent_ns: int) -> Refusal | None:
+    """The event that an error is to the member who sent `api`; None when it concerns only the caller."""
+    event = REACTIONS.get((api, error), Refused if api == AWAIT else None)
+    return None if event is None else event(stamp=stamp, api=api, error=error, sent_ns=sent_ns)
