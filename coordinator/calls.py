@@ -48,6 +48,14 @@ class JoinAnswer(NamedTuple):
         return Joined(stamp, self.member_id, self.generation, self.protocol, self.leader, self.members)
 
 
+async def find_coordinator(connection: BrokerConnection, group: str, *, timeout_ms: int) -> FoundCoordinator:
+    """Any broker knows."""
+    body = {"key": group, "key_type": 0}
+    version = min(3, connection.version_of(Api.FindCoordinator))
+    answer = await connection.call(Api.FindCoordinator, body, version=version, timeout_ms=timeout_ms, group=group)
+    return FoundCoordinator(error_name(answer.error_code), answer.node_id, answer.host, answer.port)
+
+
 @dataclass(frozen=True, slots=True)
 class GroupCalls:
     """One group's requests; the connection is given with each, since the coordinator moves."""
@@ -57,14 +65,6 @@ class GroupCalls:
     rebalance_timeout_ms: int
     request_timeout_ms: int
     instance_id: str | None = None  #: of a static member (KIP-345)
-
-    async def find_coordinator(self, connection: BrokerConnection, *, timeout_ms: int) -> FoundCoordinator:
-        body = {"key": self.group, "key_type": 0}
-        version = min(3, connection.version_of(Api.FindCoordinator))
-        answer = await connection.call(
-            Api.FindCoordinator, body, version=version, timeout_ms=timeout_ms, group=self.group
-        )
-        return FoundCoordinator(error_name(answer.error_code), answer.node_id, answer.host, answer.port)
 
     async def join(self, connection: BrokerConnection, member_id: str, protocols: Mapping[str, bytes]) -> JoinAnswer:
         """`protocols` is {name: subscription bytes} in order of preference."""

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from coordinator.membership.effects import Identity
-    from coordinator.membership.member import Member
-    from coordinator.surroundings import Surroundings
     from kernel.broker.connection import BrokerConnection
+    from kernel.clock import Clock
+    from kernel.trace.writer import Tracer
 
 DROPPED = "DROPPED"
 
@@ -44,12 +44,24 @@ class CommitRequest:
     give_up_ns: int
 
 
+class Fenced(Protocol):
+    """A member as far as commits go: who it is at this moment."""
+
+    @property
+    def identity(self) -> Identity | None: ...
+
+    @property
+    def stamp(self) -> int: ...
+
+
 class Committing(Protocol):
     """What a commit needs of the membership that it is made for."""
 
     number: int
-    member: Member
     committing: asyncio.Lock
+
+    @property
+    def member(self) -> Fenced: ...
 
     @property
     def connection(self) -> BrokerConnection | None: ...
@@ -59,15 +71,56 @@ class Committing(Protocol):
     def refused(self, api: str, error: str, *, stamp: int, sent_ns: int, connection: BrokerConnection) -> None: ...
 
 
-async def commit(stream: Committing, request: CommitRequest, around: Surroundings) -> CommitOutcome:
-    """What became of it; never raises for what the group or the network did.
+class CommitCalls(Protocol):
+    """The design's own way to send a commit: {partition: error}, and it raises as `BrokerConnection.call`."""
+
+    async def commit(
+        self,
+        connection: BrokerConnection,
+        identity: Identity,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, str]: ...
+
+
+class CommitSettings(Protocol):
+    """By their Kafka names."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def retry_backoff_ms(self) -> int: ...
+
+
+class CommitSurroundings(Protocol):
+    """What all commits of one consumer share."""
+
+    @property
+    def config(self) -> CommitSettings: ...
+
+    @property
+    def calls(self) -> CommitCalls: ...
+
+    @property
+    def tracer(self) -> Tracer: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+
+async def commit(
+    stream: Committing, request: CommitRequest, around: CommitSurroundings, *, api: str = "OffsetCommit"
+) -> CommitOutcome:
+    """What became of it; never raises for what the group or the network did. `api` is the request's name.
 
     One at a time, in the order of the calls: a repeated commit must not overtake a later one and move it back.
     """
     errors = dict.fromkeys(request.offsets, DROPPED)
     if request.offsets and request.identity is not None:
         async with stream.committing:
-            errors = await _tried(stream, request, request.identity, around)
+            errors = await _tried(stream, request, request.identity, around, api)
     outcome = CommitOutcome(
         accepted={tp: offset for tp, offset in request.offsets.items() if not errors[tp]},
         refused={tp: error for tp, error in errors.items() if error},
@@ -95,7 +148,7 @@ def _outcome(error: str) -> str:
 
 
 async def _tried(
-    stream: Committing, request: CommitRequest, identity: Identity, around: Surroundings
+    stream: Committing, request: CommitRequest, identity: Identity, around: CommitSurroundings, api: str
 ) -> dict[TopicPartition, str]:
     """{partition: error}; a commit that was sent and never answered stays UNANSWERED when it cannot be repeated."""
     backoff_s = around.config.retry_backoff_ms / 1000
@@ -116,7 +169,7 @@ async def _tried(
             outcome = dict.fromkeys(request.offsets, UNANSWERED)
         error = next((error for error in outcome.values() if error), "")
         if error:
-            stream.refused("OffsetCommit", error, stamp=stamp, sent_ns=now, connection=connection)
+            stream.refused(api, error, stamp=stamp, sent_ns=now, connection=connection)
         if error not in _AGAIN:
             break
         await asyncio.sleep(backoff_s)

@@ -14,7 +14,7 @@ import asyncio
 import functools
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kernel.broker.client import EARLIEST, LATEST, fetch, list_offset
 from kernel.errors import RebalanceLabError, Unavailable
@@ -25,7 +25,6 @@ from kernel.wire.errors import ProtocolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from coordinator.settings import CoordinatorConsumerConfig
     from kernel.broker.client import BrokerConnection, ClusterClient, FetchedPartition
     from kernel.trace.writer import Tracer
 
@@ -70,13 +69,38 @@ class _Queue:
     stale: bool = False  #: its leader has to be looked up before it is asked for again
 
 
+class FetchSettings(Protocol):
+    """By their Kafka names."""
+
+    @property
+    def auto_offset_reset(self) -> str: ...
+
+    @property
+    def fetch_max_wait_ms(self) -> int: ...
+
+    @property
+    def fetch_min_bytes(self) -> int: ...
+
+    @property
+    def fetch_max_bytes(self) -> int: ...
+
+    @property
+    def max_partition_fetch_bytes(self) -> int: ...
+
+    @property
+    def request_timeout_ms(self) -> int: ...
+
+    @property
+    def retry_backoff_ms(self) -> int: ...
+
+
 class Fetcher:
     """All partitions of one consumer. `changed` is called when `take` may have something."""
 
     def __init__(
         self,
         client: ClusterClient,
-        config: CoordinatorConsumerConfig,
+        config: FetchSettings,
         tracer: Tracer,
         changed: Callable[[], None],
     ) -> None:

@@ -7,8 +7,9 @@ whatever follows it on its connection.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from coordinator.calls import find_coordinator
 from coordinator.errors import GroupRefused
 from coordinator.membership.events import CoordinatorFound, CoordinatorUnknown
 from kernel.broker.connection import BrokerConnection, UnsupportedByBroker
@@ -17,15 +18,49 @@ from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
     from coordinator.surroundings import Surroundings
+    from kernel.broker.client import ClusterClient
+    from kernel.trace.writer import Tracer
 
 #: Errors of FindCoordinator that asking again does not cure.
 _FINAL = frozenset({"INVALID_GROUP_ID", "GROUP_AUTHORIZATION_FAILED", "INVALID_REQUEST", "UNSUPPORTED_VERSION"})
 
 
-class CoordinatorLink:
-    """One membership's connection; None while it is looked for."""
+class LinkSettings(Protocol):
+    """By their Kafka names."""
 
-    def __init__(self, around: Surroundings, stream: int) -> None:
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def client_id(self) -> str: ...
+
+    @property
+    def session_timeout_ms(self) -> int: ...
+
+    @property
+    def request_timeout_ms(self) -> int: ...
+
+    @property
+    def socket_connection_setup_timeout_ms(self) -> int: ...
+
+
+class LinkSurroundings(Protocol):
+    """What all links of one consumer share."""
+
+    @property
+    def config(self) -> LinkSettings: ...
+
+    @property
+    def client(self) -> ClusterClient: ...
+
+    @property
+    def tracer(self) -> Tracer: ...
+
+
+class CoordinatorFinder:
+    """One membership's connection, for any design that has a coordinator; None while it is looked for."""
+
+    def __init__(self, around: LinkSurroundings, stream: int) -> None:
         self.connection: BrokerConnection | None = None
         self._around = around
         self._stream = stream
@@ -46,7 +81,7 @@ class CoordinatorLink:
         patience_ms = min(config.request_timeout_ms, config.session_timeout_ms)
         try:
             broker = await self._around.client.any_connection()
-            found = await self._around.calls.find_coordinator(broker, timeout_ms=patience_ms)
+            found = await find_coordinator(broker, config.group_id, timeout_ms=patience_ms)
             if found.error in _FINAL:
                 raise GroupRefused("FindCoordinator", found.error, config.group_id)
             if found.error:
@@ -80,26 +115,38 @@ class CoordinatorLink:
             connection.close()
             self._given_up = [old for old in (*self._given_up, connection) if old is not None][-8:]
 
+    async def beside(self, connection: BrokerConnection) -> BrokerConnection:
+        """Another connection to the same broker, which the caller closes. Raises `Unavailable`, `ProtocolError`."""
+        return await self._open(connection.host, connection.port, connection.node_id)
+
+    async def close(self) -> None:
+        self.abandon()
+        await asyncio.gather(*(connection.wait_closed() for connection in self._given_up))
+
+
+class CoordinatorLink(CoordinatorFinder):
+    """The link of a member of the classic protocol, which takes its leave by a request."""
+
+    def __init__(self, around: Surroundings, stream: int) -> None:
+        super().__init__(around, stream)
+        self._surroundings = around
+
     async def leave(self, member_id: str, *, around_parked: bool) -> None:
         """Leave the group. A LeaveGroup behind a parked request would wait for what it is to end: go around it."""
         connection = self.connection
         if connection is None:
             return
         connection.member = self._member = member_id  # the request is still this member's, for the trace
-        timeout_ms = min(self._around.config.request_timeout_ms, self._around.config.session_timeout_ms)
+        timeout_ms = min(self._surroundings.config.request_timeout_ms, self._surroundings.config.session_timeout_ms)
         try:
             if not around_parked:
-                await self._around.calls.leave(connection, member_id, timeout_ms=timeout_ms)
+                await self._surroundings.calls.leave(connection, member_id, timeout_ms=timeout_ms)
                 return
-            second = await self._open(connection.host, connection.port, connection.node_id)
+            second = await self.beside(connection)
             try:
-                await self._around.calls.leave(second, member_id, timeout_ms=timeout_ms)
+                await self._surroundings.calls.leave(second, member_id, timeout_ms=timeout_ms)
             finally:
                 second.close()
                 await second.wait_closed()
         except (Unavailable, ProtocolError):
             return  # the group will notice by the session timeout
-
-    async def close(self) -> None:
-        self.abandon()
-        await asyncio.gather(*(connection.wait_closed() for connection in self._given_up))
