@@ -16,13 +16,14 @@ from rich.console import Console
 from rich.table import Table
 
 from comparison.pipeline.session import spark_session
-from tests.bench import events, groups, heartbeats, herd_report, lab
+from tests.bench import events, groups, heartbeats, herd_report, lab, rolling, rolling_report
 
 CONNECTIONS = (1, 100, 1000)
 GROUP_MEMBERS = 100
 HERD = herd_report.Plan(sizes=(5, 10, 20, 50), runs=5, brokers=(1,))
 HERD_SMOKE = herd_report.Plan(sizes=(3,), runs=1, brokers=(1,))
 EVENTS = 100_000
+PARTS = ("heartbeats", "groups", "rolling", "herd", "events")
 ONE_BROKER = {"group.initial.rebalance.delay.ms": "0", "group.max.session.timeout.ms": "60000"}
 
 
@@ -91,23 +92,26 @@ def event_table(folder: Path, count: int, console: Console) -> None:
 
 @click.command()
 @click.option("--smoke", is_flag=True, help="Small sizes: does it run?")
-@click.option("--only", type=click.Choice(["heartbeats", "groups", "herd", "events"]), multiple=True)
+@click.option("--only", type=click.Choice(PARTS), multiple=True)
 @click.option("--members", type=click.IntRange(2), multiple=True, help="Sizes of the herd, instead of 5 to 50.")
 @click.option("--brokers", type=click.IntRange(1), multiple=True, help="Numbers of brokers of the herd.")
-@click.option("--runs", type=click.IntRange(1), default=None, help="Rounds of each change of the herd.")
+@click.option("--runs", type=click.IntRange(1), default=None, help="Rounds of the herd, and of the rolling restarts.")
 def main(
     smoke: bool, only: tuple[str, ...], members: tuple[int, ...], brokers: tuple[int, ...], runs: int | None
 ) -> None:
     """Measure and print the figures."""
     console = Console()
     console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    wanted = only or ("heartbeats", "groups", "herd", "events")
+    wanted = only or PARTS
     with tempfile.TemporaryDirectory(prefix="rebalance-lab-bench-") as temporary:
         folder = Path(temporary)
         if "heartbeats" in wanted:
             heartbeat_table(folder, (1, 100) if smoke else CONNECTIONS, 0.5 if smoke else 3.0, console)
         if "groups" in wanted:
             group_table(folder, 1 if smoke else 5, console)
+        if "rolling" in wanted:
+            rolling_plan = rolling_report.SMOKE if smoke else rolling.Plan()
+            rolling_report.run(folder / "rolling", rolling_plan, runs or 1, console)
         if "herd" in wanted:
             plan = HERD_SMOKE if smoke else HERD
             herd_report.run(
