@@ -8,13 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from coordinator.membership import events, moves
+from coordinator.membership import events, holdings, moves
 from coordinator.membership.effects import (
     AbandonCoordinator,
-    Assign,
     CommitPositions,
     Effect,
-    Fail,
     FindCoordinator,
     RunAssignor,
     SendHeartbeat,
@@ -22,24 +20,26 @@ from coordinator.membership.effects import (
 from coordinator.membership.member import NS_PER_MS, Member, State
 
 if TYPE_CHECKING:
-    from coordinator.membership.moves import Step
-
-#: Why a rebalance begins when the application wants other topics.
-SUBSCRIPTION_CHANGED = "subscription-changed"
+    from coordinator.membership.holdings import Step
 
 # -- inside a poll ------------------------------------------------------------------------------------------------
 
 
 def begin_rebalance(member: Member, _: events.Event, now: int) -> Step:
-    """What Kafka calls onJoinPrepare, of the eager protocol: commit, then give everything up, then join."""
+    """What Kafka calls onJoinPrepare: commit, give up what may not be kept, then join.
+
+    Where there is nothing to give up, what was handed out is committed all the same before the Join is parked.
+    """
     begun = replace(moves.with_poll(member, now), attempt=1)
     told: tuple[Effect, ...] = (
         moves.emit(begun, "rebalance_started", trigger=begun.trigger),
         moves.emit(begun, "attempt_started", attempt=1),
     )
-    if not begun.owned:
+    leaving = holdings.to_release_before_join(begun)
+    if not leaving and not (begun.owned and begun.settings.auto_commit):
         return moves.preceded(moves.seek(begun), told)
-    return replace(begun, state=State.STOPPING), (*told, moves.enter(begun, "stop"), *moves.give_up(begun))
+    stop = (moves.enter(begun, "stop"),) if leaving else ()
+    return moves.preceded(holdings.release(replace(begun, state=State.STOPPING), leaving), (*told, *stop))
 
 
 def first_poll(member: Member, event: events.Polled, now: int) -> Step:
@@ -48,28 +48,38 @@ def first_poll(member: Member, event: events.Polled, now: int) -> Step:
 
 
 def stopped(member: Member, _: events.Event, __: int) -> Step:
-    """Nothing is delivered any more; if the identity went meanwhile, others had the partitions already."""
-    return moves.preceded(moves.seek(replace(member, owned=frozenset())), (moves.tell_given_up(member),))
+    """What had to be given up before the join is; the subscription may have changed once more meanwhile."""
+    without, told = holdings.released(member)
+    more = holdings.to_release_before_join(without)
+    return moves.preceded(holdings.release(without, more) if more else moves.seek(without), told)
 
 
 def take_over(member: Member, event: events.Event, now: int) -> Step:
-    """What Kafka calls onJoinComplete: what the leader gave becomes ours, unless the topics are not wanted any more."""
+    """What Kafka calls onJoinComplete: what the leader gave becomes ours, unless the topics are not wanted any more.
+
+    What the leader took away is given up first.
+    """
     if any(tp.topic not in (member.topics or ()) for tp in member.assigned):
         ended = moves.tell_ended(member, "conflict", "subscription changed", "superseded")
-        unwanted = replace(member, assigned=frozenset(), attempt=0, summoned=False, trigger=SUBSCRIPTION_CHANGED)
+        unwanted = replace(
+            member, assigned=holdings.NOTHING, attempt=0, summoned=False, trigger=moves.SUBSCRIPTION_CHANGED
+        )
         return moves.preceded(begin_rebalance(unwanted, event, now), ended)
-    taken = replace(moves.with_poll(member, now), state=State.RESUMING, owned=member.assigned, assigned=frozenset())
-    return taken, (
-        moves.enter(taken, "resume"),
-        moves.emit(
-            taken,
-            "partitions_assigned",
-            partitions=moves.partitions_field(taken.owned),
-            all=moves.partitions_field(taken.owned),
-            generation=taken.generation,
-        ),
-        Assign(taken.stamp, taken.owned),
-    )
+    taking = moves.with_poll(member, now)
+    taken_away = member.owned - member.assigned
+    if not taken_away:
+        return moves.resume(taking)
+    stop = (moves.enter(taking, "stop"),)
+    return moves.preceded(holdings.release(replace(taking, state=State.RELEASING), taken_away), stop)
+
+
+def stopped_releasing(member: Member, _: events.Event, __: int) -> Step:
+    """What was given up waits for its new owner: another round has to follow at once (KIP-429)."""
+    without, told = holdings.released(member)
+    if without.identity is None:
+        return replace(without, state=State.UNJOINED), told
+    wanted, triggered = moves.want_rejoin(without, "partitions-revoked")
+    return moves.preceded(moves.resume(wanted), (*told, *triggered))
 
 
 def resumed(member: Member, _: events.Event, now: int) -> Step:
@@ -119,11 +129,12 @@ def coordinator_moved(member: Member, event: events.CoordinatorMoved, now: int) 
     """Whoever is in a generation looks for the new coordinator and stays in it; a parked request is lost."""
     gone = replace(member, coordinator=None, timers=replace(member.timers, heartbeat_sent=False))
     if member.state in moves.BETWEEN_JOIN_AND_SYNC:
-        return moves.preceded(moves.rejoin_later(gone, "unavailable", event.error, now), (AbandonCoordinator(),))
+        return moves.preceded(moves.rejoin_later(gone, "unavailable", event, now), (AbandonCoordinator(),))
     if member.finding or member.state not in (
         State.STABLE,
         State.SUMMONED,
         State.STOPPING,
+        State.RELEASING,
         State.RESUMING,
         State.ASSIGNED,
     ):
@@ -134,7 +145,7 @@ def coordinator_moved(member: Member, event: events.CoordinatorMoved, now: int) 
 def coordinator_loading(member: Member, event: events.CoordinatorLoading, now: int) -> Step:
     """A heartbeat is only sent again a little later; so is a Join, or the Join that began a Sync."""
     if event.api != "Heartbeat":
-        return moves.rejoin_later(member, "unavailable", event.error, now)
+        return moves.rejoin_later(member, "unavailable", event, now)
     timers = replace(
         member.timers, heartbeat_sent=False, heartbeat_ns=now + member.settings.retry_backoff_ms * NS_PER_MS
     )
@@ -164,8 +175,8 @@ def joined(member: Member, event: events.Joined, now: int) -> Step:
         (moves.emit(known, "member_started", group=settings.group),) if event.member_id != member.introduced else ()
     )
     if event.leader == event.member_id:
-        run = RunAssignor(known.stamp, known.protocol, event.members)
-        return replace(known, state=State.DECIDING), (*started, moves.enter(known, "decide"), run)
+        run = RunAssignor(known.stamp, known.protocol, event.members, skip_assignment=event.skip_assignment)
+        return replace(known, state=State.DECIDING, leads=True), (*started, moves.enter(known, "decide"), run)
     return moves.preceded(moves.send_sync(known, {}), started)
 
 
@@ -175,9 +186,10 @@ def decided(member: Member, event: events.Decided, _: int) -> Step:
 
 def synced(member: Member, event: events.Synced, now: int) -> Step:
     """A poll that is overdue counts from before the Sync. What changed since the Join was sent needs another."""
-    timers = replace(moves.in_session(member, now), poll_ns=member.timers.poll_ns)
+    rejoin_ns = now + event.delay_ms * NS_PER_MS if event.delay_ms else None
+    timers = replace(moves.in_session(member, now), poll_ns=member.timers.poll_ns, rejoin_ns=rejoin_ns)
     assigned = replace(member, state=State.ASSIGNED, assigned=event.partitions, timers=timers)
-    return (assigned, ()) if member.topics == member.joined else moves.want_rejoin(assigned, SUBSCRIPTION_CHANGED)
+    return (assigned, ()) if member.topics == member.joined else moves.want_rejoin(assigned, moves.SUBSCRIPTION_CHANGED)
 
 
 def rejoin_between(member: Member, event: events.RejoinRequested, now: int) -> Step:
@@ -188,9 +200,11 @@ def rejoin_between(member: Member, event: events.RejoinRequested, now: int) -> S
 
 
 def identity_refused_between(member: Member, event: events.Refusal, now: int) -> Step:
+    """22 or 25 to a Join or Sync: again at once; what was kept (by a cooperative member) is lost."""
     if not member.member_id:  # nothing was claimed that could be given up: do not ask in a circle
-        return moves.rejoin_later(member, "conflict", event.error, now)
-    return moves.rejoin_at_once(moves.forget(member, event), event, now)
+        return moves.rejoin_later(member, "conflict", event, now)
+    lost, told = holdings.lose_all(member, moves.forget(member, event))
+    return moves.preceded(moves.rejoin_at_once(lost, event, now), told)
 
 
 # -- in a generation ------------------------------------------------------------------------------------------------
@@ -202,14 +216,18 @@ def heartbeat_answered(member: Member, event: events.HeartbeatAnswered, _: int) 
 
 def summoned(member: Member, event: events.RejoinRequested, _: int) -> Step:
     """27: what we own stays ours until the next poll has revoked it."""
-    called = replace(moves.contact(member, event), trigger="group-rebalancing")
-    told = moves.emit(called, "rebalance_triggered", trigger=called.trigger)
-    if member.state is State.RESUMING:
-        return replace(called, summoned=True), (told,)
+    called = moves.contact(member, event)
+    told: tuple[Effect, ...] = ()
+    if not member.summoned:  # otherwise it has a reason already
+        called = replace(called, trigger="group-rebalancing")
+        told = (moves.emit(called, "rebalance_triggered", trigger=called.trigger),)
+    if member.state in (State.RELEASING, State.RESUMING):
+        return replace(called, summoned=True), told
     if member.state is State.ASSIGNED:  # it is outdated before it was taken over
         ended = moves.tell_ended(called, "conflict", event.error, "superseded")
-        return replace(called, state=State.SUMMONED, assigned=frozenset(), attempt=0), (told, *ended)
-    return replace(called, state=State.SUMMONED), (told,)
+        skipped = replace(called, state=State.SUMMONED, assigned=holdings.NOTHING, attempt=0, summoned=False)
+        return skipped, (*told, *ended)
+    return replace(called, state=State.SUMMONED), told
 
 
 def still_summoned(member: Member, event: events.RejoinRequested, _: int) -> Step:
@@ -218,12 +236,15 @@ def still_summoned(member: Member, event: events.RejoinRequested, _: int) -> Ste
 
 def identity_refused(member: Member, event: events.Refusal, _: int) -> Step:
     """22 or 25: others may own our partitions already, so they are lost, not revoked."""
-    trigger = "generation-outdated" if isinstance(event, events.GenerationOutdated) else "member-forgotten"
-    return moves.lose(member, moves.forget(member, event), trigger, event.error)
+    return moves.lose(member, moves.forget(member, event), _trigger(event), event.error)
 
 
 def identity_refused_while_giving_up(member: Member, event: events.Refusal, _: int) -> Step:
-    return moves.forget(member, event), ()
+    return moves.forget_giving_up(member, moves.forget(member, event), _trigger(event), event.error)
+
+
+def _trigger(event: events.Refusal) -> str:
+    return "generation-outdated" if isinstance(event, events.GenerationOutdated) else "member-forgotten"
 
 
 def ticked(member: Member, _: events.Ticked, now: int) -> Step:
@@ -233,6 +254,8 @@ def ticked(member: Member, _: events.Ticked, now: int) -> Step:
         return moves.expire_session(member)
     if timers.poll_ns is not None and timers.poll_ns <= now and member.identity is not None:
         return moves.leave_overdue(member)
+    if member.state is State.STABLE and timers.rejoin_ns is not None and timers.rejoin_ns <= now:
+        return moves.want_rejoin(replace(member, timers=replace(timers, rejoin_ns=None)), "scheduled")
     effects: list[Effect] = []
     if member.coordinator is None:
         if not member.finding and timers.retry_ns is not None and timers.retry_ns <= now:
@@ -247,80 +270,15 @@ def ticked(member: Member, _: events.Ticked, now: int) -> Step:
 
 
 def retry(member: Member, _: events.Ticked, now: int) -> Step:
+    """Without a coordinator what is kept is kept until the session ends, as in STABLE."""
+    over = member.timers.session_ns
+    if member.owned and over is not None and over <= now:
+        return holdings.lose_all(member, moves.forgotten(member))
     at = member.timers.retry_ns
     if member.finding or at is None or at > now:
         return member, ()
     return moves.seek(replace(member, timers=replace(member.timers, retry_ns=None)))
 
 
-# -- what the application or the metadata want ---------------------------------------------------------------------
-
-
-def subscription_changed(member: Member, event: events.SubscriptionChanged, _: int) -> Step:
-    """A Join that is still to be sent says so by itself; one that was sent is seen to be outdated at its Sync."""
-    changed = replace(member, topics=event.topics)
-    return changed, ()
-
-
-def subscription_changed_within(member: Member, event: events.SubscriptionChanged, _: int) -> Step:
-    changed = replace(member, topics=event.topics)
-    return (changed, ()) if event.topics == member.topics else moves.want_rejoin(changed, SUBSCRIPTION_CHANGED)
-
-
-def rejoin_wanted(member: Member, event: events.RejoinWanted, _: int) -> Step:
-    return moves.want_rejoin(member, event.trigger)
-
-
 def nothing_new(member: Member, _: events.Event, __: int) -> Step:
     return member, ()
-
-
-def unsubscribed(member: Member, _: events.Unsubscribed, __: int) -> Step:
-    """As a close, except that a later subscription begins anew."""
-    leaving = replace(member, topics=None, attempt=0, summoned=False, trigger="subscribe")
-    ended = moves.tell_ended(member, "error", "unsubscribed", "superseded") if member.attempt else ()
-    if member.owned:
-        return replace(leaving, state=State.UNSUBSCRIBING), (*ended, *moves.give_up(leaving))
-    return moves.preceded(moves.part(leaving), ended)
-
-
-def unsubscribed_stopping(member: Member, _: events.Unsubscribed, __: int) -> Step:
-    """The revocation that is under way serves the leaving as well."""
-    leaving = replace(member, state=State.UNSUBSCRIBING, topics=None, attempt=0, trigger="subscribe")
-    return leaving, moves.tell_ended(member, "error", "unsubscribed", "superseded")
-
-
-def unsubscribed_stopped(member: Member, _: events.Stopped, __: int) -> Step:
-    return moves.preceded(moves.part(replace(member, owned=frozenset())), (moves.tell_given_up(member),))
-
-
-# -- the end ------------------------------------------------------------------------------------------------------
-
-
-def refused(member: Member, event: events.Refused, _: int) -> Step:
-    """An error that does not pass: FENCED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, ..."""
-    failed = replace(moves.forgotten(member), state=State.FAILED, owned=frozenset(), assigned=frozenset(), attempt=0)
-    return failed, (
-        *moves.tell_lost(member),
-        *(moves.tell_ended(member, "error", event.error, "failed") if member.attempt else ()),
-        moves.emit(member, "member_failed", error=f"{event.api}: {event.error}"),
-        Fail(event.api, event.error),
-    )
-
-
-def close(member: Member, _: events.Closed, __: int) -> Step:
-    closing = replace(member, state=State.CLOSING, attempt=0)
-    ended = moves.tell_ended(member, "error", "closed", "superseded") if member.attempt else ()
-    if member.owned:
-        return closing, (*ended, *moves.give_up(closing))
-    return moves.preceded(moves.leave_group(closing), ended)
-
-
-def close_stopping(member: Member, _: events.Closed, __: int) -> Step:
-    """The revocation that is under way serves the closing as well."""
-    ended = moves.tell_ended(member, "error", "closed", "superseded") if member.attempt else ()
-    return replace(member, state=State.CLOSING, attempt=0), ended
-
-
-def leave(member: Member, _: events.Stopped, __: int) -> Step:
-    return moves.preceded(moves.leave_group(replace(member, owned=frozenset())), (moves.tell_given_up(member),))

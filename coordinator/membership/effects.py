@@ -44,11 +44,16 @@ class SendJoin(Effect):
 
 @dataclass(frozen=True, slots=True)
 class RunAssignor(Effect):
-    """We lead: decide who gets what by `protocol`, and report Decided."""
+    """We lead: decide who gets what by `protocol`, and report Decided.
+
+    `skip_assignment`: the coordinator has kept the assignment of a static leader that was away. Nothing is decided
+    and Decided is empty, but the leader has to know the group's topics, to watch them (KIP-814).
+    """
 
     stamp: int
     protocol: str
     members: tuple[GroupMember, ...]
+    skip_assignment: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ class SendLeave(Effect):
 
 @dataclass(frozen=True, slots=True)
 class CommitPositions(Effect):
-    """Auto-commit everything handed out so far, under the identity of now; `wait` for it before what follows."""
+    """Auto-commit everything handed out until now, under the identity of now; `wait` for it before what follows."""
 
     stamp: int
     identity: Identity
@@ -87,14 +92,17 @@ class CommitPositions(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Revoke(Effect):
-    """Stop delivering, tell the listener while a commit is still good, and report Stopped."""
+    """Stop delivering these, tell the listener while a commit is still good, and report Stopped.
+
+    Nothing to revoke is no news for the listener: Stopped then says that what was to be done before it is done.
+    """
 
     partitions: frozenset[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
 class Assign(Effect):
-    """Tell the listener, look up positions, deliver, and report Resumed."""
+    """Tell the listener of what is new (also when nothing is), look up its positions, deliver, report Resumed."""
 
     stamp: int
     partitions: frozenset[TopicPartition]

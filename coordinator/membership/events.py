@@ -92,13 +92,17 @@ class Answer(Event):
 
 @dataclass(frozen=True, slots=True)
 class Joined(Answer):
-    """JoinGroup was answered: a new generation. `members` is filled for its leader only."""
+    """JoinGroup was answered: a new generation, or for who came back to a stable group the one that there is.
+
+    `members` is filled for the leader only; `skip_assignment` tells it that the assignment stands (KIP-814).
+    """
 
     member_id: str
     generation: int
     protocol: str
     leader: str
     members: tuple[GroupMember, ...] = ()
+    skip_assignment: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from coordinator.membership import events, holdings
 from coordinator.membership.effects import (
     AbandonCoordinator,
+    Assign,
     Effect,
     Emit,
     FindCoordinator,
@@ -20,11 +21,15 @@ from coordinator.membership.effects import (
     SendLeave,
     SendSync,
 )
-from coordinator.membership.holdings import Step
 from coordinator.membership.member import NO_GENERATION, NS_PER_MS, Member, State, Timers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from coordinator.membership.holdings import Step
+
+#: Why a rebalance begins when the application wants other topics.
+SUBSCRIPTION_CHANGED = "subscription-changed"
 
 #: In these a rebalance is under way and this member's part of it can simply be tried again.
 BETWEEN_JOIN_AND_SYNC = frozenset({State.JOINING, State.DECIDING, State.SYNCING})
@@ -67,15 +72,20 @@ def send_join(member: Member) -> Step:
         joined=member.topics,
         summoned=False,
         leads=False,
-        timers=Timers(poll_ns=member.timers.poll_ns),
+        timers=while_parked(member),
     )
     return joining, (SendJoin(joining.stamp, joining.member_id),)
 
 
 def send_sync(member: Member, assignments: dict[str, bytes]) -> Step:
     sync = SendSync(member.stamp, identity_of(member), member.protocol, assignments)
-    syncing = replace(member, state=State.SYNCING, timers=Timers(poll_ns=member.timers.poll_ns))
+    syncing = replace(member, state=State.SYNCING, timers=while_parked(member))
     return syncing, (enter(member, "claim"), sync)
+
+
+def while_parked(member: Member) -> Timers:
+    """The session's end is kept for when the request fails, and only by who has something to lose."""
+    return Timers(poll_ns=member.timers.poll_ns, session_ns=member.timers.session_ns if member.owned else None)
 
 
 def next_attempt(member: Member, outcome: str, error: str) -> Step:
@@ -91,11 +101,13 @@ def rejoin_at_once(member: Member, event: events.Refusal, _: int) -> Step:
     return preceded(seek(again), told)
 
 
-def rejoin_later(member: Member, outcome: str, error: str, now: int) -> Step:
-    """What is kept meanwhile is kept for a session's time: a new coordinator begins to count about now."""
-    again, told = next_attempt(member, outcome, error)
-    session_ns = again.timers.session_ns or now + again.settings.session_timeout_ms * NS_PER_MS
-    timers = Timers(poll_ns=again.timers.poll_ns, session_ns=session_ns if again.owned else None)
+def rejoin_later(member: Member, outcome: str, event: events.Refusal, now: int) -> Step:
+    """Until the request failed it may have been parked, which counts as alive; one that failed soon was not."""
+    again, told = next_attempt(member, outcome, event.error)
+    timers = while_parked(again)
+    settings = again.settings
+    if again.owned and now - event.sent_ns >= settings.heartbeat_interval_ms * NS_PER_MS:
+        timers = replace(timers, session_ns=now + settings.session_timeout_ms * NS_PER_MS)
     waiting = retry_later(replace(again, state=State.SEEKING, timers=timers), now)
     return waiting, (*told, enter(waiting, "backoff"))
 
@@ -189,6 +201,13 @@ def leave_overdue(member: Member) -> Step:
     return preceded(lose(member, forgotten(member), "poll-overdue", "poll overdue"), leave_now)
 
 
+def resume(member: Member) -> Step:
+    """Everything that is not ours any more has been given up: take over what is new."""
+    added = member.assigned - member.owned
+    taken = replace(member, state=State.RESUMING, owned=member.assigned, assigned=frozenset())
+    return taken, (enter(taken, "resume"), holdings.tell_taken(taken, added), Assign(taken.stamp, added))
+
+
 def want_rejoin(member: Member, trigger: str) -> Step:
     """The next poll begins a rebalance, once what is under way is done."""
     if member.summoned:
@@ -205,16 +224,6 @@ def send_leave(member: Member) -> tuple[Effect, ...]:
     if not member.member_id or member.coordinator is None or member.settings.instance_id is not None:
         return ()
     return (SendLeave(member.member_id),)
-
-
-def leave_group(member: Member) -> Step:
-    left = replace(forgotten(member), state=State.LEFT)
-    return left, (*send_leave(member), emit(member, "member_closed", group=member.settings.group))
-
-
-def part(member: Member) -> Step:
-    """Out of the group, for now."""
-    return replace(forgotten(member), state=State.UNJOINED), send_leave(member)
 
 
 def tell_ended(member: Member, outcome: str, error: str, rebalance: str) -> tuple[Effect, ...]:

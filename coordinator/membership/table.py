@@ -5,6 +5,10 @@ leads, syncs (SyncGroup, parked until the leader has decided), and then keeps it
 rebalance that concerns the application happens inside its polls: giving up before the join (STOPPING) and taking
 over after the sync (ASSIGNED, RESUMING). Requests and heartbeats go on between polls.
 
+An eager member gives up everything before it joins. A cooperative one (KIP-429) keeps what it has and goes on
+delivering it while it joins and syncs; what the new assignment takes away it gives up after the sync (RELEASING) and
+joins once more, so that the group can hand it on. `holdings` has what that means for its partitions.
+
 Three rules hold everywhere and are therefore not in the table:
 
 1. An event that answers a request of an earlier life (`Answer.stamp`) changes nothing.
@@ -27,7 +31,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from coordinator.membership import actions, events
+from coordinator.membership import actions, events, partings
 from coordinator.membership.events import (
     Closed,
     CoordinatorFound,
@@ -52,8 +56,8 @@ from coordinator.membership.events import (
     Ticked,
     Unsubscribed,
 )
+from coordinator.membership.holdings import Step
 from coordinator.membership.member import Member, State
-from coordinator.membership.moves import Step
 
 #: (member, event, now in monotonic ns) -> (member, effects)
 Action = Callable[[Member, Any, int], Step]
@@ -70,7 +74,7 @@ def _to(action: Action, *states: State) -> Cell:
     return Cell(action, frozenset(states))
 
 
-(UNJOINED, STOPPING, SEEKING, JOINING, DECIDING, SYNCING, ASSIGNED) = (
+(UNJOINED, STOPPING, SEEKING, JOINING, DECIDING, SYNCING, ASSIGNED, RELEASING) = (
     State.UNJOINED,
     State.STOPPING,
     State.SEEKING,
@@ -78,6 +82,7 @@ def _to(action: Action, *states: State) -> Cell:
     State.DECIDING,
     State.SYNCING,
     State.ASSIGNED,
+    State.RELEASING,
 )
 (RESUMING, STABLE, SUMMONED, UNSUBSCRIBING, CLOSING, LEFT, FAILED) = (
     State.RESUMING,
@@ -96,27 +101,44 @@ def _same_in(state: State) -> Mapping[type[Event], Cell]:
         HeartbeatAnswered: _to(actions.heartbeat_answered, state),
         CoordinatorFound: _to(actions.coordinator_found, state),
         CoordinatorUnknown: _to(actions.coordinator_unknown, state),
-        Refused: _to(actions.refused, FAILED),
+        Refused: _to(partings.refused, FAILED),
     }
 
 
 def _between(state: State) -> Mapping[type[Event], Cell]:
     """What JOINING, DECIDING and SYNCING do alike: whatever goes wrong, the attempt is made again."""
     return {
-        Refused: _to(actions.refused, FAILED),
+        Refused: _to(partings.refused, FAILED),
         RejoinRequested: _to(actions.rejoin_between, state, SEEKING, JOINING),
         GenerationOutdated: _to(actions.identity_refused_between, SEEKING, JOINING),
         MemberForgotten: _to(actions.identity_refused_between, SEEKING, JOINING),
         CoordinatorMoved: _to(actions.coordinator_moved, SEEKING),
         CoordinatorLoading: _to(actions.coordinator_loading, state, SEEKING),
         Polled: _to(actions.poll_elsewhere, state),
-        SubscriptionChanged: _to(actions.subscription_changed, state),
-        Unsubscribed: _to(actions.unsubscribed, UNJOINED),
-        Closed: _to(actions.close, LEFT),
+        SubscriptionChanged: _to(partings.subscription_changed, state),
+        Unsubscribed: _to(partings.unsubscribed, UNJOINED),
+        Closed: _to(partings.close, LEFT),
     }
 
 
-def _owning(state: State, summoned_leads_to: State) -> Mapping[type[Event], Cell]:
+def _giving_up(state: State) -> Mapping[type[Event], Cell]:
+    """What STOPPING and RELEASING do alike: a callback runs, and whatever happens meanwhile waits for its end."""
+    return {
+        **_same_in(state),
+        RejoinRequested: _to(actions.still_summoned, state),
+        GenerationOutdated: _to(actions.identity_refused_while_giving_up, state),
+        MemberForgotten: _to(actions.identity_refused_while_giving_up, state),
+        CoordinatorMoved: _to(actions.coordinator_moved, state),
+        CoordinatorLoading: _to(actions.coordinator_loading, state),
+        Ticked: _to(actions.ticked, state),
+        Polled: _to(actions.poll_elsewhere, state),
+        SubscriptionChanged: _to(partings.subscription_changed, state),
+        Unsubscribed: _to(partings.unsubscribed, UNSUBSCRIBING),
+        Closed: _to(partings.close, CLOSING),
+    }
+
+
+def _owning(state: State, summoned_leads_to: State, rejoin_leads_to: State) -> Mapping[type[Event], Cell]:
     """What ASSIGNED, RESUMING, STABLE and SUMMONED do alike: they have, or are about to have, partitions."""
     return {
         **_same_in(state),
@@ -126,10 +148,19 @@ def _owning(state: State, summoned_leads_to: State) -> Mapping[type[Event], Cell
         CoordinatorMoved: _to(actions.coordinator_moved, state),
         CoordinatorLoading: _to(actions.coordinator_loading, state),
         Ticked: _to(actions.ticked, state, UNJOINED),
-        SubscriptionChanged: _to(actions.subscription_changed_within, state, summoned_leads_to),
-        RejoinWanted: _to(actions.rejoin_wanted, state, summoned_leads_to),
-        Unsubscribed: _to(actions.unsubscribed, UNSUBSCRIBING, UNJOINED),
-        Closed: _to(actions.close, CLOSING, LEFT),
+        SubscriptionChanged: _to(partings.subscription_changed_within, state, rejoin_leads_to),
+        RejoinWanted: _to(partings.rejoin_wanted, rejoin_leads_to),
+        Unsubscribed: _to(partings.unsubscribed, UNSUBSCRIBING, UNJOINED),
+        Closed: _to(partings.close, CLOSING, LEFT),
+    }
+
+
+def _parting(state: State, out: State) -> Mapping[type[Event], Cell]:
+    """What UNSUBSCRIBING and CLOSING do alike: nothing but the last revocation counts any more."""
+    return {
+        Stopped: _to(partings.stopped, state, out),
+        GenerationOutdated: _to(actions.identity_refused_while_giving_up, state),
+        MemberForgotten: _to(actions.identity_refused_while_giving_up, state),
     }
 
 
@@ -139,34 +170,24 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
             Polled: _to(actions.first_poll, UNJOINED, SEEKING, JOINING),
             CoordinatorFound: _to(actions.coordinator_found, UNJOINED),
             CoordinatorUnknown: _to(actions.coordinator_unknown, UNJOINED),
-            SubscriptionChanged: _to(actions.subscription_changed, UNJOINED),
-            Unsubscribed: _to(actions.unsubscribed, UNJOINED),
-            Closed: _to(actions.close, LEFT),
+            SubscriptionChanged: _to(partings.subscription_changed, UNJOINED),
+            Unsubscribed: _to(partings.unsubscribed, UNJOINED),
+            Closed: _to(partings.close, LEFT),
         },
         STOPPING: {
-            **_same_in(STOPPING),
-            Stopped: _to(actions.stopped, SEEKING, JOINING),
-            RejoinRequested: _to(actions.still_summoned, STOPPING),
-            GenerationOutdated: _to(actions.identity_refused_while_giving_up, STOPPING),
-            MemberForgotten: _to(actions.identity_refused_while_giving_up, STOPPING),
-            CoordinatorMoved: _to(actions.coordinator_moved, STOPPING),
-            CoordinatorLoading: _to(actions.coordinator_loading, STOPPING),
-            Ticked: _to(actions.ticked, STOPPING),
-            Polled: _to(actions.poll_elsewhere, STOPPING),
-            SubscriptionChanged: _to(actions.subscription_changed, STOPPING),
-            Unsubscribed: _to(actions.unsubscribed_stopping, UNSUBSCRIBING),
-            Closed: _to(actions.close_stopping, CLOSING),
+            **_giving_up(STOPPING),
+            Stopped: _to(actions.stopped, STOPPING, SEEKING, JOINING),
         },
         SEEKING: {
             CoordinatorFound: _to(actions.coordinator_found, JOINING),
             CoordinatorUnknown: _to(actions.coordinator_unknown, SEEKING),
             CoordinatorMoved: _to(actions.coordinator_moved, SEEKING),
             Ticked: _to(actions.retry, SEEKING, JOINING),
-            Refused: _to(actions.refused, FAILED),
+            Refused: _to(partings.refused, FAILED),
             Polled: _to(actions.poll_elsewhere, SEEKING),
-            SubscriptionChanged: _to(actions.subscription_changed, SEEKING),
-            Unsubscribed: _to(actions.unsubscribed, UNJOINED),
-            Closed: _to(actions.close, LEFT),
+            SubscriptionChanged: _to(partings.subscription_changed, SEEKING),
+            Unsubscribed: _to(partings.unsubscribed, UNJOINED),
+            Closed: _to(partings.close, LEFT),
         },
         JOINING: {
             **_between(JOINING),
@@ -184,40 +205,42 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
             Synced: _to(actions.synced, ASSIGNED),
         },
         ASSIGNED: {
-            **_owning(ASSIGNED, SUMMONED),
-            Polled: _to(actions.take_over, RESUMING, STOPPING, SEEKING, JOINING),
+            **_owning(ASSIGNED, SUMMONED, ASSIGNED),
+            Polled: _to(actions.take_over, RELEASING, RESUMING, STOPPING, SEEKING, JOINING),
+        },
+        RELEASING: {
+            **_giving_up(RELEASING),
+            Stopped: _to(actions.stopped_releasing, RESUMING, UNJOINED),
+            RejoinRequested: _to(actions.summoned, RELEASING),
+            RejoinWanted: _to(partings.rejoin_wanted, RELEASING),
+            SubscriptionChanged: _to(partings.subscription_changed_within, RELEASING),
         },
         RESUMING: {
-            **_owning(RESUMING, RESUMING),
+            **_owning(RESUMING, RESUMING, RESUMING),
             Resumed: _to(actions.resumed, STABLE, SUMMONED),
             Polled: _to(actions.poll_elsewhere, RESUMING),
         },
         STABLE: {
-            **_owning(STABLE, SUMMONED),
+            **_owning(STABLE, SUMMONED, SUMMONED),
+            Ticked: _to(actions.ticked, STABLE, SUMMONED, UNJOINED),
             Polled: _to(actions.poll_stable, STABLE),
         },
         SUMMONED: {
-            **_owning(SUMMONED, SUMMONED),
+            **_owning(SUMMONED, SUMMONED, SUMMONED),
             RejoinRequested: _to(actions.still_summoned, SUMMONED),
-            SubscriptionChanged: _to(actions.subscription_changed, SUMMONED),
             RejoinWanted: _to(actions.nothing_new, SUMMONED),
+            SubscriptionChanged: _to(partings.subscription_changed, SUMMONED),
             Polled: _to(actions.begin_rebalance, STOPPING, SEEKING, JOINING),
         },
         UNSUBSCRIBING: {
-            Stopped: _to(actions.unsubscribed_stopped, UNJOINED),
-            GenerationOutdated: _to(actions.identity_refused_while_giving_up, UNSUBSCRIBING),
-            MemberForgotten: _to(actions.identity_refused_while_giving_up, UNSUBSCRIBING),
-            SubscriptionChanged: _to(actions.subscription_changed, UNSUBSCRIBING),
-            Closed: _to(actions.close_stopping, CLOSING),
+            **_parting(UNSUBSCRIBING, UNJOINED),
+            SubscriptionChanged: _to(partings.subscription_changed, UNSUBSCRIBING),
+            Closed: _to(partings.close, CLOSING),
         },
-        CLOSING: {
-            Stopped: _to(actions.leave, LEFT),
-            GenerationOutdated: _to(actions.identity_refused_while_giving_up, CLOSING),
-            MemberForgotten: _to(actions.identity_refused_while_giving_up, CLOSING),
-        },
+        CLOSING: _parting(CLOSING, LEFT),
         LEFT: {},
         FAILED: {
-            Closed: _to(actions.close, LEFT),
+            Closed: _to(partings.close, LEFT),
         },
     }
 )

@@ -24,6 +24,13 @@ SETTINGS = MemberSettings(
 )
 
 
+def partitions_of(told: effects.Emit, field: str) -> frozenset[TopicPartition]:
+    """A field of a trace event, as the values that it was made of."""
+    listed = told.fields[field]
+    assert isinstance(listed, list)
+    return frozenset(TopicPartition(tp["topic"], tp["partition"]) for tp in listed)
+
+
 class Talk:
     """A conversation with one member. `did` holds the effects of the last event, `told` all trace events."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ from coordinator.membership.reactions import REACTIONS, reaction
 from coordinator.membership.table import TABLE, step
 from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
-from tests.support.membership import SETTINGS, TOPICS
+from tests.support.membership import SETTINGS, TOPICS, partitions_of
 
 partition_sets = st.frozensets(st.builds(TopicPartition, st.just("t"), st.integers(0, 3)), max_size=3)
 ERRORS = sorted({*REACTIONS, ("JoinGroup", "GROUP_MAX_SIZE_REACHED"), ("Heartbeat", "FENCED_INSTANCE_ID")})
@@ -31,6 +33,7 @@ KINDNESS: dict[State, list[Saying]] = {
     State.DECIDING: [("decided", None)],
     State.SYNCING: [("synced", ONE)],
     State.ASSIGNED: [("event", events.Polled())],
+    State.RELEASING: [("event", events.Stopped())],
     State.RESUMING: [("resumed", None)],
     State.STABLE: [("advance", 900), ("event", events.Ticked()), ("heartbeat", None), ("event", events.Polled())],
     State.SUMMONED: [("event", events.Polled())],
@@ -68,12 +71,29 @@ sayings = st.one_of(st.just(("kind", None)), st.just(("kind", None)), anything)
 closing = st.one_of(st.just([]), st.just([("event", events.Closed())]))
 
 
+def accounted(owned: frozenset[TopicPartition], wanted: tuple[effects.Effect, ...]) -> frozenset[TopicPartition]:
+    """What is owned after all that the trace was told, which has to be true at every step."""
+    for told in wanted:
+        if not isinstance(told, effects.Emit) or not told.kind.startswith("partitions_"):
+            continue
+        changed = partitions_of(told, "partitions")
+        if told.kind == "partitions_assigned":
+            assert not changed & owned
+            owned |= changed
+        else:
+            assert changed
+            assert changed <= owned
+            owned -= changed
+        assert partitions_of(told, "all") == owned
+    return owned
+
+
 class World:
     """One member, and what has to be true of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, cooperative: bool = False) -> None:
         self.now = 0
-        self.member = Member(settings=SETTINGS, topics=TOPICS)
+        self.member = Member(settings=replace(SETTINGS, cooperative=cooperative), topics=TOPICS)
         self.generation = 0
         self.refused: set[effects.Identity] = set()
         self.ids = 0
@@ -135,12 +155,13 @@ class World:
                 assert effect.identity not in self.refused, effect
                 assert effect.stamp == after.stamp
             if isinstance(effect, effects.Revoke | effects.Lose):
-                assert effect.partitions == before.owned
-        if after.state in ALIVE - {State.STOPPING}:
+                assert effect.partitions <= before.owned
+                assert effect.partitions == before.owned or before.settings.cooperative
+        if after.state in ALIVE - {State.STOPPING, State.RELEASING}:
             assert after.identity is not None
             assert after.timers.session_ns is not None
         if after.owned:
-            assert after.state in (
+            assert after.settings.cooperative or after.state in (
                 State.STOPPING,
                 State.RESUMING,
                 State.STABLE,
@@ -148,10 +169,8 @@ class World:
                 State.UNSUBSCRIBING,
                 State.CLOSING,
             )
-        told = [e.kind for e in wanted if isinstance(e, effects.Emit) and e.kind.startswith("partitions_")]
-        gained, gone = after.owned - before.owned, before.owned - after.owned
-        assert not gained or told == ["partitions_assigned"]
-        assert not gone or told in (["partitions_revoked"], ["partitions_lost"])
+        assert accounted(before.owned, wanted) == after.owned
+        assert after.releasing <= after.owned
         starts = sum(isinstance(e, effects.Emit) and e.kind == "rebalance_started" for e in wanted)
         ends = sum(isinstance(e, effects.Emit) and e.kind == "rebalance_ended" for e in wanted)
         assert (before.attempt > 0) + starts - ends == (after.attempt > 0)
@@ -167,17 +186,19 @@ class World:
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.lists(sayings, max_size=50), closing, st.lists(sayings, max_size=8))
+@given(st.booleans(), st.lists(sayings, max_size=50), closing, st.lists(sayings, max_size=8))
 def test_any_course_of_events_keeps_the_members_promises(
-    course: list[Saying], close: list[Saying], rest: list[Saying]
+    cooperative: bool, course: list[Saying], close: list[Saying], rest: list[Saying]
 ) -> None:
-    World().live([*course, *close, *rest])
+    World(cooperative=cooperative).live([*course, *close, *rest])
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(sayings, max_size=40))
-def test_member_that_was_led_astray_becomes_stable_again_when_all_goes_well(course: list[Saying]) -> None:
-    world = World()
+@given(st.booleans(), st.lists(sayings, max_size=40))
+def test_member_that_was_led_astray_becomes_stable_again_when_all_goes_well(
+    cooperative: bool, course: list[Saying]
+) -> None:
+    world = World(cooperative=cooperative)
     world.live([*course, ("event", events.SubscriptionChanged(frozenset({"t"})))])
     for _ in range(14):
         if world.member.state in (State.STABLE, State.FAILED):
@@ -185,6 +206,8 @@ def test_member_that_was_led_astray_becomes_stable_again_when_all_goes_well(cour
         world.live([("kind", None)])
     raise AssertionError(f"still {world.member}")
 
+
+TAKEN_AWAY: list[Saying] = [("joined", False), ("synced", frozenset())]
 
 #: The way to each state.
 WAYS: dict[State, list[Saying]] = {
@@ -194,6 +217,7 @@ WAYS: dict[State, list[Saying]] = {
     State.DECIDING: [("kind", None), ("kind", None), ("joined", True)],
     State.SYNCING: [("kind", None)] * 3,
     State.ASSIGNED: [("kind", None)] * 4,
+    State.RELEASING: [("kind", None)] * 6 + [SUMMONS, ("kind", None), ("kind", None), *TAKEN_AWAY, ("kind", None)],
     State.RESUMING: [("kind", None)] * 5,
     State.STABLE: [("kind", None)] * 6,
     State.SUMMONED: [("kind", None)] * 6 + [SUMMONS],
@@ -210,7 +234,7 @@ WAYS: dict[State, list[Saying]] = {
 def test_every_cell_of_the_table_keeps_the_members_promises(state: State, event: type[events.Event]) -> None:
     sent = {State.JOINING: "JoinGroup", State.SYNCING: "SyncGroup"}.get(state, "Heartbeat")
     for advance_ms in (0, 5000):
-        world = World()
+        world = World(cooperative=state is State.RELEASING)
         world.live(WAYS[state])
         assert world.member.state is state
         world.say("advance", advance_ms)

@@ -1,0 +1,88 @@
+"""What a member does when the application wants other topics or none, closes, or is refused for good.
+
+Actions as in `actions`: (member, event, now in monotonic ns) -> the member after it and the effects, in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from coordinator.membership import events, holdings, moves
+from coordinator.membership.effects import Effect, Fail
+from coordinator.membership.member import Member, State
+
+if TYPE_CHECKING:
+    from coordinator.membership.holdings import Step
+
+#: In these no commit gets through: the request that is parked, or will be, is ahead of it.
+_REBALANCING = frozenset({State.SEEKING, *moves.BETWEEN_JOIN_AND_SYNC})
+
+# -- other topics, or the same anew -----------------------------------------------------------------------------------
+
+
+def subscription_changed(member: Member, event: events.SubscriptionChanged, _: int) -> Step:
+    """A Join that is still to be sent says so by itself; one that was sent is seen to be outdated at its Sync."""
+    return replace(member, topics=event.topics), ()
+
+
+def subscription_changed_within(member: Member, event: events.SubscriptionChanged, _: int) -> Step:
+    """The group was told otherwise, so it has to be told again."""
+    changed = replace(member, topics=event.topics)
+    return (changed, ()) if event.topics == member.topics else moves.want_rejoin(changed, moves.SUBSCRIPTION_CHANGED)
+
+
+def rejoin_wanted(member: Member, event: events.RejoinWanted, _: int) -> Step:
+    return moves.want_rejoin(member, event.trigger)
+
+
+# -- out of the group -------------------------------------------------------------------------------------------------
+
+
+def unsubscribed(member: Member, _: events.Unsubscribed, __: int) -> Step:
+    """As a close, except that a later subscription begins anew."""
+    return _part(replace(member, topics=None), State.UNSUBSCRIBING, "unsubscribed")
+
+
+def close(member: Member, _: events.Closed, __: int) -> Step:
+    return _part(member, State.CLOSING, "closed")
+
+
+def _part(member: Member, parting: State, why: str) -> Step:
+    leaving = replace(member, state=parting, assigned=holdings.NOTHING, attempt=0, summoned=False, trigger="subscribe")
+    ended = moves.tell_ended(member, "error", why, "superseded") if member.attempt else ()
+    if member.state in moves.GIVING_UP:  # the revocation that is under way serves the parting as well
+        return leaving, ended
+    lost: tuple[Effect, ...] = ()
+    if member.state in _REBALANCING:  # as ConsumerCoordinator.onLeavePrepare: the generation may be over already
+        leaving, lost = holdings.lose_all(member, leaving)
+    return moves.preceded(_revoke_then_leave(leaving), (*ended, *lost))
+
+
+def stopped(member: Member, _: events.Stopped, __: int) -> Step:
+    without, told = holdings.released(member)
+    return moves.preceded(_revoke_then_leave(without), told)
+
+
+def _revoke_then_leave(member: Member) -> Step:
+    if member.owned:
+        return holdings.release(member, member.owned)
+    if member.state is State.UNSUBSCRIBING:
+        return replace(moves.forgotten(member), state=State.UNJOINED), moves.send_leave(member)
+    closed = moves.emit(member, "member_closed", group=member.settings.group)
+    return replace(moves.forgotten(member), state=State.LEFT), (*moves.send_leave(member), closed)
+
+
+# -- refused for good -------------------------------------------------------------------------------------------------
+
+
+def refused(member: Member, event: events.Refused, _: int) -> Step:
+    """An error that does not pass: FENCED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, ..."""
+    failed = replace(moves.forgotten(member), state=State.FAILED, assigned=holdings.NOTHING, attempt=0)
+    lost, told = holdings.lose_all(member, failed)
+    return lost, (
+        *told,
+        *(moves.tell_ended(member, "error", event.error, "failed") if member.attempt else ()),
+        moves.emit(member, "member_failed", error=f"{event.api}: {event.error}"),
+        Fail(event.api, event.error),
+    )
