@@ -67,7 +67,7 @@ class LedPartition:
         self._clock = clock
         self._tracer = tracer
         self._timers = Timers(clock, self._timer_fired)
-        self._waiting: dict[int, tuple[asyncio.Future[Response | None], Callable[[Any], Response]]] = {}
+        self._waiting: dict[int, tuple[asyncio.Future[Response], Callable[[Any], Response]]] = {}
         self._writes: deque[Write] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._deliver = deliver
@@ -80,10 +80,11 @@ class LedPartition:
 
     def ask(
         self, request: Callable[[int], Request], translate: Callable[[Any], Response]
-    ) -> Response | asyncio.Future[Response | None]:
+    ) -> Response | asyncio.Future[Response]:
         """Put a request, made for a token, to the machine; the answer, or a future of it when it has to wait.
 
-        A request that will never be answered (a member's first JoinGroup after its second) ends as None.
+        A request that will never be answered (a member's first JoinGroup after its second) has a future that never
+        ends: its connection is read no further, as in Kafka, where clients expect their answers in order.
         """
         token = next(_TOKENS)
         outcome = self.shard.handle(request(token), self._now())
@@ -91,7 +92,7 @@ class LedPartition:
         if answered is not None:
             self._perform(outcome, but=token)
             return translate(answered)
-        future: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._waiting[token] = (future, translate)
         self._perform(outcome)
         return future
@@ -133,9 +134,7 @@ class LedPartition:
             if token != but:
                 self._answer(token, answer)
         for token in outcome.abandoned:
-            future, _ = self._waiting.pop(token)
-            if not future.done():
-                future.set_result(None)
+            del self._waiting[token]
         if outcome.writes:
             self._writes += outcome.writes
             if self._writer is None:

@@ -71,7 +71,7 @@ class BrokerServer:
         self.handlers: HandlerTable = {Api.ApiVersions: self._api_versions}
         self.mount(handlers)
         self.connections: set[_Connection] = set()
-        self._waiting: set[asyncio.Future[Answer]] = set()
+        self._waiting: set[asyncio.Task[Answer]] = set()
         self._next_connection_id = 0
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
@@ -119,7 +119,7 @@ class BrokerServer:
         for connection in list(self.connections):
             connection.abort()
         # Only tasks are ours to cancel; a bare future belongs to the handler that will still complete it.
-        tasks = [waiting for waiting in self._waiting if isinstance(waiting, asyncio.Task)]
+        tasks = list(self._waiting)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -149,10 +149,10 @@ class BrokerServer:
         self._next_connection_id += 1
         return self._next_connection_id
 
-    def wait_for(self, future: asyncio.Future[Answer]) -> None:
+    def wait_for(self, task: asyncio.Task[Answer]) -> None:
         """Keep a reference: the loop holds tasks weakly."""
-        self._waiting.add(future)
-        future.add_done_callback(self._waiting.discard)
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
 
     def advertised(self) -> list[dict[str, int]]:
         """The rows of ApiVersions: what is mounted."""
@@ -347,7 +347,8 @@ class _Connection(asyncio.Protocol):
             self._write(context, future.result())
             return
         self._future = (future, context)
-        self._server.wait_for(future)
+        if isinstance(future, asyncio.Task):
+            self._server.wait_for(future)
         future.add_done_callback(self._answered)
 
     def _answered(self, future: asyncio.Future[Answer]) -> None:
