@@ -30,7 +30,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "compare": Command("comparison.cli_experiments", "Run every scenario under every design and compare them."),
+    "compare": Command("comparison.cli_experiments", "Run the scenarios under several designs and compare them."),
     "run": Command("comparison.cli_experiments", "Run some scenarios, analyse them and report."),
     "scenarios": Command("comparison.cli_experiments", "List the scenarios, or show one."),
     "analyze": Command("comparison.cli_experiments", "Analyse runs again from their traces."),
@@ -85,7 +85,7 @@ Exit codes: 0 as expected, 1 not as expected, 2 unknown, 130 interrupted, 254 us
 def cli() -> None:
     """Kafka's ways of sharing out partitions, side by side under a real ZooKeeper.
 
-    Runs consumer groups of both designs under the same load and the same faults, and shows what each costs and
+    Runs consumer groups of all designs under the same load and the same faults, and shows what each costs and
     what it lets go wrong.
     """
 

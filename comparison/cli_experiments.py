@@ -17,9 +17,17 @@ from rich.table import Table
 
 from comparison.analysis_command import analysed, shown
 from comparison.exits import Exit
-from comparison.experiments import Experiments, expanded, plan
+from comparison.experiments import Experiments, estimated_s, expanded, left_out, plan
 from comparison.progress import RunProgress
-from comparison.scenarios.catalogue import CATALOGUE, DESIGNS, SMOKE, Scenario, Step, designs_named, scenario_named
+from comparison.scenarios.catalogue import (
+    CATALOGUE,
+    COMPARED,
+    DESIGNS,
+    SMOKE,
+    designs_for,
+    designs_named,
+    scenario_named,
+)
 from comparison.scenarios.configuration import check
 from comparison.scenarios.presets import PRESETS
 from comparison.scenarios.run_folder import run_dirs_in
@@ -29,6 +37,9 @@ from kernel.zookeeper.target import TargetKind, open_zookeeper, parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from comparison.scenarios.scenario import Scenario
+    from comparison.scenarios.vocabulary import Step
 
 SEED_MAX = 2**31 - 1
 
@@ -68,8 +79,10 @@ def described(scenario: Scenario) -> dict[str, Any]:
         "defaults": scenario.defaults.as_json(),
         "budget_s": scenario.budget_s,
         "zookeeper_servers": scenario.zookeeper_servers,
-        "designs": [design for design in DESIGNS if design not in scenario.same_run_as],
+        "settings": dict(scenario.settings),
+        "designs": [d for d in DESIGNS if d not in scenario.same_run_as and d not in scenario.not_applicable],
         "same_run_as": dict(scenario.same_run_as),
+        "not_applicable": dict(scenario.not_applicable),
         "references": list(scenario.references),
     }
 
@@ -81,6 +94,10 @@ def _show(scenario: Scenario) -> None:
     click.echo("\nWhat is done:")
     for step in scenario.steps:
         click.echo(f"  - {_in_words(step)}")
+    if scenario.settings:
+        click.echo(f"\nWith: {', '.join(f'{name}={value}' for name, value in scenario.settings.items())}")
+    for design, why in scenario.not_applicable.items():
+        click.echo(f"\nNot for {design}: {why}.")
     if scenario.references:
         click.echo(f"\nReferences: {'; '.join(scenario.references)}")
     click.echo(f"\nRun it: rebalance-lab run {scenario.name}")
@@ -89,9 +106,17 @@ def _show(scenario: Scenario) -> None:
 def _in_words(step: Step) -> str:
     """The step's own description, and what it is given here; `change` only names what is measured."""
     given = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "change"}
+    if settings := given.pop("settings", None):
+        given |= settings
     told = ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
     words = " ".join((inspect.getdoc(step) or "").split("\n\n", maxsplit=1)[0].split())
     return f"{words} [{told}]" if told else words
+
+
+def design_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--design`, as often as one likes."""
+    told = f"{', '.join(DESIGNS)} or all; repeatable, or with commas.  [default: zookeeper, eager]"
+    return click.option("--design", "designs", multiple=True, metavar="NAME", help=told)(command)
 
 
 def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,31 +154,40 @@ def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command(
     epilog="""\b
 Examples:
-  rebalance-lab run crash                          both designs
+  rebalance-lab run crash                          zookeeper and eager
+  rebalance-lab run rolling-restart --design all   what each design pays for a deployment
   rebalance-lab run pause join --design zookeeper
   rebalance-lab run crash --members 6 --rate 500 -c session.timeout.ms=6000
   rebalance-lab run herd --seed 7 --dry-run"""
 )
 @click.argument("names", metavar="SCENARIO...", nargs=-1, required=True)
-@click.option("--design", "designs", multiple=True, metavar="NAME", help=f"{', '.join(DESIGNS)} or all; repeatable.")
+@design_option
 @experiment_options
 def run(names: tuple[str, ...], designs: tuple[str, ...], **options: Any) -> int:
     """Run scenarios, analyse them and report."""
-    return experiment("run", expanded(names), designs_named(designs), options)
+    scenarios = expanded(names)
+    return experiment("run", scenarios, designs_for(scenarios, designs), options)
 
 
 @click.command(
     epilog="""\b
 Examples:
-  rebalance-lab compare            every scenario, both designs: at most six minutes
+  rebalance-lab compare            the faults under zookeeper and eager: at most six minutes
   rebalance-lab compare --smoke    crash and herd only
+  rebalance-lab compare --all      every scenario under every design: --dry-run says how long it takes
+  rebalance-lab compare --design eager,cooperative
   rebalance-lab compare --format json > comparison.json"""
 )
 @click.option("--smoke", is_flag=True, help="Only crash and herd.")
+@click.option("--all", "everything", is_flag=True, help="Every scenario under every design.")
+@design_option
 @experiment_options
-def compare(smoke: bool, **options: Any) -> int:
-    """Run every scenario under every design and compare them."""
-    return experiment("compare", list(SMOKE if smoke else CATALOGUE), DESIGNS, options)
+def compare(smoke: bool, everything: bool, designs: tuple[str, ...], **options: Any) -> int:
+    """Run the scenarios under several designs and compare them."""
+    if smoke and everything:
+        raise click.UsageError("--smoke and --all exclude each other")
+    scenarios = CATALOGUE if everything else SMOKE if smoke else COMPARED
+    return experiment("compare", list(scenarios), designs_named(designs or ("all",) * everything), options)
 
 
 def experiment(name: str, names: Sequence[str], designs: Sequence[str], options: dict[str, Any]) -> int:
@@ -166,22 +200,33 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         options["seed"] = random.SystemRandom().randint(0, SEED_MAX)
     names = possible_on(zookeeper, names)
     planned = plan(names, designs, {**options, "settings": settings})
+    without = left_out(names, designs)
+    if not planned:
+        raise ConfigurationError(
+            "; ".join(f"{each.scenario} makes no sense for {each.design}: {each.reason}" for each in without)
+        )
     for warning in check(settings):
         click.echo(f"warning: {warning}", err=True)
     click.echo(f"seed {options['seed']}", err=True)
+    minutes = -(-estimated_s(planned) // 60)
+    click.echo(f"{len(planned)} runs, about {minutes} minute{'s' if minutes != 1 else ''}", err=True)
     if dry_run:
         for each in planned:
             scenario = scenario_named(each.scenario)
             click.echo(
                 f"{each.title}: about {scenario.budget_s} s, {msgspec.json.encode(each.parameters.as_json()).decode()}"
             )
+        for left in without:
+            click.echo(f"{left.scenario} · {left.design}: not run: {left.reason}")
         return Exit.AS_EXPECTED
     command = ["rebalance-lab", *sys.argv[1:]]
     if "--seed" not in command:
         command += ["--seed", str(options["seed"])]
     require_zookeeper(zookeeper)
     with RunProgress(len(planned), quiet=quiet) as progress:
-        experiments = Experiments(root=root, name=name, command=command, zookeeper=zookeeper, progress=progress)
+        experiments = Experiments(
+            root=root, name=name, command=command, zookeeper=zookeeper, progress=progress, without=without
+        )
         finished = experiments.perform(planned)
         runs = len(finished.run_dirs)
         progress.say(f"analysing {runs} run{'s' if runs != 1 else ''} on Spark")

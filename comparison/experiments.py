@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from comparison.exits import Exit
 from comparison.scenarios.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.configuration import check, configuration
 from comparison.scenarios.nursery import Nursery
-from comparison.scenarios.presets import PRESETS
+from comparison.scenarios.parameters import Parameters
 from comparison.scenarios.request import RunRequest
 from comparison.scenarios.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.runner import RunOutcome, perform
+from comparison.scenarios.vocabulary import RestartEach
 from kernel.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from comparison.progress import RunProgress
-    from comparison.scenarios.parameters import Parameters
+    from comparison.scenarios.scenario import Scenario
 
 
 #: How many session timeouts one run waits for at most: a takeover, a return, and some backoff.
@@ -58,31 +59,80 @@ class Finished:
 
 
 def plan(scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, object]) -> list[Planned]:
-    """Every scenario under every design, in that order, without runs that would be the same as another one.
+    """Every scenario under every design, in that order, without what `left_out` names.
 
     Raises `ConfigurationError` for an unknown name, or a parameter or setting that makes no sense.
     """
     planned = []
+    without = {(each.scenario, each.design) for each in left_out(scenarios, designs)}
     for name in dict.fromkeys(scenarios):
         scenario = scenario_named(name)
-        parameters = scenario.defaults.overridden(**given)
+        parameters = scenario.parameters(given)
         check(parameters.settings)
-        if given.get("time_limit_s") is None:
-            longest_ms = max(configuration(design, parameters).session_ms for design in designs)
-            parameters = parameters.overridden(time_limit_s=parameters.time_limit_s + _longer_s(longest_ms))
         for design in designs:
-            same = scenario.same_run_as.get(design)
-            if same is not None and same in scenarios:
+            if (name, design) in without:
                 continue
-            configuration(design, parameters)
-            planned.append(Planned(scenario=name, design=design, parameters=parameters))
+            limited = parameters
+            if given.get("time_limit_s") is None:
+                longer_s = _longer_s(scenario, parameters, design)
+                limited = parameters.overridden(time_limit_s=parameters.time_limit_s + longer_s)
+            planned.append(Planned(scenario=name, design=design, parameters=limited))
     return planned
 
 
-def _longer_s(session_ms: int) -> float:
-    """How much longer a run may take under a session that is longer than the one that the limits are made for."""
-    made_for = min(PRESETS["equal-timers"].session_ms.values())
-    return max(0.0, _SESSIONS_A_RUN * (session_ms - made_for) / 1000)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A run that is not made."""
+
+    scenario: str
+    design: str
+    same_run_as: str | None  #: another scenario of the plan; None: this one makes no sense for the design
+    reason: str
+
+
+def left_out(scenarios: Sequence[str], designs: Sequence[str]) -> list[LeftOut]:
+    """What of every scenario under every design is not run, and why."""
+    found = []
+    for name in dict.fromkeys(scenarios):
+        scenario = scenario_named(name)
+        for design in designs:
+            same = scenario.same_run_as.get(design)
+            if same in scenarios:
+                reason = f"the same run as {same}"
+                found.append(LeftOut(scenario=name, design=design, same_run_as=same, reason=reason))
+            elif design in scenario.not_applicable:
+                reason = scenario.not_applicable[design]
+                found.append(LeftOut(scenario=name, design=design, same_run_as=None, reason=reason))
+    return found
+
+
+def _longer_s(scenario: Scenario, parameters: Parameters, design: str) -> float:
+    """How much longer a run may take under timers that are longer than those that the limits are made for."""
+    made_for = configuration(design, Parameters())
+    made = configuration(design, parameters)
+    session_ms = max(0, made.session_ms - made_for.session_ms)
+    delay_ms = max(0, made.delay_ms - made_for.delay_ms)
+    return (_SESSIONS_A_RUN * session_ms + changes_in(scenario, parameters) * delay_ms) / 1000
+
+
+def changes_in(scenario: Scenario, parameters: Parameters) -> int:
+    """How many changes a run makes, each of which may have to wait for the delay."""
+    return sum(parameters.members if isinstance(step, RestartEach) else 1 for step in scenario.steps)
+
+
+#: A session of Spark is started, once for all, and a run's measures cost it so much.
+_SPARK_S, _ANALYSIS_S = 20, 2
+
+
+def estimated_s(planned: Sequence[Planned]) -> int:
+    """How long a plan takes on two cores, more or less: the runs under its timers, and the analysis of them all."""
+    runs = 0.0
+    for each in planned:
+        scenario = scenario_named(each.scenario)
+        longer_s = _longer_s(scenario, each.parameters, each.design) / _SESSIONS_A_RUN
+        delay_s = configuration(each.design, each.parameters).delay_ms / 1000
+        runs += scenario.budget_s + longer_s + delay_s * changes_in(scenario, each.parameters) / 2
+    return round(runs + (_SPARK_S + _ANALYSIS_S * len(planned) if planned else 0))
 
 
 def expanded(names: Sequence[str]) -> list[str]:
@@ -96,7 +146,17 @@ def expanded(names: Sequence[str]) -> list[str]:
 class Experiments:
     """Performs a plan in a new folder under `root`."""
 
-    def __init__(self, *, root: Path, name: str, command: list[str], zookeeper: str, progress: RunProgress) -> None:
+    def __init__(
+        self,
+        *,
+        root: Path,
+        name: str,
+        command: list[str],
+        zookeeper: str,
+        progress: RunProgress,
+        without: Sequence[LeftOut] = (),
+    ) -> None:
+        self._without = without
         self.bundle = new_bundle(root, name)
         self._about = provenance(command)
         self._zookeeper = zookeeper
@@ -107,7 +167,8 @@ class Experiments:
     def perform(self, planned: Sequence[Planned]) -> Finished:
         """One run after the other, until all are done or somebody interrupts."""
         runs = [{"scenario": each.scenario, "design": each.design} for each in planned]
-        write_json(self.bundle / "command.json", {**self._about, "runs": runs})
+        left = [asdict(each) for each in self._without]
+        write_json(self.bundle / "command.json", {**self._about, "runs": runs, "left_out": left})
         interrupted = asyncio.run(self._perform(planned))
         return Finished(
             bundle=self.bundle,

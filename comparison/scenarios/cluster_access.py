@@ -100,6 +100,22 @@ class ClusterAccess:
             raise Unavailable(f"topic {topic!r} could not be created: {error}")
         await self.partitions_of(topic, create=False)
 
+    async def create_partitions(self, topic: str, count: int, replicas: Sequence[Sequence[int]]) -> None:
+        """`count` partitions in all, the new ones with these replicas; waits for their leaders."""
+        body = {
+            "topics": [{"name": topic, "count": count, "assignments": [{"broker_ids": tuple(n)} for n in replicas]}],
+            "timeout": _TIMEOUT_MS,
+            "validate_only": False,
+        }
+        connection = await self._client.any_connection()
+        answer = await connection.call(Api.CreatePartitions, body)
+        if error := error_name(answer.results[0].error_code):
+            raise Unavailable(f"topic {topic!r} could not be grown to {count} partitions: {error}")
+        await until(lambda: self._grown(topic, count), _READY_S, f"every one of {count} partitions has a leader")
+
+    async def _grown(self, topic: str, count: int) -> bool:
+        return len(await self.partitions_of(topic, create=False)) == count
+
     async def group_coordinated_by(self, node_id: int) -> str:
         """The first of our group names whose coordinator is that broker."""
         for number in range(_GROUP_NAMES):

@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from kernel.settings import Setting
 
 #: Set by a run itself: a user's value would take its members apart.
-_OWN = frozenset({"group.id", "bootstrap.servers", "zookeeper.connect", "broker.id", "port", "listeners", "log.dirs"})
+_OWN = frozenset(
+    {
+        "group.id",
+        "group.instance.id",
+        "bootstrap.servers",
+        "zookeeper.connect",
+        "broker.id",
+        "port",
+        "listeners",
+        "log.dirs",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +45,9 @@ class Configuration:
     member: Mapping[str, str]
     broker: Mapping[str, str]
     session_ms: int  #: how long until a silent member is given up
+    delay_ms: int  #: how long the group then leaves its partitions to nobody; 0 but in delayed
+    heartbeat_ms: int  #: between two words of a member; 0 where nothing of a change depends on it
+    max_poll_ms: int  #: how slow an application may be; the same for those that do not care
     commit_interval_ms: int
     broker_session_ms: int
 
@@ -42,14 +56,17 @@ def configuration(design: str, parameters: Parameters) -> Configuration:
     """Settings for a run of one design. Raises `ConfigurationError`."""
     preset = preset_named(parameters.preset)
     check(parameters.settings)
-    table = DESIGNS[design].settings
-    member = {**preset.members[design], **_known(table, parameters.settings)}
+    made_by = DESIGNS[design].made_by
+    given = {name: value for name, value in parameters.settings.items() if name not in made_by}
+    member = {**preset.members[design], **_known(DESIGNS[design].settings, given)}
     broker = {**preset.brokers, **_known(BROKER_SETTINGS, parameters.settings)}
-    session_name = "zookeeper.session.timeout.ms" if design == "zookeeper" else "session.timeout.ms"
     return Configuration(
         member=member,
         broker=broker,
-        session_ms=int(member.get(session_name, preset.session_ms[design])),
+        session_ms=int(member[DESIGNS[design].session_setting]),
+        delay_ms=int(member["scheduled.rebalance.max.delay.ms"]) if design == "delayed" else 0,
+        heartbeat_ms=int(member.get("heartbeat.interval.ms", 0)),
+        max_poll_ms=int({**preset.members["eager"], **parameters.settings}["max.poll.interval.ms"]),
         commit_interval_ms=int(member["auto.commit.interval.ms"]),
         broker_session_ms=int(broker["zookeeper.session.timeout.ms"]),
     )

@@ -1,14 +1,15 @@
-"""The designs, as a table: what makes a consumer of each. Only here are both backends named side by side."""
+"""The designs, as a table: what makes a consumer of each. Only here are all backends named side by side."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from coordinator.consumer import CoordinatorConsumer
 from coordinator.settings import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS, CoordinatorConsumerConfig
+from kernel.errors import ConfigurationError
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import KAFKA_OLD_CONSUMER_SETTINGS, ZK_CONSUMER_SETTINGS, ZkConsumerConfig
 
@@ -33,6 +34,7 @@ class ConsumerRequest:
     client_id: str
     zookeeper: str = ""
     bootstrap: str = ""  #: host:port,...
+    instance: str = ""  #: a name that it keeps over restarts, for designs that know their members by one
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -44,6 +46,18 @@ class Design:
     consumer: Callable[[ConsumerRequest, Tracer], GroupConsumer]
     settings: Mapping[str, Setting]
     known_elsewhere: frozenset[str]
+    #: A broker coordinates the group and keeps its offsets; otherwise both are in ZooKeeper.
+    coordinator: bool = True
+    #: Every member has a ZooKeeper session of its own, and is given up when it ends.
+    sessions: bool = False
+    #: Several streams are threads of one membership; otherwise each is one by itself.
+    streams_are_threads: bool = False
+    #: Settings that make it what it is: what a run is given for all designs goes to the others.
+    made_by: frozenset[str] = frozenset()
+    #: A member may change its subscription while it runs.
+    resubscribes: bool = True
+    #: What sets how long a silent member is waited for.
+    session_setting: str = "session.timeout.ms"
 
 
 def _zookeeper(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
@@ -62,7 +76,8 @@ async def subscribe_by_pattern(
     await consumer.subscribe_pattern(topic_filter, streams, listener)
 
 
-def _eager(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
+def _classic(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
+    """A member of the classic protocol; what it is beyond that its settings say."""
     given = {
         "client.id": request.client_id,
         **request.settings,
@@ -73,6 +88,27 @@ def _eager(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     return CoordinatorConsumer(config, tracer=tracer, process=request.process)
 
 
+def _static(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
+    """A member that the group knows by a name of its own; what the settings say goes over what the run says."""
+    named = {"group.instance.id": request.instance} if request.instance else {}
+    settings = {**named, **request.settings}
+    if "group.instance.id" not in settings:
+        raise ConfigurationError("a static member has a name of its own: set group.instance.id=...")
+    return _classic(replace(request, settings=settings), tracer)
+
+
+def _incremental(strategy: str) -> Callable[[ConsumerRequest, Tracer], GroupConsumer]:
+    """A member whose strategy takes away only what moves, unless the settings name another one."""
+
+    def consumer(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
+        settings = {"partition.assignment.strategy": strategy, **request.settings}
+        return _classic(replace(request, settings=settings), tracer)
+
+    return consumer
+
+
+_STRATEGY = frozenset({"partition.assignment.strategy"})
+
 DESIGNS: Mapping[str, Design] = MappingProxyType(
     {
         design.name: design
@@ -82,12 +118,37 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
                 consumer=_zookeeper,
                 settings=ZK_CONSUMER_SETTINGS,
                 known_elsewhere=KAFKA_OLD_CONSUMER_SETTINGS,
+                coordinator=False,
+                sessions=True,
+                streams_are_threads=True,
+                resubscribes=False,
+                session_setting="zookeeper.session.timeout.ms",
             ),
             Design(
                 name="eager",
-                consumer=_eager,
+                consumer=_classic,
                 settings=CONSUMER_SETTINGS,
                 known_elsewhere=KAFKA_CONSUMER_SETTINGS,
+            ),
+            Design(
+                name="static",
+                consumer=_static,
+                settings=CONSUMER_SETTINGS,
+                known_elsewhere=KAFKA_CONSUMER_SETTINGS,
+            ),
+            Design(
+                name="cooperative",
+                consumer=_incremental("cooperative-sticky"),
+                settings=CONSUMER_SETTINGS,
+                known_elsewhere=KAFKA_CONSUMER_SETTINGS,
+                made_by=_STRATEGY,
+            ),
+            Design(
+                name="delayed",
+                consumer=_incremental("delayed"),
+                settings=CONSUMER_SETTINGS,
+                known_elsewhere=KAFKA_CONSUMER_SETTINGS,
+                made_by=_STRATEGY,
             ),
         )
     }

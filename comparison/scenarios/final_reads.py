@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.designs import DESIGNS
 from kernel.errors import Unavailable
 from kernel.values import NO_OFFSET
 from kernel.zookeeper import paths
@@ -22,10 +23,10 @@ _TIMEOUT_MS = 5000
 async def read_final_offsets(testbed: Testbed, tracer: Tracer) -> None:
     """Tell `final_offset` of every partition. Raises `Unavailable` when they cannot be read."""
     ends = await testbed.access.ends(testbed.partitions)
-    if testbed.request.design == "zookeeper":
-        committed = await _from_zookeeper(testbed, tracer)
-    else:
+    if DESIGNS[testbed.request.design].coordinator:
         committed = await testbed.access.committed(testbed.group, testbed.partitions)
+    else:
+        committed = await _from_zookeeper(testbed, tracer)
     for tp in testbed.partitions:
         if tp not in ends:
             raise Unavailable(f"{tp} has no leader: its end cannot be read")

@@ -36,6 +36,8 @@ class GroupView:
         self.partitions = frozenset(partitions)
         self.delivered: dict[TopicPartition, int] = {}  #: next offset that nobody has been handed yet
         self.committed: dict[TopicPartition, int] = {}  #: as members were told
+        #: What each process has subscribed to; whoever is not in it may own anything.
+        self.subscribed: dict[str, frozenset[str]] = {}
         self.failures: list[str] = []
         #: Member id and generation of each process's last assignment, in designs that have them.
         self.identities: dict[str, tuple[str, int]] = {}
@@ -79,6 +81,10 @@ class GroupView:
         tp = TopicPartition(str(event["topic"]), _number(event["partition"]))
         offsets[tp] = max(offset, offsets.get(tp, 0))
 
+    def grow(self, partitions: Iterable[TopicPartition]) -> None:
+        """There are more partitions from now on."""
+        self.partitions |= frozenset(partitions)
+
     def leave_out(self, process: str) -> None:
         """The process is dead, leaving or frozen: what it believes does not count."""
         self._absent.add(process)
@@ -105,7 +111,7 @@ class GroupView:
         return sorted({unit.process for units in self.owners().values() for unit in units})
 
     def settled(self, units: int, memberships: int) -> bool:
-        """Every partition has one owner, as many units own something as must, and every membership has arrived.
+        """Every partition has one owner that wants it, as many units own as must, and every membership has arrived.
 
         `range` deals each topic out by itself, so with many topics no more units need be busy than one has
         partitions; then only the end of its first rebalance tells that somebody has come who owns nothing.
@@ -114,8 +120,12 @@ class GroupView:
         busy = {unit for held in owners.values() for unit in held}
         widest = max(Counter(tp.topic for tp in self.partitions).values())
         arrived = sum(process not in self._absent for process, _ in self._arrived)
-        once = all(len(held) == 1 for held in owners.values())
+        once = all(len(held) == 1 and self._wants(held[0], tp) for tp, held in owners.items())
         return once and len(busy) >= min(units, widest) and arrived >= memberships
+
+    def _wants(self, unit: Unit, partition: TopicPartition) -> bool:
+        subscribed = self.subscribed.get(unit.process)
+        return subscribed is None or partition.topic in subscribed
 
     def quiet(self, now_ns: int, for_ms: int) -> bool:
         """No member is in a rebalance, and nothing about ownership was heard for a while."""
@@ -133,6 +143,8 @@ class GroupView:
         parts = [f"{len(busy)} owners", f"unowned: {', '.join(unowned) or 'none'}"]
         if doubled:
             parts.append(f"owned twice: {', '.join(doubled)}")
+        if unwanted := [str(tp) for tp, units in owners.items() for unit in units if not self._wants(unit, tp)]:
+            parts.append(f"owned by somebody who has unsubscribed: {', '.join(unwanted)}")
         if rebalancing := self._rebalancing():
             parts.append(f"in a rebalance: {', '.join(rebalancing)}")
         parts += self.failures[-2:]

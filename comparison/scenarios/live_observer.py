@@ -61,8 +61,13 @@ class LiveObserver:
             name="observer",
             retry_forever=True,
         )
-        watching = [self._owner(self._session, tp) for tp in self._partitions]
-        self._tasks = [asyncio.create_task(watch) for watch in (*watching, self._members(self._session))]
+        self._tasks.append(asyncio.create_task(self._members(self._session)))
+        self.watch(self._partitions)
+
+    def watch(self, partitions: Sequence[TopicPartition]) -> None:
+        """Follow the owners of these as well."""
+        assert self._session is not None, "not started"
+        self._tasks += [asyncio.create_task(self._owner(self._session, tp)) for tp in partitions]
 
     async def stop(self) -> None:
         for task in self._tasks:

@@ -64,6 +64,12 @@ class Load:
         if self._failed is not None:
             raise self._failed
 
+    def grow(self, partitions: Sequence[TopicPartition]) -> None:
+        """Produce to these as well from now on."""
+        for tp in partitions:
+            self.acknowledged[tp] = self.ends[tp] = self._serials[tp] = 0
+        self._partitions.extend(partitions)
+
     def stop(self) -> None:
         """Send no more; `run` returns when everything sent is acknowledged."""
         self._stopping.set()

@@ -8,6 +8,7 @@ Standard input: one line of configuration (`MemberConfig`), then one command a l
 - `{"command": "commit", "remembered": true}`: the same from the application's own memory, as code does that
   processes records at its own pace: also partitions that the consumer may know to have lost meanwhile, but not
   those that it was told to give back, for which it has had its chance;
+- `{"command": "subscribe", "topics": {"t": 1}}`: every member of the process changes over to these topics;
 - `{"command": "leave"}`: leave in the design's own order, and end the process;
 - `{"command": "stop"}`: the same. The end of the input means it too.
 
@@ -33,7 +34,7 @@ from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 
     from kernel.consumer import GroupConsumer
     from kernel.trace.writer import Tracer
@@ -75,6 +76,7 @@ class MemberConfig:
     bootstrap: str  #: host:port,...
     settings: dict[str, str] = field(default_factory=dict)  #: by Kafka's names
     members: int = 1  #: consumers to start at once
+    place: str = ""  #: where the process is deployed: a name that the next process there has as well
 
 
 class Memory(SilentListener):
@@ -101,7 +103,7 @@ class Members:
         self._polls: dict[asyncio.Task[None], GroupConsumer] = {}
         self._flowing = asyncio.Event()
         self._flowing.set()
-        self._commits: set[asyncio.Task[None]] = set()
+        self._requests: set[asyncio.Task[None]] = set()  #: commits and subscriptions under way
         self._memories: dict[GroupConsumer, Memory] = {}
 
     def join(self) -> None:
@@ -114,6 +116,7 @@ class Members:
             bootstrap=self._config.bootstrap,
             settings=self._config.settings,
             client_id=f"{self._config.process}-{number}",
+            instance=f"{self._config.place or self._config.process}-{number}",
         )
         consumer = DESIGNS[self._config.design].consumer(request, self._tracer)
         task = asyncio.create_task(self._poll(consumer), name=f"poll {request.client_id}")
@@ -133,9 +136,17 @@ class Members:
             known = self._memories[consumer].positions
             if remembered and known and consumer.capabilities.commit_single_partitions:
                 offsets = dict(known)
-            task = asyncio.create_task(self._commit(consumer, offsets))
-            self._commits.add(task)
-            task.add_done_callback(self._commits.discard)
+            self._request(self._commit(consumer, offsets))
+
+    def subscribe(self, topics: Mapping[str, int]) -> None:
+        """Every member changes over to these topics, without waiting for it."""
+        for consumer in self._polls.values():
+            self._request(self._subscribe(consumer, topics))
+
+    def _request(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
 
     async def leave(self) -> None:
         """Stop polling, then leave, all at once."""
@@ -143,9 +154,9 @@ class Members:
             task.cancel()
         await asyncio.gather(*self._polls, return_exceptions=True)
         await asyncio.gather(*(self._close(consumer) for consumer in self._polls.values()))
-        for commit in list(self._commits):
-            commit.cancel()
-        await asyncio.gather(*self._commits, return_exceptions=True)
+        for request in list(self._requests):
+            request.cancel()
+        await asyncio.gather(*self._requests, return_exceptions=True)
 
     async def _poll(self, consumer: GroupConsumer) -> None:
         memory = self._memories[consumer]
@@ -171,6 +182,12 @@ class Members:
         except RebalanceLabError as error:
             self._failed(error)
 
+    async def _subscribe(self, consumer: GroupConsumer, topics: Mapping[str, int]) -> None:
+        try:
+            await consumer.subscribe(topics, self._memories[consumer])
+        except RebalanceLabError as error:
+            self._failed(error)
+
     async def _close(self, consumer: GroupConsumer) -> None:
         try:
             await consumer.close()
@@ -193,6 +210,8 @@ async def obey(lines: AsyncIterator[Mapping[str, object]], members: Members) -> 
                 members.resume()
             case "commit":
                 members.commit(remembered=line.get("remembered") is True)
+            case "subscribe":
+                members.subscribe(msgspec.convert(line.get("topics"), dict[str, int]))
             case "leave" | "stop":
                 return
             case other:

@@ -28,10 +28,31 @@ class Preset:
     name: str
     members: Mapping[str, Mapping[str, str]]  #: by design
     brokers: Mapping[str, str]
-    session_ms: Mapping[str, int]  #: by design: how long until a silent member is given up
 
 
+_STRATEGY = "partition.assignment.strategy"
+_DELAY = "scheduled.rebalance.max.delay.ms"
 _BOTH_TOPIC_REPLICAS = {"default.replication.factor": "2", "offsets.topic.replication.factor": "2"}
+
+_EQUAL_CLASSIC = {
+    "session.timeout.ms": "3000",
+    "heartbeat.interval.ms": "1000",
+    "max.poll.interval.ms": "10000",
+    "auto.commit.interval.ms": "1000",
+    "auto.offset.reset": "earliest",
+    _STRATEGY: "range",
+}
+
+#: 0.10.1 to 2.x: ConsumerConfig.java, the classic protocol with a heartbeat of its own. KIP-345 (2.3) and KIP-429
+#: (2.4) came before the session timeout of 45 s (3.0, KIP-735), so static and cooperative have the same timers.
+_CLASSIC = {
+    "session.timeout.ms": "10000",
+    "heartbeat.interval.ms": "3000",
+    "max.poll.interval.ms": "300000",
+    "auto.commit.interval.ms": "5000",
+    "auto.offset.reset": "earliest",
+    _STRATEGY: "range",
+}
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
@@ -45,14 +66,12 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                     "auto.commit.interval.ms": "1000",
                     "auto.offset.reset": "smallest",
                 },
-                "eager": {
-                    "session.timeout.ms": "3000",
-                    "heartbeat.interval.ms": "1000",
-                    "max.poll.interval.ms": "10000",
-                    "auto.commit.interval.ms": "1000",
-                    "auto.offset.reset": "earliest",
-                    "partition.assignment.strategy": "range",
-                },
+                "eager": _EQUAL_CLASSIC,
+                "static": _EQUAL_CLASSIC,
+                "cooperative": {**_EQUAL_CLASSIC, _STRATEGY: "cooperative-sticky"},
+                # A session timeout more until what is lost is given away: the five minutes of Connect would be all
+                # that a run shows.
+                "delayed": {**_EQUAL_CLASSIC, _STRATEGY: "delayed", _DELAY: "3000"},
             },
             brokers={
                 "group.initial.rebalance.delay.ms": "0",
@@ -60,7 +79,6 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "zookeeper.session.timeout.ms": "3000",
                 **_BOTH_TOPIC_REPLICAS,
             },
-            session_ms={"zookeeper": 3000, "eager": 3000},
         ),
         "kafka-defaults": Preset(
             name="kafka-defaults",
@@ -74,14 +92,15 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                     "auto.commit.interval.ms": "60000",
                     "auto.offset.reset": "smallest",
                 },
-                # 0.10.1 to 2.x: ConsumerConfig.java, the classic protocol with a heartbeat of its own.
-                "eager": {
-                    "session.timeout.ms": "10000",
-                    "heartbeat.interval.ms": "3000",
-                    "max.poll.interval.ms": "300000",
-                    "auto.commit.interval.ms": "5000",
-                    "auto.offset.reset": "earliest",
-                    "partition.assignment.strategy": "range",
+                "eager": _CLASSIC,
+                "static": _CLASSIC,
+                "cooperative": {**_CLASSIC, _STRATEGY: "cooperative-sticky"},
+                # Connect 2.3 (KIP-415), DistributedConfig.java: rebalance.timeout.ms is its max.poll.interval.ms.
+                "delayed": {
+                    **_CLASSIC,
+                    "max.poll.interval.ms": "60000",
+                    _STRATEGY: "delayed",
+                    _DELAY: "300000",
                 },
             },
             brokers={
@@ -90,7 +109,6 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "zookeeper.session.timeout.ms": "6000",
                 **_BOTH_TOPIC_REPLICAS,
             },
-            session_ms={"zookeeper": 6000, "eager": 10_000},
         ),
     }
 )

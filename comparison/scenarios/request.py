@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.designs import DESIGNS
+from comparison.scenarios.vocabulary import CutEnsemble, KillCoordinator
 from kernel.trace.writer import TraceIdentity
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comparison.scenarios.catalogue import Scenario
     from comparison.scenarios.configuration import Configuration
     from comparison.scenarios.parameters import Parameters
+    from comparison.scenarios.scenario import Scenario
     from kernel.trace.events import Role
 
 
@@ -31,6 +33,21 @@ class RunRequest:
     @property
     def split_brain(self) -> bool:
         return self.scenario.zookeeper_servers > 1
+
+    @property
+    def cuts_ensemble(self) -> bool:
+        return any(isinstance(step, CutEnsemble) for step in self.scenario.steps)
+
+    @property
+    def victim_beside_cut(self) -> bool:
+        """Whether the victim of the cut has its session with the server that is cut off."""
+        design = DESIGNS[self.design]
+        return design.sessions and not (self.cuts_ensemble and design.coordinator)
+
+    @property
+    def group_is_placed(self) -> bool:
+        """Whether the group must be one that the second broker coordinates."""
+        return self.split_brain or any(isinstance(step, KillCoordinator) for step in self.scenario.steps)
 
     def trace_identity(self, role: Role, process: str) -> TraceIdentity:
         """Whose trace it is, for what is written in our own process."""

@@ -13,13 +13,13 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.catalogue import Form, JoinOne
 from comparison.scenarios.final_reads import read_final_offsets
 from comparison.scenarios.group_members import GroupMembers, processes_needed
 from comparison.scenarios.run_folder import UNWRITABLE, unwritable, write_json
 from comparison.scenarios.steps import Nemesis
 from comparison.scenarios.testbed import Testbed
 from comparison.scenarios.together import together
+from comparison.scenarios.vocabulary import Form, JoinOne, RestartEach, SlowOwner
 from kernel.errors import RebalanceLabError, UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceWriter
@@ -172,7 +172,7 @@ def members_in_all(request: RunRequest) -> int:
     for step in request.scenario.steps:
         if isinstance(step, Form):
             present = max(present, step.members if step.members is not None else request.parameters.members)
-        elif isinstance(step, JoinOne):
+        elif isinstance(step, JoinOne | SlowOwner):
             present += 1
         most = max(most, present)
     return most
@@ -206,7 +206,25 @@ def _detail(request: RunRequest) -> dict[str, object]:
         **request.parameters.as_json(),
         "scenario": request.scenario.name,
         "design": request.design,
+        **_named(request),
         "member_settings": dict(request.configuration.member),
         "broker_settings": dict(request.configuration.broker),
         "session_ms": request.configuration.session_ms,
+    }
+
+
+def _named(request: RunRequest) -> dict[str, object]:
+    """What a reader of the trace would otherwise have to know by the names of settings."""
+    made = request.configuration
+    away = [step.away_ms for step in request.scenario.steps if isinstance(step, RestartEach)]
+    strategy = made.member.get("partition.assignment.strategy")
+    return {
+        "timers": {
+            "session_ms": made.session_ms,
+            "heartbeat_ms": made.heartbeat_ms,
+            "delay_ms": made.delay_ms,
+            "max_poll_ms": made.max_poll_ms,
+        },
+        **({"away_ms": away[0]} if away else {}),
+        **({"strategy": strategy} if strategy else {}),
     }

@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.baseline import measure_baseline
-from comparison.scenarios.catalogue import CutEnsemble
 from comparison.scenarios.cluster_access import ClusterAccess
+from comparison.scenarios.designs import DESIGNS
 from comparison.scenarios.load import Load
 from comparison.scenarios.processes import ChildFailed, ChildProcess
 from comparison.scenarios.proxy import LOOPBACK, TcpProxy
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 BROKER_MODULE = "comparison.scenarios.broker_process"
 _START_S = 20.0
-#: In split-brain runs the group is coordinated by this broker and every topic led by the first one.
+#: Where it matters who coordinates the group, it is this one; in split-brain runs the first one leads every topic.
 COORDINATING_BROKER = 2
 
 
@@ -39,6 +39,7 @@ class BrokerChild:
         self.name = f"broker-{node_id}"
         self.port = 0
         self.error = ""
+        self.killed = False
         self.child: ChildProcess | None = None
 
     def heard(self, event: Mapping[str, object]) -> None:
@@ -82,6 +83,11 @@ class Testbed:
         self._loading: asyncio.Task[None] | None = None
 
     @property
+    def coordinating_broker(self) -> BrokerChild:
+        """Of a group that is placed; in zookeeper the same broker, which coordinates nothing."""
+        return next(broker for broker in self.brokers if broker.node_id == COORDINATING_BROKER)
+
+    @property
     def access(self) -> ClusterAccess:
         assert self._access is not None, "not started"
         return self._access
@@ -118,8 +124,25 @@ class Testbed:
             if error is not None:
                 raise Unavailable(f"the load cannot go on: {error}") from error
         for broker in self.brokers:
-            if broker.child is not None and broker.child.returncode is not None:
+            if broker.child is not None and broker.child.returncode is not None and not broker.killed:
                 raise broker.child.failure("serving")
+
+    async def kill_broker(self, broker: BrokerChild) -> None:
+        """SIGKILL; it stays dead."""
+        assert broker.child is not None
+        broker.killed = True
+        code = await broker.child.kill()
+        self.tracer.emit("process_ended", target=broker.name, how="kill", code=code)
+
+    async def grow_topic(self, topic: str, partitions: int) -> list[TopicPartition]:
+        """More partitions for a topic, `partitions` in all; the new ones, which the load uses at once."""
+        before = sum(tp.topic == topic for tp in self.partitions)
+        await self.access.create_partitions(topic, partitions, self._replicas(before, partitions))
+        new = [TopicPartition(topic, number) for number in range(before, partitions)]
+        self.partitions += tuple(new)
+        self.load.grow(new)
+        self.zookeeper.observe_more(new)
+        return new
 
     async def end_load(self) -> None:
         """Produce no more, and wait until everything sent is acknowledged."""
@@ -143,8 +166,8 @@ class Testbed:
 
     def _beside_cut(self, broker: BrokerChild) -> bool:
         """Whether this broker is to use the server that is cut off: the coordinating one, in the ensemble form."""
-        form = any(isinstance(step, CutEnsemble) for step in self.request.scenario.steps)
-        return form and self.request.design != "zookeeper" and broker.node_id == COORDINATING_BROKER
+        coordinator = DESIGNS[self.request.design].coordinator
+        return self.request.cuts_ensemble and coordinator and broker.node_id == COORDINATING_BROKER
 
     async def _spawn(self, broker: BrokerChild) -> None:
         log = self.request.run_dir / f"{broker.name}.log"
@@ -171,21 +194,29 @@ class Testbed:
         names = ", ".join(broker.name for broker in brokers)
         await until(lambda: all(broker.serves() for broker in brokers), _START_S, f"{names} serve")
 
+    def _replicas(self, first: int, after: int) -> list[list[int]]:
+        """Of a topic's partitions first..after-1: leaders go round the brokers.
+
+        In a split-brain run all are on the one that is never cut off.
+        """
+        nodes = [broker.node_id for broker in self.brokers]
+        orders = [nodes] if self.request.split_brain else [nodes[i:] + nodes[:i] for i in range(len(nodes))]
+        return [orders[number % len(orders)] for number in range(first, after)]
+
     async def _make_topics(self) -> None:
         parameters = self.request.parameters
-        nodes = [broker.node_id for broker in self.brokers]
-        # Leaders go round the brokers; in a split-brain run all are on the one that is never cut off.
-        orders = [nodes] if self.request.split_brain else [nodes[i:] + nodes[:i] for i in range(len(nodes))]
-        replicas = [orders[number % len(orders)] for number in range(parameters.partitions)]
         for topic in parameters.topic_names:
-            await self.access.create_topic(topic, replicas)
-        if self.request.split_brain:
+            await self.access.create_topic(topic, self._replicas(0, parameters.partitions))
+            self.tracer.emit("topic_wanted", topic=topic, wanted=parameters.partitions)
+        if not DESIGNS[self.request.design].coordinator:
+            return
+        if self.request.group_is_placed:
             self.group = await self.access.group_coordinated_by(COORDINATING_BROKER)
-        elif self.request.design != "zookeeper":
+        else:
             # The first question makes __consumer_offsets: no member is to wait for that.
             await self.access.coordinator(self.group)
 
     async def _stop(self, broker: BrokerChild) -> None:
-        if broker.child is not None:
+        if broker.child is not None and not broker.killed:
             code = await broker.child.stop()
             self.tracer.emit("process_ended", target=broker.name, how="stop", code=code)

@@ -7,6 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from comparison.scenarios.chroot import chroot_name, make_chroot, remove_chroot
+from comparison.scenarios.designs import DESIGNS
 from comparison.scenarios.live_observer import LiveObserver
 from comparison.scenarios.observer import ReplayClock, write_observed
 from comparison.scenarios.presets import ZOOKEEPER_SESSION_MS, ZOOKEEPER_TICK_MS
@@ -98,14 +99,13 @@ class ZooKeeperBed:
     def cut_ms(self) -> int:
         """How long this scenario's cut lasts."""
         overs = [getattr(step, "over_ms", 0) for step in self._request.scenario.steps]
-        return self._request.configuration.session_ms + max(overs)
+        return self._request.configuration.session_ms + self._request.configuration.delay_ms + max(overs)
 
     def connect_for_member(self, *, victim: bool) -> str:
-        """The victim of a cut in `zookeeper` knows only the server that is cut off; the others only the majority."""
+        """A victim that is cut from ZooKeeper knows only the server that is cut off; the others only the majority."""
         if self.cut_server is None:
             return self.connect_string
-        alone = victim and self._request.design == "zookeeper"
-        return self.cut_server.address if alone else self._majority()
+        return self.cut_server.address if victim and self._request.victim_beside_cut else self._majority()
 
     def connect_for_broker(self, *, beside_cut: bool) -> str:
         """In the ensemble form the coordinating broker knows only the server that is cut off."""
@@ -129,11 +129,16 @@ class ZooKeeperBed:
 
     async def observe(self, group: str, partitions: Sequence[TopicPartition]) -> None:
         """Begin to watch a group in a ZooKeeper whose transaction log is out of reach."""
-        if self.servers or self._request.design != "zookeeper":
+        if self.servers or DESIGNS[self._request.design].coordinator:
             return
         self._observer_trace = TraceWriter(self._observations, self._identity())
         self._observer = LiveObserver(self.connect_string, group, partitions, self._observer_trace)
         await self._observer.start()
+
+    def observe_more(self, partitions: Sequence[TopicPartition]) -> None:
+        """The same for partitions that were added since."""
+        if self._observer is not None:
+            self._observer.watch(partitions)
 
     def check_observed(self) -> None:
         """Raise `Unavailable` when what the group held was not seen as a whole."""

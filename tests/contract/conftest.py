@@ -102,6 +102,6 @@ def cluster(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFacto
         yield chroot, bootstrap
 
 
-@pytest.fixture(params=sorted(DESIGNS))
+@pytest.fixture(params=sorted(QUICK))
 def bench(request: pytest.FixtureRequest, cluster: tuple[str, str]) -> Bench:
     return Bench(request.param, *cluster)

@@ -73,6 +73,8 @@ def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str
         (["run"], "Missing argument 'SCENARIO...'"),
         (["run", "crush"], "unknown scenario 'crush': there are herd, "),
         (["run", "crash", "--design", "raft"], "unknown design 'raft'"),
+        (["run", "protocol-migration", "--design", "eager"], "protocol-migration makes no sense for eager: it is"),
+        (["compare", "--smoke", "--all"], "--smoke and --all exclude each other"),
         (["run", "crash", "--members", "0"], "members is 0: must be between 1 and 200"),
         (["run", "crash", "--members", "many"], "'many' is not a valid integer"),
         (["run", "crash", "--time-limit", "0"], "time_limit is 0: must be between 1 and 3600"),
@@ -210,9 +212,26 @@ def test_a_dry_run_prints_the_plan_and_the_seed_and_starts_nothing(
     assert code_of("compare", "--dry-run", "--seed", "5") == Exit.AS_EXPECTED
     told = capsys.readouterr()
     assert told.out.splitlines()[0].startswith("herd · zookeeper: about 20 s")
-    assert len(told.out.splitlines()) == 15
-    assert "seed 5" in told.err
+    assert len(told.out.splitlines()) == 16
+    assert told.out.splitlines()[-1] == "split-brain-ensemble · zookeeper: not run: the same run as split-brain"
+    assert told.err.splitlines() == ["seed 5", "15 runs, about 5 minutes"]
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_comparison_of_everything_says_how_long_it_takes_and_what_makes_no_sense(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert code_of("compare", "--all", "--dry-run") == Exit.AS_EXPECTED
+    told = capsys.readouterr()
+    assert "protocol-migration · cooperative: about" in told.out
+    assert "protocol-migration · eager: not run: it is where the migration begins" in told.out
+    assert "runs, about " in told.err
+
+
+def test_designs_of_a_comparison_are_any_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("compare", "--smoke", "--design", "static,cooperative", "--dry-run") == Exit.AS_EXPECTED
+    titles = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert titles == ["herd · static", "herd · cooperative", "crash · static", "crash · cooperative"]
 
 
 def test_the_catalogue_is_shown_and_given_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from comparison.experiments import expanded, plan
+from comparison.experiments import estimated_s, expanded, left_out, plan
+from comparison.scenarios import designs
 from comparison.scenarios.catalogue import (
     CATALOGUE,
+    COMPARED,
+    COMPARED_DESIGNS,
     DESIGNS,
     HERD_SIZES,
     SMOKE,
-    Form,
-    JoinOne,
-    Steady,
+    designs_for,
     designs_named,
     herd_steps,
     scenario_named,
@@ -24,6 +25,7 @@ from comparison.scenarios.parameters import Parameters
 from comparison.scenarios.presets import PRESETS
 from comparison.scenarios.request import RunRequest
 from comparison.scenarios.runner import members_in_all
+from comparison.scenarios.vocabulary import Form, JoinOne, Steady
 from kernel.errors import ConfigurationError
 
 
@@ -70,7 +72,7 @@ def test_a_fault_is_done_to_a_group_that_is_steady(name: str) -> None:
 
 
 def test_both_forms_of_split_brain_are_one_run_in_zookeeper() -> None:
-    planned = plan(expanded(["split-brain"]), DESIGNS, {})
+    planned = plan(expanded(["split-brain"]), COMPARED_DESIGNS, {})
     assert [each.title for each in planned] == [
         "split-brain · zookeeper",
         "split-brain · eager",
@@ -79,8 +81,58 @@ def test_both_forms_of_split_brain_are_one_run_in_zookeeper() -> None:
 
 
 def test_the_ensemble_form_asked_for_alone_is_run_in_both_designs() -> None:
-    planned = plan(expanded(["split-brain-ensemble"]), DESIGNS, {})
+    planned = plan(expanded(["split-brain-ensemble"]), COMPARED_DESIGNS, {})
     assert [each.design for each in planned] == ["zookeeper", "eager"]
+
+
+def test_a_comparison_is_of_the_first_scenarios_under_two_designs_unless_more_is_asked_for() -> None:
+    planned = plan(COMPARED, designs_named(()), {})
+    assert len(planned) == 2 * len(COMPARED) - 1
+    assert {each.design for each in planned} == {"zookeeper", "eager"}
+    assert estimated_s(planned) <= 6 * 60
+
+
+def test_the_table_of_designs_and_their_names_are_in_one_order() -> None:
+    assert tuple(designs.DESIGNS) == DESIGNS
+
+
+def test_every_scenario_is_run_for_every_design_or_says_why_not() -> None:
+    planned = [(each.scenario, each.design) for each in plan(list(CATALOGUE), DESIGNS, {})]
+    without = {(each.scenario, each.design): each.reason for each in left_out(list(CATALOGUE), DESIGNS)}
+    assert sorted([*planned, *without]) == sorted((name, design) for name in CATALOGUE for design in DESIGNS)
+    assert all(without.values())
+
+
+def test_a_migration_is_a_run_of_the_design_that_it_ends_in() -> None:
+    assert [each.design for each in plan(["protocol-migration"], DESIGNS, {})] == ["cooperative"]
+    assert designs_for(["protocol-migration"], ()) == ("cooperative",)
+    assert designs_for(["protocol-migration", "crash"], ()) == COMPARED_DESIGNS
+
+
+def test_settings_of_a_scenario_go_over_the_preset_and_under_what_a_user_gives() -> None:
+    made = CATALOGUE["slow-member"].parameters({"settings": {"session.timeout.ms": "4000"}})
+    assert made.settings == {"max.poll.interval.ms": "5000", "session.timeout.ms": "4000"}
+    assert configuration("eager", made).max_poll_ms == 5000
+    assert configuration("zookeeper", made).max_poll_ms == 5000
+    given = CATALOGUE["slow-member"].parameters({"settings": {"max.poll.interval.ms": "9000"}})
+    assert given.settings == {"max.poll.interval.ms": "9000"}
+
+
+@pytest.mark.parametrize(("name", "given"), [("members", 3), ("topics", 1)])
+def test_fewer_than_a_scenario_needs_are_refused(name: str, given: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} is {given}: subscription-change needs {given + 1} or more"):
+        plan(["subscription-change"], ["eager"], {name: given})
+
+
+def test_a_design_that_waits_before_it_gives_partitions_away_has_more_time() -> None:
+    def limits(scenario: str) -> dict[str, float]:
+        planned = plan([scenario], ("eager", "delayed"), {"preset": "kafka-defaults"})
+        return {each.design: each.parameters.time_limit_s for each in planned}
+
+    for scenario in ("crash", "rolling-restart"):
+        found = limits(scenario)
+        waits = CATALOGUE[scenario].defaults.members if scenario == "rolling-restart" else 1
+        assert found["delayed"] >= found["eager"] + waits * 297
 
 
 def test_an_unknown_scenario_is_refused_with_the_names_there_are() -> None:
@@ -89,13 +141,18 @@ def test_an_unknown_scenario_is_refused_with_the_names_there_are() -> None:
 
 
 def test_an_unknown_design_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ConfigurationError, match="unknown design 'raft': there are zookeeper, eager, or all"):
+    with pytest.raises(ConfigurationError, match="unknown design 'raft': there are zookeeper, "):
         designs_named(("eager", "raft"))
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [((), DESIGNS), (("all",), DESIGNS), (("eager,zookeeper",), DESIGNS), (("eager", "eager"), ("eager",))],
+    [
+        ((), COMPARED_DESIGNS),
+        (("all",), DESIGNS),
+        (("eager,zookeeper",), ("zookeeper", "eager")),
+        (("eager", "eager"), ("eager",)),
+    ],
 )
 def test_designs_are_named_one_by_one_or_all(given: tuple[str, ...], expected: tuple[str, ...]) -> None:
     assert designs_named(given) == expected
@@ -114,11 +171,11 @@ def test_parameters_not_given_keep_the_scenarios_own() -> None:
     assert Parameters(members=7).overridden(members=None, rate=9) == Parameters(members=7, rate=9)
 
 
-def test_equal_timers_give_both_designs_the_same_detection_time() -> None:
-    preset = PRESETS["equal-timers"]
-    assert set(preset.session_ms.values()) == {3000}
-    assert preset.members["zookeeper"]["zookeeper.session.timeout.ms"] == "3000"
-    assert preset.members["eager"]["session.timeout.ms"] == "3000"
+@pytest.mark.parametrize("design", DESIGNS)
+def test_equal_timers_give_every_design_the_same_detection_time(design: str) -> None:
+    made = configuration(design, Parameters())
+    assert (made.session_ms, made.commit_interval_ms, made.max_poll_ms) == (3000, 1000, 10_000)
+    assert made.delay_ms == (3000 if design == "delayed" else 0)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -142,12 +199,27 @@ def test_a_value_that_only_one_era_takes_is_left_out_of_the_other() -> None:
     assert configuration("zookeeper", parameters).member["auto.offset.reset"] == "smallest"
 
 
+def test_what_makes_a_design_is_not_taken_from_it_by_a_setting_for_the_others() -> None:
+    parameters = Parameters(settings={"partition.assignment.strategy": "roundrobin"})
+    strategies = {
+        design: configuration(design, parameters).member["partition.assignment.strategy"]
+        for design in ("eager", "static", "cooperative", "delayed")
+    }
+    assert strategies == {
+        "eager": "roundrobin",
+        "static": "roundrobin",
+        "cooperative": "cooperative-sticky",
+        "delayed": "delayed",
+    }
+
+
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
         ({"sesion.timeout.ms": "1"}, "unknown setting 'sesion.timeout.ms'; did you mean 'session.timeout.ms'"),
         ({"session.timeout.ms": "soon"}, "session.timeout.ms='soon'"),
         ({"group.id": "mine"}, "group.id is set by the run itself"),
+        ({"group.instance.id": "mine"}, "group.instance.id is set by the run itself"),
         ({"offsets.storage": "kafka"}, "leave offsets.storage out"),
     ],
 )

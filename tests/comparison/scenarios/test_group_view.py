@@ -47,6 +47,25 @@ def test_more_members_than_partitions_settle_with_idle_ones(view: GroupView) -> 
     assert view.settled(3, 0)
 
 
+def test_a_group_is_not_settled_while_somebody_owns_what_it_has_unsubscribed_from(view: GroupView) -> None:
+    view.subscribed = {"m1": frozenset({"t"}), "m2": frozenset({"t"})}
+    view.apply(owns("m1", P0))
+    view.apply(owns("m2", P1))
+    assert view.settled(2, 0)
+    view.subscribed["m2"] = frozenset({"u"})
+    assert not view.settled(2, 0)
+    assert "owned by somebody who has unsubscribed: t-1" in view.told()
+
+
+def test_a_group_is_not_settled_before_partitions_that_were_added_are_owned(view: GroupView) -> None:
+    view.apply(owns("m1", P0, P1))
+    added = TopicPartition("t", 2)
+    view.grow([added])
+    assert not view.settled(1, 0)
+    view.apply(owns("m1", P0, P1, added))
+    assert view.settled(1, 0)
+
+
 def test_a_member_that_owns_nothing_has_come_when_its_first_rebalance_has_ended(view: GroupView) -> None:
     view.apply(owns("m1", P0))
     view.apply(owns("m2", P1))

@@ -1,0 +1,64 @@
+"""Processes that go and come back, and members that change over to other topics."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.designs import DESIGNS
+
+if TYPE_CHECKING:
+    from comparison.scenarios.changes import Changes
+    from comparison.scenarios.vocabulary import GoOver, RestartEach
+
+
+class Restarts:
+    """Performs the steps in which a process is started again."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._members = changes.members
+        self._design = DESIGNS[changes.testbed.request.design]
+
+    async def restart_each(self, step: RestartEach) -> None:
+        """Every place in turn, each as one change."""
+        for round_, place in enumerate(self._members.places, start=step.round):
+            await self._restart(step, round_, place)
+
+    async def _restart(self, step: RestartEach, round_: int, place: str) -> None:
+        async def go_and_come_back() -> None:
+            await self._members.go(place, self._changes.takeover_s)
+            await asyncio.sleep(step.away_ms / 1000)
+            await self._members.come_back(place, step.settings)
+
+        # After a rebalance everybody's heartbeats are in step: begin anywhere between two of them.
+        await asyncio.sleep(self._members.random.uniform(0, self._changes.configuration.heartbeat_ms) / 1000)
+        detail = {
+            "target": self._members.process_at(place),
+            "life": self._members.next_at(place),
+            "away_ms": step.away_ms,
+            "settings": dict(step.settings),
+        }
+        present = self._members.present
+        await self._changes.make("restart", go_and_come_back, members=present, round_=round_, detail=detail)
+
+    async def go_over(self, step: GoOver) -> None:
+        """A member takes other topics, in its process where its design can, in a new one where it cannot."""
+        names = self._changes.testbed.request.parameters.topic_names
+        topics = [names[number] for number in step.topics]
+        place = self._members.places[step.place - 1]
+
+        async def subscribe() -> None:
+            if self._design.resubscribes:
+                self._members.subscribe(place, topics)
+                return
+            await self._members.go(place, self._changes.takeover_s)
+            await self._members.come_back(place, topics=topics)
+
+        detail = {
+            "target": self._members.process_at(place),
+            "topics": topics,
+            "restart": not self._design.resubscribes,
+        }
+        present = self._members.present
+        await self._changes.make("subscribe", subscribe, members=present, round_=step.round, detail=detail)
