@@ -42,10 +42,19 @@ class JoinAnswer(NamedTuple):
     protocol: str
     leader: str
     members: tuple[GroupMember, ...]
+    skip_assignment: bool  #: to a static leader that came back: the assignment stands (KIP-814)
 
     def as_event(self, stamp: int) -> Joined:
         """What it is to the member when there is no error."""
-        return Joined(stamp, self.member_id, self.generation, self.protocol, self.leader, self.members)
+        return Joined(
+            stamp,
+            self.member_id,
+            self.generation,
+            self.protocol,
+            self.leader,
+            self.members,
+            self.skip_assignment,
+        )
 
 
 async def find_coordinator(connection: BrokerConnection, group: str, *, timeout_ms: int) -> FoundCoordinator:
@@ -89,6 +98,7 @@ class GroupCalls:
             answer.protocol_name or "",
             answer.leader,
             members,
+            getattr(answer, "skip_assignment", False),
         )
 
     async def sync(

@@ -19,7 +19,7 @@ from kernel.values import CommitOutcome, TopicPartition
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from coordinator.membership.effects import Identity
     from kernel.broker.connection import BrokerConnection
@@ -27,6 +27,16 @@ if TYPE_CHECKING:
     from kernel.trace.writer import Tracer
 
 DROPPED = "DROPPED"
+
+#: Not sent, because it would wait behind a JoinGroup or SyncGroup that is parked, and be refused then: this is what
+#: Kafka's client answers by itself (RebalanceInProgressException; ConsumerCoordinator.sendOffsetCommitRequest). The
+#: same commit may be made again when the rebalance is over, if the partition is still the member's.
+REBALANCING = "REBALANCE_IN_PROGRESS"
+
+
+def _never() -> bool:
+    return False
+
 
 #: The same commit again, at the coordinator that is known by then.
 _AGAIN = frozenset(
@@ -36,12 +46,16 @@ _AGAIN = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
-    """One call of commit; `identity` is None when the member had none, `give_up_ns` is monotonic."""
+    """One call of commit; `identity` is None when the member had none, `give_up_ns` is monotonic.
+
+    `held_up` tells whether a parked request is ahead of whatever is sent now.
+    """
 
     identity: Identity | None
     offsets: Mapping[TopicPartition, int]
     explicit: bool
     give_up_ns: int
+    held_up: Callable[[], bool] = _never
 
 
 class Fenced(Protocol):
@@ -158,6 +172,8 @@ async def _tried(
         now = around.clock.monotonic_ns()
         if now >= request.give_up_ns:
             break
+        if request.held_up():
+            return {tp: REBALANCING if error == DROPPED else error for tp, error in outcome.items()}
         if connection is None:
             await stream.wait_moved(backoff_s)
             continue

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from coordinator.membership.reactions import UNANSWERED
+from kernel.broker.connection import UnsupportedByBroker
 from kernel.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,3 +32,8 @@ class GroupRefused(UserError):
         super().__init__(f"group {group!r} refused {api} with {error}" + (f": {remedy}" if remedy else ""))
         self.api = api
         self.error = error
+
+
+def unanswered(error: Exception) -> str:
+    """By which name a member is told that a request got no answer."""
+    return "UNSUPPORTED_VERSION" if isinstance(error, UnsupportedByBroker) else UNANSWERED

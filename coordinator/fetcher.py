@@ -23,7 +23,7 @@ from kernel.values import Batch, Record, TopicPartition
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from kernel.broker.client import BrokerConnection, ClusterClient, FetchedPartition
     from kernel.trace.writer import Tracer
@@ -125,14 +125,16 @@ class Fetcher:
                 self._tell_start(queue, offset)
         self._dispatch()
 
-    def pause(self, stream: int) -> None:
-        """Hand out nothing more of a stream's partitions; positions stay known."""
+    def pause(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Hand out nothing more of these partitions of a stream, or of all; positions stay known."""
         for queue in self._of(stream):
-            queue.paused = True
+            queue.paused = queue.paused or partitions is None or queue.tp in partitions
 
-    def drop(self, stream: int) -> None:
+    def drop(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Forget these partitions of a stream, or all; the others are read on without a gap."""
         for queue in self._of(stream):
-            del self._queues[stream, queue.tp]
+            if partitions is None or queue.tp in partitions:
+                del self._queues[stream, queue.tp]
 
     def positions(self, stream: int) -> dict[TopicPartition, int]:
         """What a commit of everything handed out so far would say; unresolved partitions are left out."""

@@ -2,8 +2,8 @@
 
 They differ in the user data only. A sticky member says what it had, for by then it owns nothing: it gives
 everything back before it joins, and its strategy remembers the last assignment that it decided itself, over a
-rejoin, a lost session and a new member id. Source: ConsumerCoordinator.metadata and the assignors' onAssignment and
-subscriptionUserData of kafka-clients 4.1.
+rejoin, a lost session and a new member id. A cooperative one names what it owns, in every subscription. Source:
+ConsumerCoordinator.metadata and the assignors' onAssignment and subscriptionUserData of kafka-clients 4.1.
 """
 
 from __future__ import annotations
@@ -46,15 +46,19 @@ class Introduction:
         given = Remembered(tuple(sorted(partitions)), generation)
         return replace(self, remembered={**self.remembered, protocol: given})
 
-    def protocols(self, topics: tuple[str, ...], generation: int) -> dict[str, bytes]:
+    def protocols(
+        self, topics: tuple[str, ...], generation: int, owned: Collection[TopicPartition] = ()
+    ) -> dict[str, bytes]:
         """{strategy: its metadata in JoinGroup}; a generation below 0 is none.
 
-        It goes into every subscription: of two claims, Kafka reads the generation of one from there.
+        What a member owns while it joins, and in which generation, goes into every subscription: of two claims, Kafka
+        reads the generation of one from there. Only a cooperative member owns anything then (KIP-429).
         """
         return {
             strategy: encode_subscription(
                 MemberSubscription(
                     topics=topics,
+                    owned=tuple(sorted(owned)),
                     generation=None if generation < 0 else generation,
                     user_data=self._user_data(strategy),
                 )

@@ -4,30 +4,31 @@ Everything comes in through `feed`: answers, timers, polls. Effects are performe
 and requests at once, and what has to be waited for before the next thing may happen (a commit before a
 revocation, the listener's callbacks, looking up positions) one after the other in a task of its own, the chores.
 The chores begin inside a poll and go on when the poll's time is over, so a poll never waits longer than it was
-told to; the member decides nothing that concerns the application meanwhile.
+told to; the member decides nothing that concerns the application meanwhile. What it keeps is delivered meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from coordinator.chores import Chores
 from coordinator.commits import CommitRequest, commit
-from coordinator.errors import GroupRefused
+from coordinator.errors import GroupRefused, unanswered
 from coordinator.introduction import Introduction, instance_of
 from coordinator.link import CoordinatorLink
 from coordinator.membership import effects, events
 from coordinator.membership.member import Member, State, deadline
+from coordinator.membership.moves import BETWEEN_JOIN_AND_SYNC
 from coordinator.membership.reactions import UNANSWERED, reaction
 from coordinator.membership.table import step
+from coordinator.positions import committed
 from coordinator.protocol import MalformedMetadata
 from coordinator.strategy import Strategies
-from kernel.broker.connection import UnsupportedByBroker
 from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable
-from kernel.values import NO_OFFSET, CommitOutcome, TopicPartition
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -36,11 +37,15 @@ if TYPE_CHECKING:
 
     from coordinator.surroundings import Surroundings
     from kernel.broker.connection import BrokerConnection
+    from kernel.values import CommitOutcome, TopicPartition
 
 #: An orderly end waits so long for the last commit, and again for LeaveGroup; the group notices a death anyway.
 PARTING_TIMEOUT_MS = 2_000
 #: ... and so long for the application's callbacks (KafkaConsumer.close has 30 s).
 CLOSE_TIMEOUT_S = 30
+
+#: In these the chores are the rebalance's own; polls meanwhile count, for max.poll.interval.ms.
+_BUSY_IN_POLLS = frozenset({State.STOPPING, State.RELEASING, State.RESUMING})
 
 
 class GroupStream:
@@ -53,11 +58,10 @@ class GroupStream:
         settings = replace(surroundings.config.member, instance_id=instance_id)
         self.member = Member(settings=settings, topics=frozenset(topics))
         self._introduction = Introduction(surroundings.config.partition_assignment_strategy)
-        self._strategies = Strategies(surroundings)
+        self.strategies = Strategies(surroundings)
         self._around = surroundings
         self._link = CoordinatorLink(surroundings, number)
-        self._chores: deque[effects.Effect | frozenset[TopicPartition]] = deque()
-        self._working: asyncio.Task[None] | None = None
+        self._chores = Chores(self._fail, surroundings.changed)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None  #: the next poll raises it
@@ -69,21 +73,18 @@ class GroupStream:
 
     def poll(self) -> None:
         """The application polls. Raises what a callback raised, or `GroupRefused` for an error that does not pass."""
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-        if self._refusal is not None and not self._chores and self._working is None:
+        self._raise_failure()
+        if self._refusal is not None and not self._chores.busy:
             raise self._refusal
         now = self._now()
         due = deadline(self.member)
         if due is not None and due <= now:  # after a stop of the whole process the timer may not have run yet
             self.feed(events.Ticked())
-        if (self._working is None and not self._chores) or self.member.state in (State.STOPPING, State.RESUMING):
+        if not self._chores.busy or self.member.state in _BUSY_IN_POLLS:
             self.feed(events.Polled())
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What it subscribes to."""
         return tuple(sorted(self.member.topics or ()))
 
     def resubscribe(self, topics: Iterable[str]) -> None:
@@ -98,17 +99,19 @@ class GroupStream:
         """Commit, revoke and leave, as far as the coordinator answers; polls do nothing until `resubscribe`."""
         self.feed(events.Unsubscribed())
         await self._parted()
+        self._raise_failure()
 
     async def commit(self, offsets: Mapping[TopicPartition, int], *, explicit: bool) -> CommitOutcome:
         """Commit under the identity of now; see `coordinator.commits`."""
         patience_ms = self._around.config.default_api_timeout_ms
-        if not explicit and self.member.state is State.CLOSING:
+        if not explicit and self.member.state in (State.CLOSING, State.UNSUBSCRIBING):
             patience_ms = PARTING_TIMEOUT_MS
         request = CommitRequest(
             identity=self.member.identity,
             offsets=dict(offsets),
             explicit=explicit,
             give_up_ns=self._now() + patience_ms * NS_PER_MS,
+            held_up=lambda: self.member.state in BETWEEN_JOIN_AND_SYNC,
         )
         return await commit(self, request, self._around)
 
@@ -122,19 +125,19 @@ class GroupStream:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._link.close()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
+        self._raise_failure()
 
     async def _parted(self) -> None:
         """Until the callbacks have returned and LeaveGroup is answered, or took too long."""
-        while (working := self._working) is not None:
-            await asyncio.wait({working}, timeout=CLOSE_TIMEOUT_S)
-            working.cancel()  # does nothing to one that is done
-            await asyncio.wait({working})
+        await self._chores.done(CLOSE_TIMEOUT_S)
         leaving = {task for task in self._tasks if task.get_name().startswith("leave")}
         if leaving:
             await asyncio.wait(leaving, timeout=PARTING_TIMEOUT_MS / 1000)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
 
     # -- what commits need --------------------------------------------------------------------------------------------
 
@@ -184,21 +187,26 @@ class GroupStream:
                     **effect.fields,
                 )
             case effects.Lose():
-                self._around.fetcher.drop(self.number)
-                self._do_later(effect.partitions)
+                self._around.fetcher.drop(self.number, effect.partitions)
+                self._chores.add(partial(self._tell_lost, effect.partitions))
             case effects.Fail():
                 self._refusal = GroupRefused(effect.api, effect.error, self._around.config.group_id)
             case effects.AbandonCoordinator():
                 self._link.abandon()
-            case effects.CommitPositions(wait=False):
-                self._spawn(self._commit_quietly(effect), "auto-commit")
-            case effects.CommitPositions() | effects.Revoke():
-                self._around.fetcher.pause(self.number)
-                self._do_later(effect)
+            case effects.CommitPositions():
+                # Taken now: what this poll goes on to hand out, nobody has dealt with yet.
+                positions = self._around.fetcher.positions(self.number)
+                if effect.wait:
+                    self._chores.add(partial(self._auto_commit, effect, positions))
+                else:
+                    self._spawn(self._auto_commit(effect, positions), "auto-commit")
+            case effects.Revoke():
+                self._around.fetcher.pause(self.number, effect.partitions)
+                self._chores.add(partial(self._revoke, effect))
             case effects.Assign():
                 member = self.member
-                self._introduction = self._introduction.after(member.protocol, effect.partitions, member.generation)
-                self._do_later(effect)
+                self._introduction = self._introduction.after(member.protocol, member.owned, member.generation)
+                self._chores.add(partial(self._assign, effect))
             case _:
                 self._request(effect)
 
@@ -240,8 +248,11 @@ class GroupStream:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._failure = error
-            self._around.changed()
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = error
+        self._around.changed()
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
@@ -256,11 +267,11 @@ class GroupStream:
     async def _join(self, effect: effects.SendJoin) -> None:
         connection, sent_ns = self._link.connection, self._now()
         assert connection is not None, self.member
-        protocols = self._introduction.protocols(self.topics, self.member.generation)
+        protocols = self._introduction.protocols(self.topics, self.member.generation, self.member.owned)
         try:
             answer = await self._around.calls.join(connection, effect.member_id, protocols)
         except (Unavailable, ProtocolError) as error:
-            self._unanswered("JoinGroup", error, effect.stamp, sent_ns, connection)
+            self.refused("JoinGroup", unanswered(error), stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
             return
         if answer.error == "MEMBER_ID_REQUIRED":
             self.feed(events.MemberIdGiven(effect.stamp, answer.member_id))
@@ -270,7 +281,7 @@ class GroupStream:
             self.feed(answer.as_event(effect.stamp))
 
     async def _decide(self, effect: effects.RunAssignor) -> None:
-        assignments = await self._strategies.decide(
+        assignments = await self.strategies.decide(
             effect, self.member.generation, wanted=lambda: self.member.stamp == effect.stamp
         )
         self.feed(events.Decided(effect.stamp, assignments))
@@ -284,13 +295,13 @@ class GroupStream:
                 connection, effect.identity, effect.protocol, effect.assignments
             )
         except (Unavailable, ProtocolError) as failure:
-            self._unanswered("SyncGroup", failure, effect.stamp, sent_ns, connection)
+            self.refused("SyncGroup", unanswered(failure), stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
             return
         if error:
             self.refused("SyncGroup", error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
             return
         try:
-            synced = self._strategies.received(effect, data)
+            synced = self.strategies.received(effect, data)
         except MalformedMetadata as malformed:
             self.feed(
                 events.Refused(stamp=effect.stamp, api="SyncGroup", error=f"assignment: {malformed}", sent_ns=sent_ns)
@@ -304,96 +315,41 @@ class GroupStream:
         try:
             error = await self._around.calls.heartbeat(connection, effect.identity)
         except (Unavailable, ProtocolError) as failure:
-            self._unanswered("Heartbeat", failure, effect.stamp, sent_ns, connection)
+            self.refused("Heartbeat", unanswered(failure), stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
             return
         if error:
             self.refused("Heartbeat", error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
         else:
             self.feed(events.HeartbeatAnswered(effect.stamp, sent_ns))
 
-    def _unanswered(self, api: str, error: Exception, stamp: int, sent_ns: int, connection: BrokerConnection) -> None:
-        name = "UNSUPPORTED_VERSION" if isinstance(error, UnsupportedByBroker) else UNANSWERED
-        self.refused(api, name, stamp=stamp, sent_ns=sent_ns, connection=connection)
-
     # -- chores -------------------------------------------------------------------------------------------------------
 
-    def _do_later(self, chore: effects.Effect | frozenset[TopicPartition]) -> None:
-        """Partitions stand for telling the listener that they are lost; that waits for a poll's end like the rest."""
-        self._chores.append(chore)
-        self._go_on()
+    async def _revoke(self, effect: effects.Revoke) -> None:
+        try:
+            if effect.partitions:
+                async with self._around.listening:
+                    await self._around.listener.on_revoked(self.number, effect.partitions)
+        finally:
+            self._around.fetcher.drop(self.number, effect.partitions)
+            self.feed(events.Stopped())
 
-    def _go_on(self) -> None:
-        if self._working is None and self._chores:
-            self._working = asyncio.create_task(self._work(), name="chores")
-            self._working.add_done_callback(self._worked)
-
-    async def _work(self) -> None:
-        while self._chores:
-            await self._chore(self._chores.popleft())
-
-    def _worked(self, task: asyncio.Task[None]) -> None:
-        self._working = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._failure = error
-        self._go_on()
-        self._around.changed()
-
-    async def _chore(self, chore: effects.Effect | frozenset[TopicPartition]) -> None:
-        around = self._around
-        match chore:
-            case effects.CommitPositions():
-                await self._commit_quietly(chore)
-            case effects.Revoke():
-                try:
-                    async with around.listening:
-                        await around.listener.on_revoked(self.number, chore.partitions)
-                finally:
-                    around.fetcher.drop(self.number)
-                    self.feed(events.Stopped())
-            case effects.Assign():
-                await self._assign(chore)
-            case frozenset():
-                async with around.listening:
-                    await around.listener.on_lost(self.number, chore)
+    async def _tell_lost(self, partitions: frozenset[TopicPartition]) -> None:
+        async with self._around.listening:
+            await self._around.listener.on_lost(self.number, partitions)
 
     async def _assign(self, effect: effects.Assign) -> None:
         try:
             async with self._around.listening:
                 await self._around.listener.on_assigned(self.number, effect.partitions)
         finally:
-            positions = await self._committed(effect)
+            positions = await committed(self, effect, self._around)
             if positions is not None:
                 self._around.fetcher.begin(self.number, self.member.member_id, positions)
                 self.feed(events.Resumed(effect.stamp))
 
-    async def _committed(self, effect: effects.Assign) -> dict[TopicPartition, int | None] | None:
-        """Where to start; None when the assignment is not ours any more before that is known."""
-        backoff_s = self._around.config.retry_backoff_ms / 1000
-        while self.member.stamp == effect.stamp and self.member.state is State.RESUMING:
-            connection, sent_ns = self._link.connection, self._now()
-            if not effect.partitions:
-                return {}
-            if connection is None:
-                await self.wait_moved(backoff_s)
-                continue
-            try:
-                error, offsets = await self._around.calls.committed(
-                    connection, effect.partitions, timeout_ms=self._around.config.session_timeout_ms
-                )
-            except (Unavailable, ProtocolError) as failure:
-                self._unanswered("OffsetFetch", failure, effect.stamp, sent_ns, connection)
-                continue
-            if not error:
-                still = self.member.stamp == effect.stamp and self.member.state is State.RESUMING
-                return {tp: None if at == NO_OFFSET else at for tp, at in offsets.items()} if still else None
-            self.refused("OffsetFetch", error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
-            await asyncio.sleep(backoff_s)
-        return None
-
-    async def _commit_quietly(self, effect: effects.CommitPositions) -> None:
-        """Auto-commit: whatever becomes of it is in the trace, and the next one makes up for it."""
+    async def _auto_commit(self, effect: effects.CommitPositions, positions: Mapping[TopicPartition, int]) -> None:
+        """Whatever becomes of it is in the trace, and the next one makes up for it."""
         if self.committing.locked() and not effect.wait:
             return  # the one under way is slow; the next poll that is due says more
-        offsets = self._around.fetcher.positions(self.number)
-        if offsets and effect.identity == self.member.identity:
-            await self.commit(offsets, explicit=False)
+        if positions and effect.identity == self.member.identity:
+            await self.commit(positions, explicit=False)
