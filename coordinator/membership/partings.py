@@ -77,10 +77,14 @@ def _revoke_then_leave(member: Member) -> Step:
 
 
 def refused(member: Member, event: events.Refused, _: int) -> Step:
-    """An error that does not pass: FENCED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, ..."""
+    """An error that does not pass: FENCED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, ...
+
+    What fails at the Sync, as an assignment that cannot be read, leaves it in the group, which would wait for it.
+    """
     failed = replace(moves.forgotten(member), state=State.FAILED, assigned=holdings.NOTHING, attempt=0)
     lost, told = holdings.lose_all(member, failed)
     return lost, (
+        *(moves.send_leave(member) if member.state is State.SYNCING else ()),
         *told,
         *(moves.tell_ended(member, "error", event.error, "failed") if member.attempt else ()),
         moves.emit(member, "member_failed", error=f"{event.api}: {event.error}"),

@@ -307,6 +307,16 @@ def test_error_that_does_not_pass_fails_the_member(error):
     assert talk.state is State.LEFT
 
 
+def test_assignment_that_cannot_be_read_fails_the_member_and_it_leaves():
+    """The Java client raises in every poll too, and leaves when the application closes it."""
+    talk = syncing()
+    assert talk.refused("SyncGroup", "assignment: cut short") == (
+        effects.SendLeave("m-1"),
+        effects.Fail("SyncGroup", "assignment: cut short"),
+    )
+    assert talk.state is State.FAILED
+
+
 def test_lookup_that_is_refused_fails_the_member():
     talk = Talk()
     talk.poll()
