@@ -1,9 +1,10 @@
-"""A consumer of the coordinator designs behind the interface of all designs; today it is `eager`, the 0.9 way.
+"""A consumer of the coordinator designs behind the interface of all designs; which one it is say the settings.
 
 It wires the parts: one `Fetcher`, and one `GroupStream` for each stream, which is a member of the group by itself.
 All of it lives on one event loop, and what comes from elsewhere (answers, timers) only feeds a member and wakes the
 poll. Rebalances begin and end inside `getmany`, as in Kafka's consumer: a member that is told to rejoin keeps its
-partitions until it polls, then commits, revokes all of them, joins, and takes over what it was given.
+partitions until it polls, then commits, revokes all of them (a cooperative one only what it has to), joins, and takes
+over what it was given. A `TopicWatcher` sees to topics that come, grow and go.
 
 Positions are committed when auto-commit is due in a poll, before a rebalance and at the end: that is, after the
 application has come back for more, so nothing is committed that it may not have dealt with.
@@ -17,25 +18,28 @@ from typing import TYPE_CHECKING
 from coordinator.calls import GroupCalls
 from coordinator.fetcher import Fetcher
 from coordinator.stream import GroupStream
-from coordinator.surroundings import Surroundings
+from coordinator.subscription import by_name, by_pattern
+from coordinator.surroundings import CurrentListener, Surroundings
+from coordinator.topic_watcher import TopicWatcher
 from kernel.broker.client import ClusterClient
 from kernel.clock import NS_PER_MS, Clock, SystemClock
 from kernel.consumer import Capabilities, SilentListener
-from kernel.errors import StreamsExist, Unavailable, UserError
+from kernel.errors import Unavailable, UserError
 from kernel.values import CommitOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from coordinator.settings import CoordinatorConsumerConfig
+    from coordinator.subscription import Subscription
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
     from kernel.values import Batch, TopicPartition
 
 CAPABILITIES = Capabilities(
     streams=False,
-    resubscribe=False,
-    patterns=False,
+    resubscribe=True,
+    patterns=True,
     commit_single_partitions=True,
     rebalances_outside_poll=False,
     knows_loss=True,
@@ -61,7 +65,31 @@ class CoordinatorConsumer:
         )
         self._fetcher = Fetcher(self._client, config, tracer, self._changed.set)
         self._streams: list[GroupStream] = []
+        self._subscription: Subscription | None = None
+        self._subscribing = asyncio.Lock()
+        self._listener = CurrentListener()
+        self._watcher = TopicWatcher(self._client, config, self._clock, self._streams, self._changed.set)
+        self._surroundings = self._new_surroundings()
         self._closing: asyncio.Task[None] | None = None
+
+    def _new_surroundings(self) -> Surroundings:
+        config = self._config
+        return Surroundings(
+            config=config,
+            calls=GroupCalls(
+                group=config.group_id,
+                session_timeout_ms=config.session_timeout_ms,
+                rebalance_timeout_ms=config.max_poll_interval_ms,
+                request_timeout_ms=config.request_timeout_ms,
+            ),
+            client=self._client,
+            fetcher=self._fetcher,
+            listener=self._listener,
+            listening=asyncio.Lock(),
+            tracer=self._tracer,
+            clock=self._clock,
+            changed=self._changed.set,
+        )
 
     @property
     def capabilities(self) -> Capabilities:
@@ -86,48 +114,51 @@ class CoordinatorConsumer:
                 return
 
     async def subscribe(self, topics: Mapping[str, int], listener: RebalanceListener | None = None) -> None:
-        """See `GroupConsumer.subscribe`; the first `getmany` joins.
+        """See `GroupConsumer.subscribe`; the next `getmany` joins, or rejoins.
 
-        Stream n subscribes to the topics that have more than n streams.
+        Stream n subscribes to the topics that have more than n streams. Raises `Unavailable`, and changes nothing,
+        when no broker answers.
         """
-        self._check_open()
-        if self._streams:
-            raise StreamsExist(f"{self._process} has subscribed already: a consumer's streams are made once")
-        if not topics:
-            raise UserError("subscribe to at least one topic")
-        if few := [topic for topic, streams in topics.items() if streams < 1]:
-            raise UserError(f"{few[0]!r} needs at least one stream")
-        await self._client.refresh(sorted(topics), create=True, timeout_ms=self._config.request_timeout_ms)
-        config = self._config
-        surroundings = Surroundings(
-            config=config,
-            calls=GroupCalls(
-                group=config.group_id,
-                session_timeout_ms=config.session_timeout_ms,
-                rebalance_timeout_ms=config.max_poll_interval_ms,
-                request_timeout_ms=config.request_timeout_ms,
-            ),
-            client=self._client,
-            fetcher=self._fetcher,
-            listener=listener or SilentListener(),
-            listening=asyncio.Lock(),
-            tracer=self._tracer,
-            clock=self._clock,
-            changed=self._changed.set,
-        )
-        for number in range(max(topics.values())):
-            mine = tuple(sorted(topic for topic, streams in topics.items() if streams > number))
-            self._streams.append(GroupStream(number, mine, surroundings))
+        await self._subscribe(by_name(topics), listener)
 
     async def subscribe_pattern(
         self, pattern: str, streams: int = 1, listener: RebalanceListener | None = None
     ) -> None:
-        """See `GroupConsumer.subscribe_pattern`."""
-        raise UserError(f"{self._process} subscribes by name: name the topics instead of {pattern!r}")
+        """See `GroupConsumer.subscribe_pattern`. Raises as `subscribe`.
+
+        Kafka's consumer refuses to go from names to a pattern, or back, without `unsubscribe` in between; here as
+        always the new subscription takes the place of the old one.
+        """
+        exclude_internal = self._config.exclude_internal_topics
+        await self._subscribe(by_pattern(pattern, streams, exclude_internal=exclude_internal), listener)
+
+    async def _subscribe(self, subscription: Subscription, listener: RebalanceListener | None) -> None:
+        self._check_open()
+        async with self._subscribing:
+            seen = await self._watcher.ask(subscription)
+            self._check_open()
+            self._subscription = subscription
+            self._listener.listener = listener or SilentListener()
+            surplus = self._streams[subscription.streams :]
+            del self._streams[subscription.streams :]
+            for number in range(subscription.streams):
+                mine = subscription.topics_of(number, seen)
+                if number < len(self._streams):
+                    self._streams[number].resubscribe(mine)
+                else:
+                    self._streams.append(GroupStream(number, tuple(mine), self._surroundings))
+            self._watcher.begin(subscription)
+            _raise_first(await asyncio.gather(*(stream.close() for stream in surplus), return_exceptions=True))
 
     async def unsubscribe(self) -> None:
-        """See `GroupConsumer.unsubscribe`."""
-        raise UserError(f"{self._process} cannot unsubscribe: close it, and make another consumer")
+        """See `GroupConsumer.unsubscribe`. A static member keeps its place in the group, as when it closes."""
+        self._check_open()
+        async with self._subscribing:
+            self._subscription = None
+            await self._watcher.end()
+            _raise_first(
+                await asyncio.gather(*(stream.unsubscribe() for stream in self._streams), return_exceptions=True)
+            )
 
     async def getmany(self, *, timeout_ms: int, max_records: int = 500) -> Sequence[Batch]:
         """See `GroupConsumer.getmany`; at most max.poll.records come at once.
@@ -136,13 +167,15 @@ class CoordinatorConsumer:
         read, and whatever the listener raised.
         """
         self._check_open()
-        if not self._streams:
+        if self._subscription is None:
             raise UserError("subscribe before you poll")
         limit = min(max_records, self._config.max_poll_records)
         deadline = self._clock.monotonic_ns() + timeout_ms * NS_PER_MS
         await asyncio.sleep(0)  # polls that never have to wait must not starve the heartbeats
         while True:
             self._changed.clear()
+            await self._watcher.freshen((deadline - self._clock.monotonic_ns()) / 1e9)
+            self._watcher.look()
             for stream in self._streams:
                 stream.poll()
             batches = self._fetcher.take(limit)
@@ -194,14 +227,19 @@ class CoordinatorConsumer:
 
     async def _close(self) -> None:
         try:
+            await self._watcher.end()
             endings = await asyncio.gather(*(stream.close() for stream in self._streams), return_exceptions=True)
         finally:
             await self._fetcher.close()
             await self._client.close()
-        for ending in endings:
-            if ending is not None:
-                raise ending
+        _raise_first(endings)
 
     def _check_open(self) -> None:
         if self._closing is not None:
             raise UserError(f"{self._process} is closed")
+
+
+def _raise_first(endings: Iterable[BaseException | None]) -> None:
+    for ending in endings:
+        if ending is not None:
+            raise ending

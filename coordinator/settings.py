@@ -110,14 +110,23 @@ _ALL = (
     _number("default.api.timeout.ms", 60_000, 1, "for an explicit commit, retries included"),
     _number("socket.connection.setup.timeout.ms", 10_000, 1, "to connect"),
     _number("retry.backoff.ms", 100, 0, "before something that failed is tried again"),
-    _number("metadata.max.age.ms", 300_000, 1, "a leader refreshes metadata that is older before it decides"),
+    _number("metadata.max.age.ms", 300_000, 1, "brokers are asked so often what topics and partitions there are"),
+    Setting(
+        name="allow.auto.create.topics",
+        parse=boolean,
+        default=True,
+        doc="subscribing by name may create a topic, if the broker's auto.create.topics.enable lets it",
+    ),
+    Setting(
+        name="exclude.internal.topics", parse=boolean, default=True, doc="patterns do not match Kafka's own topics"
+    ),
 )
 
 CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})
 
 _NAMES = """
-    allow.auto.create.topics auto.include.jmx.reporter check.crcs client.dns.lookup client.rack config.providers
-    connections.max.idle.ms enable.metrics.push exclude.internal.topics group.protocol
+    auto.include.jmx.reporter check.crcs client.dns.lookup client.rack config.providers
+    connections.max.idle.ms enable.metrics.push group.protocol
     group.remote.assignor interceptor.classes internal.leave.group.on.close
     internal.throw.on.fetch.stable.offset.unsupported isolation.level key.deserializer
     metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters metrics.num.samples
@@ -171,6 +180,8 @@ class CoordinatorConsumerConfig:
     socket_connection_setup_timeout_ms: int
     retry_backoff_ms: int
     metadata_max_age_ms: int
+    allow_auto_create_topics: bool
+    exclude_internal_topics: bool
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[CoordinatorConsumerConfig, list[str]]:

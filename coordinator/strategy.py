@@ -13,6 +13,7 @@ from coordinator.delayed.delay_data import delay_of, encode_delay
 from coordinator.delayed.leader import PROTOCOL as DELAYED
 from coordinator.delayed.leader import DelayedLeader, Gathering
 from coordinator.membership.events import Synced
+from coordinator.membership.member import NO_GENERATION
 from coordinator.protocol import MalformedMetadata, decode_assignment, decode_subscription, encode_assignment
 from kernel.assignors.registry import assignor
 from kernel.assignors.subscription import MemberSubscription
@@ -37,9 +38,14 @@ class Strategies:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._delayed = DelayedLeader()
+        #: As leader: how many partitions each topic of the group had when it was last assigned, see `topic_watch`.
+        self.led: Mapping[str, int] | None = None
+        self._led_in = NO_GENERATION
 
     def received(self, effect: SendSync, data: bytes) -> Synced:
         """SyncGroup has answered, with what the group's leader gave this member. Raises `MalformedMetadata`."""
+        if self._led_in != effect.identity.generation:
+            self.led = None  # another member leads now, and watches
         assignment = decode_assignment(data)
         delay_ms = delay_of(assignment.user_data) if effect.protocol == DELAYED else 0
         self._delayed = self._delayed.completed(effect.identity.generation)
@@ -53,7 +59,11 @@ class Strategies:
         subscriptions = {member.member_id: subscription_of(member) for member in effect.members}
         topics = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
         await _describe(topics, self._around, wanted)
-        sizes = {topic: len(self._around.client.metadata.partitions_of(topic)) for topic in topics}
+        known = self._around.client.metadata.sizes()
+        self.led = sizes = {topic: known.get(topic, 0) for topic in topics}
+        self._led_in = generation
+        if effect.skip_assignment:
+            return {}  # the coordinator has kept it; this leader only watches the topics
         if effect.protocol == DELAYED:
             return self._decide_delayed(generation, sizes, subscriptions)
         assignment = assignor(effect.protocol)(sizes, subscriptions)
@@ -94,6 +104,8 @@ async def _describe(topics: Sequence[str], around: Surroundings, wanted: Callabl
             await asyncio.sleep(around.config.retry_backoff_ms / 1000)
         looks += 1
         try:
-            await client.refresh(topics, create=True, timeout_ms=around.config.request_timeout_ms)
+            await client.refresh(
+                topics, create=around.config.allow_auto_create_topics, timeout_ms=around.config.request_timeout_ms
+            )
         except (Unavailable, ProtocolError):
             looks = max(looks - 1, 1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kernel.consumer import SilentListener
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
@@ -16,6 +18,23 @@ if TYPE_CHECKING:
     from kernel.clock import Clock
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
+    from kernel.values import TopicPartition
+
+
+class CurrentListener:
+    """Whoever listens now: each subscription brings its own listener, or none."""
+
+    def __init__(self) -> None:
+        self.listener: RebalanceListener = SilentListener()
+
+    async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        await self.listener.on_assigned(stream, partitions)
+
+    async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        await self.listener.on_revoked(stream, partitions)
+
+    async def on_lost(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        await self.listener.on_lost(stream, partitions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

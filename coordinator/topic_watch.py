@@ -74,8 +74,8 @@ def names_wanted(subscription: Subscription, led: Iterable[Mapping[str, int] | N
 
 
 def wait_ms(*, missing: bool, in_vain: int, max_age_ms: int, backoff_ms: int) -> int:
-    """How long until the brokers are asked again; `in_vain` counts the looks since something was missing, from 1."""
+    """How long until the brokers are asked again; `in_vain` counts the looks that did not help."""
     if not missing:
         return max_age_ms
-    soon = min(backoff_ms << min(max(in_vain - 1, 0), 20), max(backoff_ms, MISSING_TOPIC_WAIT_MS_MAX))
+    soon = min(backoff_ms << min(in_vain, 20), max(backoff_ms, MISSING_TOPIC_WAIT_MS_MAX))
     return min(soon, max_age_ms)

@@ -10,19 +10,26 @@ import pytest
 
 from comparison.scenarios.designs import DESIGNS, ConsumerRequest
 from coordinator.service import mount
-from kernel.broker.client import ClusterClient
 from kernel.trace.writer import ListTracer, SilentTracer
-from kernel.wire.errors import ErrorCode
-from kernel.wire.versions import Api
 from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.brokers import broker_thread
 from tests.support.consuming import Running
+from tests.support.topics import topics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
+_CLASSIC = {
+    "session.timeout.ms": "4000",
+    "heartbeat.interval.ms": "100",
+    "auto.commit.interval.ms": "60000",
+    "auto.offset.reset": "earliest",
+    "fetch.max.wait.ms": "100",
+    "metadata.max.age.ms": "300",
+    "retry.backoff.ms": "50",
+}
 #: Quick timers, by each design's own names; records from the beginning.
 QUICK = {
     "zookeeper": {
@@ -32,13 +39,10 @@ QUICK = {
         "auto.offset.reset": "smallest",
         "refresh.leader.backoff.ms": "100",
     },
-    "eager": {
-        "session.timeout.ms": "4000",
-        "heartbeat.interval.ms": "100",
-        "auto.commit.interval.ms": "60000",
-        "auto.offset.reset": "earliest",
-        "fetch.max.wait.ms": "100",
-    },
+    "eager": _CLASSIC,
+    "static": {**_CLASSIC, "session.timeout.ms": "2500"},  # which is what others wait for when it goes
+    "cooperative": _CLASSIC,
+    "delayed": {**_CLASSIC, "scheduled.rebalance.max.delay.ms": "400"},
 }
 
 _numbers = itertools.count()
@@ -66,20 +70,14 @@ class Bench:
             client_id=process,
             zookeeper=zookeeper or self.zookeeper,
             bootstrap=bootstrap or self.bootstrap,
+            instance=process,
             settings={**QUICK[self.design], **{name.replace("_", "."): value for name, value in settings.items()}},
         )
         return Running(DESIGNS[self.design].consumer(request, tracer), tracer)
 
     async def create(self, partitions: int, *, topic: str = "") -> None:
-        host, _, port = self.bootstrap.rpartition(":")
-        client = ClusterClient([(host, int(port))], "admin")
-        try:
-            connection = await client.any_connection()
-            wanted = {"name": topic or self.topic, "num_partitions": partitions, "replication_factor": 1}
-            answer = await connection.call(Api.CreateTopics, {"topics": [wanted], "timeout": 10_000})
-            assert answer.topics[0].error_code is ErrorCode.none, answer
-        finally:
-            await client.close()
+        async with topics_of(self.bootstrap) as topics:
+            await topics.create({topic or self.topic: partitions})
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +100,6 @@ def cluster(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFacto
         yield chroot, bootstrap
 
 
-@pytest.fixture(params=sorted(QUICK))
+@pytest.fixture(params=sorted(DESIGNS))
 def bench(request: pytest.FixtureRequest, cluster: tuple[str, str]) -> Bench:
     return Bench(request.param, *cluster)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel.errors import ConfigurationError, StreamsExist, Unavailable
+from comparison.scenarios.designs import DESIGNS
+from kernel.errors import ConfigurationError, StreamsExist, Unavailable, UserError
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper.server import free_ports
 from tests.support.consuming import committed_all, partitions_of, producing, shared_out
+from tests.support.topics import topics_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -269,11 +271,9 @@ def test_close_is_idempotent_and_ends_a_consumer_in_any_state(bench: Bench) -> N
 def test_start_without_a_server_says_who_did_not_answer(bench: Bench) -> None:
     async def test() -> None:
         nowhere = f"127.0.0.1:{free_ports(1)[0]}"
-        quick = {
-            "zookeeper": {"zookeeper_connection_timeout_ms": "300"},
-            "eager": {"socket_connection_setup_timeout_ms": "300"},
-        }
-        member = bench.consumer(zookeeper=nowhere, bootstrap=nowhere, **quick[bench.design])
+        names = {"zookeeper_connection_timeout_ms", "socket_connection_setup_timeout_ms"}
+        quick = {name: "300" for name in names if name.replace("_", ".") in DESIGNS[bench.design].settings}
+        member = bench.consumer(zookeeper=nowhere, bootstrap=nowhere, **quick)
         with pytest.raises(Unavailable, match=nowhere.partition(":")[2]):
             await member.consumer.start()
         await member.consumer.close()
@@ -281,13 +281,83 @@ def test_start_without_a_server_says_who_did_not_answer(bench: Bench) -> None:
     asyncio.run(test())
 
 
-def test_consumer_subscribes_once(bench: Bench) -> None:
+def test_member_changes_its_topics_or_says_that_it_cannot(bench: Bench) -> None:
     async def test() -> None:
-        await bench.create(1)
-        async with members(bench, {bench.topic: 1}) as (member,):
-            assert not member.consumer.capabilities.resubscribe
-            with pytest.raises(StreamsExist):
-                await member.consumer.subscribe({bench.topic: 1})
+        other = f"{bench.topic}-other"
+        await bench.create(2)
+        await bench.create(2, topic=other)
+        async with members(bench, {bench.topic: 1}, {bench.topic: 1}) as (stays, changes):
+            await shared_out([stays, changes], partitions_of(bench.topic, 2))
+            if not changes.consumer.capabilities.resubscribe:
+                with pytest.raises(StreamsExist):
+                    await changes.consumer.subscribe({other: 1})
+                return
+            await changes.resubscribe({other: 1})
+            await shared_out([stays, changes], partitions_of(bench.topic, 2) | partitions_of(other, 2))
+            assert changes.owned == partitions_of(other, 2)
+            assert not changes.listener.of("lost")
+
+    asyncio.run(test())
+
+
+def test_member_that_unsubscribes_gives_everything_back_and_may_come_again(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(2)
+        everything = partitions_of(bench.topic, 2)
+        async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (member,):
+            await producer.send(bench.topic, 10)
+            await until(lambda: len(member.records) == 20, 10, lambda: f"20 records, have {len(member.records)}")
+            if not member.consumer.capabilities.resubscribe:
+                with pytest.raises(UserError, match="cannot unsubscribe"):
+                    await member.consumer.unsubscribe()
+                assert member.owned == everything
+                return
+            await member.unsubscribe()
+            assert member.owned == frozenset()
+            assert sorted(tp for gone in member.listener.of("revoked") for tp in gone) == sorted(everything)
+            with pytest.raises(UserError, match="subscribe before you poll"):
+                await member.consumer.getmany(timeout_ms=0)
+            await member.resubscribe({bench.topic: 1})
+            await producer.send(bench.topic, 1)
+            await until(lambda: len(member.records) >= 22, 10, lambda: f"22 records, have {len(member.records)}")
+            assert max(Counter((record.partition, record.offset) for record in member.records).values()) == 1
+
+    asyncio.run(test())
+
+
+def test_member_with_a_pattern_takes_the_topics_that_match_now_and_later(bench: Bench) -> None:
+    async def test() -> None:
+        now, later, never = (f"{bench.topic}-{name}" for name in ("a", "b", "other"))
+        await bench.create(2, topic=now)
+        await bench.create(2, topic=never)
+        member = bench.consumer()
+        try:
+            if not member.consumer.capabilities.patterns:
+                with pytest.raises(UserError):
+                    await member.begin_pattern(f"{bench.topic}-[a-f]")
+                return
+            await member.consumer.start()
+            with pytest.raises(UserError, match=r"a\(b is an invalid regex"):
+                await member.consumer.subscribe_pattern("a(b")
+            await member.consumer.subscribe_pattern(f"{bench.topic}-[a-f]", 1, member.listener)
+            member.resume()
+            await shared_out([member], partitions_of(now, 2))
+            await bench.create(2, topic=later)
+            await shared_out([member], partitions_of(now, 2) | partitions_of(later, 2))
+        finally:
+            await member.close()
+
+    asyncio.run(test())
+
+
+def test_partitions_that_a_topic_gets_are_taken(bench: Bench) -> None:
+    async def test() -> None:
+        await bench.create(2)
+        async with members(bench, {bench.topic: 1}, {bench.topic: 1}) as (first, second):
+            await shared_out([first, second], partitions_of(bench.topic, 2))
+            async with topics_of(bench.bootstrap) as topics:
+                await topics.grow(bench.topic, 4)
+            await shared_out([first, second], partitions_of(bench.topic, 4))
 
     asyncio.run(test())
 

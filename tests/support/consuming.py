@@ -57,6 +57,26 @@ class Running:
         self.resume()
         return self
 
+    async def begin_pattern(self, pattern: str, streams: int = 1) -> Running:
+        await self.consumer.start()
+        await self.consumer.subscribe_pattern(pattern, streams, self.listener)
+        self.resume()
+        return self
+
+    async def resubscribe(self, wanted: Mapping[str, int] | str) -> None:
+        """Other topics by name, or those of a pattern, between two polls."""
+        await self.pause()
+        if isinstance(wanted, str):
+            await self.consumer.subscribe_pattern(wanted, listener=self.listener)
+        else:
+            await self.consumer.subscribe(wanted, self.listener)
+        self.resume()
+
+    async def unsubscribe(self) -> None:
+        """It is not polled any more, until `resubscribe`."""
+        await self.pause()
+        await self.consumer.unsubscribe()
+
     def resume(self) -> None:
         self._task = asyncio.create_task(self._poll())
 
