@@ -1,4 +1,4 @@
-"""Eager consumers of ours for tests: quick timers, a topic and a group by name."""
+"""Classic consumers of ours, eager unless told otherwise, for tests: quick timers, a topic and a group by name."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from coordinator.consumer import CoordinatorConsumer
 from coordinator.settings import CoordinatorConsumerConfig
 from kernel.trace.writer import ListTracer
+from kernel.waiting import until
 from tests.support.consuming import Running
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from kernel.broker.broker import Broker
+    from tests.support.consuming import Owned
 
 QUICK = {
     "session.timeout.ms": "6000",
@@ -37,3 +39,29 @@ def eager(bootstrap: str, group: str = "g", settings: Mapping[str, str] | None =
 
 def bootstrap_of(*brokers: Broker) -> str:
     return ",".join(f"{broker.address.host}:{broker.address.port}" for broker in brokers)
+
+
+def generation_of(member: Running) -> int:
+    """In which it was assigned partitions the last time; -1 before."""
+    return max((event["generation"] for event in member.tracer.of("partitions_assigned")), default=-1)
+
+
+async def settled(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 15) -> None:
+    """Wait until the members own all of `partitions`, each a fair share, in one generation.
+
+    In a cooperative group that is the end of it: whatever moves is owned by nobody for one generation.
+    """
+
+    def done() -> bool:
+        shares = [len(member.owned) for member in members]
+        return (
+            sum(shares) == len(partitions)
+            and max(shares) - min(shares) <= 1
+            and frozenset().union(*(member.owned for member in members)) == partitions
+            and len({generation_of(member) for member in members}) == 1
+        )
+
+    def seen() -> str:
+        return f"{[(generation_of(member), sorted(member.owned)) for member in members]} to settle"
+
+    await until(done, timeout_s, seen)
