@@ -19,6 +19,9 @@ _REMEDIES: Mapping[str, str] = MappingProxyType(
         "GROUP_MAX_SIZE_REACHED": "the group has as many members as the broker's group.max.size allows",
         "INVALID_GROUP_ID": "set another group.id",
         "FENCED_INSTANCE_ID": "another member uses this group.instance.id",
+        "INCONSISTENT_STRATEGY": "its coordinator assigns by another: leave partition.assignment.strategy out, or set "
+        "the brokers' group.server.assignment.strategy and restart them",
+        "UNKNOWN_STRATEGY": "its coordinator has no such strategy: leave partition.assignment.strategy out",
         "UNSUPPORTED_VERSION": "the broker is too old or too new for this client",
     }
 )

@@ -12,6 +12,7 @@ from coordinator.membership.effects import AbandonCoordinator, Fail
 from coordinator.server.membership import events, moves
 from coordinator.server.membership.effects import Assign, CommitPositions, Unregister
 from coordinator.server.membership.member import NO_GENERATION, NO_SESSION, NS_PER_MS, Member, State, Timers
+from coordinator.server.membership.reactions import AWAIT
 
 if TYPE_CHECKING:
     from coordinator.membership import events as common
@@ -125,6 +126,12 @@ def coordinator_loading(member: Member, _: common.Refusal, now: int) -> Step:
     return moves.later(replace(member, asking=False), now), ()
 
 
+def subscription_announced(member: Member, _: events.SubscriptionAnnounced, __: int) -> Step:
+    """The next question says it; one that waits already says something else."""
+    quiet, off = moves.called_off(member)
+    return moves.preceded(moves.ask(quiet), off)
+
+
 # -- commands -------------------------------------------------------------------------------------------------------
 
 
@@ -226,7 +233,7 @@ def resumed(member: Member, _: events.Resumed, now: int) -> Step:
 
 def outdated(member: Member, event: common.Refusal, now: int) -> Step:
     """The generation is over, or we were dropped from it; our id stands."""
-    return _outdated(member, event.error, now)
+    return _outdated(_answered(member, event), event.error, now)
 
 
 def _outdated(member: Member, error: str, now: int) -> Step:
@@ -237,13 +244,18 @@ def _outdated(member: Member, error: str, now: int) -> Step:
     return moves.later(again, now), (*off, *gone, *told)
 
 
+def _answered(member: Member, event: common.Refusal) -> Member:
+    """A question that was refused waits no more; one that waits beside a refused commit still does."""
+    return replace(member, asking=False) if event.api == AWAIT else member
+
+
 def outdated_while_giving_up(member: Member, _: common.Refusal, __: int) -> Step:
     return moves.without_generation(member), ()
 
 
 def refused(member: Member, event: common.Refused, _: int) -> Step:
     """An error that does not pass."""
-    quiet, off = moves.called_off(member)
+    quiet, off = moves.called_off(_answered(member, event))
     lost, gone = moves.lose(quiet, "refused") if member.owned else (quiet, ())
     ended, told = moves.end_rebalance(lost, "error", event.error)
     failed = replace(_detached(ended), state=State.FAILED, timers=Timers())
@@ -312,6 +324,7 @@ def leave(member: Member, _: events.Stopped, __: int) -> Step:
 
 
 def _leave(member: Member) -> Step:
-    """The id goes with the session, which ends when all members of this consumer have left."""
+    """By taking the id away, which is all that the coordinator has to see."""
     left = replace(_detached(member), state=State.LEFT, timers=Timers())
-    return left, (moves.emit(member, "member_closed", group=member.settings.group),)
+    gone = (Unregister(),) if member.registered else ()
+    return left, (*gone, moves.emit(member, "member_closed", group=member.settings.group))

@@ -27,7 +27,7 @@ class Register(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Unregister(Effect):
-    """Take the id out of ZooKeeper: the group must not wait for a member that has failed."""
+    """Take the id out of ZooKeeper: the group has nothing to wait for any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,11 @@ class Registered(Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class SubscriptionAnnounced(Event):
+    """The registration names other topics now; the coordinator reads it when it is asked with them."""
+
+
+@dataclass(frozen=True, slots=True)
 class NothingTold(Answer):
     """AwaitCommand's time is over, and the coordinator wants nothing."""
 

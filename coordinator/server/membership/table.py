@@ -57,6 +57,7 @@ from coordinator.server.membership.events import (
     StartTold,
     Stopped,
     StopTold,
+    SubscriptionAnnounced,
 )
 from coordinator.server.membership.member import Member, State
 from coordinator.server.membership.moves import Step
@@ -147,6 +148,7 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
             NothingTold: _to(actions.nothing_told, WAITING),
             StopTold: _to(actions.stop_of_nothing, WAITING),
             StartTold: _to(actions.start, STARTING, WAITING),
+            SubscriptionAnnounced: _to(actions.subscription_announced, WAITING),
             Closed: _to(actions.close, LEFT),
         },
         STARTING: {
@@ -159,6 +161,7 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
             NothingTold: _to(actions.nothing_told, STARTED),
             StopTold: _to(actions.stop, STOPPING, WAITING, STARTED),
             StartTold: _to(actions.start_over, STARTING, STARTED, WAITING),
+            SubscriptionAnnounced: _to(actions.subscription_announced, STARTED),
             Polled: _to(actions.poll, STARTED),
             Closed: _to(actions.close, CLOSING, LEFT),
         },

@@ -12,7 +12,9 @@ from coordinator.server.membership.effects import (
     CommitPositions,
     Register,
     Revoke,
+    Unregister,
 )
+from coordinator.server.membership.events import SubscriptionAnnounced
 from coordinator.server.membership.member import State
 from tests.support.commanded import P0, P1, P2, SETTINGS, Talk
 
@@ -116,6 +118,14 @@ def test_stop_of_what_does_not_run_is_asked_again_after_the_backoff() -> None:
     assert talk.after(100) == (AwaitCommand(1, "m-1", -1, -1),)
 
 
+def test_question_that_waits_is_asked_anew_when_the_subscription_has_changed() -> None:
+    talk = Talk().started(P0)
+    assert talk.say(SubscriptionAnnounced()) == (CallOff(), AwaitCommand(2, "m-1", 4, -1))
+    assert talk.member.owned == {P0}
+    talk.stop(4)
+    assert talk.say(SubscriptionAnnounced()) == ()  # the acknowledgement will say it
+
+
 def test_due_commit_is_made_in_a_poll_and_only_there() -> None:
     talk = Talk().started(P0)
     assert talk.poll() == ()
@@ -132,7 +142,7 @@ def test_closing_commits_and_revokes_and_calls_the_question_off() -> None:
         CommitPositions(2, Identity("m-1", 4), wait=True),
         Revoke(frozenset({P0})),
     )
-    assert talk.stopped() == ()
+    assert talk.stopped() == (Unregister(),)
     assert talk.state is State.LEFT
     assert talk.kinds()[-2:] == ["partitions_revoked", "member_closed"]
 
@@ -141,13 +151,13 @@ def test_closing_while_stopping_lets_the_revocation_serve_both() -> None:
     talk = Talk().started(P0)
     talk.stop(4)
     assert talk.close() == ()
-    assert talk.stopped() == ()
+    assert talk.stopped() == (Unregister(),)
     assert talk.state is State.LEFT
     assert talk.last("rebalance_ended").fields["outcome"] == "superseded"
 
 
 def test_closing_before_anything_was_started_leaves_at_once() -> None:
-    for talk in (Talk(), Talk().waiting()):
-        talk.close()
+    for talk, did in ((Talk(), ()), (Talk().waiting(), (CallOff(), Unregister()))):
+        assert talk.close() == did
         assert talk.state is State.LEFT
         assert talk.last("member_closed").fields == {"group": "g"}

@@ -1,0 +1,126 @@
+"""A coordinator of the server design that says what its test says, mounted on a real broker; and consumers for it.
+
+commander = Commander()
+async with running_broker(chroot, tmp_path, mount=(commander.mount,)) as broker:
+    commander.says(Command.START, 5, {TopicPartition("t", 0): 3})   # to whoever asks next
+    await commander.asked(lambda question: question.generation == 5)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from coordinator.server.commands import Command, Commanded, Committed, CommittedPartition, StartedPartition
+from coordinator.server.consumer import ServerConsumer
+from coordinator.server.errors import ServerError
+from coordinator.server.messages import commanded_body, committed_body, read_await, read_commit
+from coordinator.server.settings import ServerConsumerConfig
+from kernel.trace.writer import ListTracer
+from kernel.waiting import until
+from kernel.wire.versions import Api
+from tests.support.consuming import Running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from coordinator.server.commands import AwaitCommand, CommitOwned
+    from kernel.broker.handlers import HandlerTable, RequestContext
+    from kernel.broker.services import BrokerServices
+    from kernel.values import TopicPartition
+
+Answer = dict[str, Any]
+
+
+class Commander:
+    """`questions` and `commits` are what came in, in order."""
+
+    def __init__(self) -> None:
+        self.questions: list[AwaitCommand] = []
+        self.commits: list[CommitOwned] = []
+        self.refuses: ServerError = ServerError.NONE  #: every commit
+        self._commands: deque[Commanded] = deque()
+        self._waiting: list[asyncio.Future[Answer]] = []
+        self._services: BrokerServices | None = None
+
+    def mount(self, services: BrokerServices) -> HandlerTable:
+        self._services = services
+        services.on_stop(self._stop)
+        return {Api.FindCoordinator: self._find, Api.AwaitCommand: self._await, Api.CommitOwned: self._commit}
+
+    async def _stop(self) -> None:
+        for waiting in self._waiting:
+            waiting.cancel()
+
+    def says(self, command: Command, generation: int = -1, offsets: Mapping[TopicPartition, int] | None = None) -> None:
+        """To whoever asks now, or next."""
+        partitions = tuple(StartedPartition(*tp, offset) for tp, offset in (offsets or {}).items())
+        self._say(Commanded(command=command, generation=generation, partitions=partitions))
+
+    def refuses_with(self, error: ServerError) -> None:
+        """The question that waits, or comes next."""
+        self._say(Commanded(error=error))
+
+    def _say(self, commanded: Commanded) -> None:
+        """The question that came last is the one that waits: an earlier one was called off."""
+        if self._waiting and not self._waiting[-1].done():
+            self._waiting[-1].set_result(commanded_body(commanded))
+        else:
+            self._commands.append(commanded)
+
+    async def asked(self, wanted: Callable[[AwaitCommand], bool]) -> AwaitCommand:
+        """Wait for such a question to be the latest."""
+
+        def latest() -> bool:
+            return bool(self.questions) and wanted(self.questions[-1])
+
+        await until(latest, 10, lambda: f"another question than {self.questions[-1:]}")
+        return self.questions[-1]
+
+    def _find(self, _: RequestContext, body: Any) -> Answer:
+        assert self._services is not None
+        here = self._services.cluster.snapshot.brokers[self._services.node_id]
+        return {"error_code": 0, "node_id": here.node_id, "host": here.host, "port": here.port}
+
+    def _await(self, _: RequestContext, body: Any) -> Answer | asyncio.Future[Answer]:
+        self.questions.append(read_await(body))
+        if self._commands:
+            return commanded_body(self._commands.popleft())
+        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting = [*(other for other in self._waiting if not other.done()), waiting]
+        return waiting
+
+    def _commit(self, _: RequestContext, body: Any) -> Answer:
+        commit = read_commit(body)
+        self.commits.append(commit)
+        partitions = tuple(CommittedPartition(o.topic, o.partition, self.refuses) for o in commit.offsets)
+        return committed_body(Committed(partitions=partitions))
+
+
+QUICK = {
+    "zookeeper.session.timeout.ms": "4000",
+    "auto.offset.reset": "earliest",
+    "fetch.max.wait.ms": "100",
+    "retry.backoff.ms": "20",
+}
+
+_numbers = itertools.count(1)
+
+
+def commanded(bootstrap: str, zookeeper: str, group: str = "g", settings: Mapping[str, str] | None = None) -> Running:
+    """A consumer of the server design that is not started."""
+    process = f"ours-{next(_numbers)}"
+    given = {
+        **QUICK,
+        "bootstrap.servers": bootstrap,
+        "zookeeper.connect": zookeeper,
+        "group.id": group,
+        "client.id": process,
+        **(settings or {}),
+    }
+    config, warnings = ServerConsumerConfig.from_settings(given)
+    assert not warnings, warnings
+    tracer = ListTracer(process=process)
+    return Running(ServerConsumer(config, tracer=tracer, process=process), tracer)
