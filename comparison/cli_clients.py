@@ -20,6 +20,7 @@ from comparison.scenarios.configuration import for_part
 from comparison.scenarios.designs import DESIGNS, ConsumerRequest, subscribe_by_pattern
 from comparison.state import states
 from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceFailed, UserError
+from kernel.java_regex import compiled
 from kernel.serials import numbered_value, serial_of
 from kernel.settings import split_pairs
 from kernel.trace.writer import SilentTracer
@@ -71,29 +72,42 @@ class Wanted:
     """What a consumer asks for: topics by name with their streams, or a pattern."""
 
     topics: Mapping[str, int]
-    pattern: TopicFilter | None
-    streams: int  #: of the pattern
+    pattern: str = ""
+    excluded: TopicFilter | None = None  #: a black list, which the zookeeper design alone has
+    streams: int = 1  #: of the pattern or the black list
 
     @classmethod
-    def of(cls, topics: Sequence[str], white: str | None, black: str | None, streams: int | None) -> Wanted:
+    def of(
+        cls, design: str, topics: Sequence[str], white: str | None, black: str | None, streams: int | None
+    ) -> Wanted:
         """Exactly one of the three ways. Raises `UserError` otherwise, and for what is no pattern."""
         if bool(topics) + (white is not None) + (black is not None) != 1:
             raise ConfigurationError(
                 "say which topics in one way: --topic (repeatable), one --whitelist, or one --blacklist"
             )
         if white is not None:
-            return cls({}, TopicFilter.white(white), streams or 1)
+            if design == "zookeeper":
+                TopicFilter.white(white)
+            else:
+                compiled(white)
+            return cls({}, white, streams=streams or 1)
         if black is not None:
-            return cls({}, TopicFilter.black(black), streams or 1)
+            if design != "zookeeper":
+                raise ConfigurationError(
+                    "only the zookeeper design has black lists: a --whitelist of (?!(?:PATTERN)$).* means the same"
+                )
+            return cls({}, excluded=TopicFilter.black(black), streams=streams or 1)
         if streams is not None:
             raise ConfigurationError(f"--streams is for a pattern: say --topic {topics[0].split(':')[0]}:{streams}")
-        return cls(topics_of(topics), None, 1)
+        return cls(topics_of(topics))
 
     async def subscribe(self, consumer: GroupConsumer, listener: RebalanceListener) -> None:
-        if self.pattern is None:
+        if self.excluded is not None:
+            await subscribe_by_pattern(consumer, self.excluded, self.streams, listener)
+        elif self.topics:
             await consumer.subscribe(self.topics, listener)
         else:
-            await subscribe_by_pattern(consumer, self.pattern, self.streams, listener)
+            await consumer.subscribe_pattern(self.pattern, self.streams, listener)
 
 
 class Printer:
@@ -155,6 +169,7 @@ Examples:
   rebalance-lab consume --design zookeeper --group g --whitelist 'orders|invoices.*' --streams 2
   rebalance-lab consume --design zookeeper --group g --topic orders --set fix.claim.before.offsets=true
   rebalance-lab consume --design eager --group g --topic orders:2 --topic invoices
+  rebalance-lab consume --design cooperative --group g --whitelist 'orders-.*'
   rebalance-lab consume --design eager --group g --topic orders --set session.timeout.ms=6000 --format json
 
 \b
@@ -164,7 +179,7 @@ Without --zookeeper and --bootstrap-server, the servers started from here are us
 @click.option("--group", required=True)
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC[:STREAMS]", help="Repeatable.")
 @click.option(
-    "--whitelist", "white", metavar="PATTERN", help="For design zookeeper: all topics that match, now and later."
+    "--whitelist", "white", metavar="PATTERN", help="All topics that match, now and later: a Java regular expression."
 )
 @click.option("--blacklist", "black", metavar="PATTERN", help="For design zookeeper: all topics that do not match.")
 @click.option("--streams", type=click.IntRange(1), help="Streams of a pattern.  [default: 1]")
@@ -189,9 +204,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     form: str,
 ) -> None:
     """Be a member of a group; shows what is assigned, revoked and read."""
-    wanted = Wanted.of(topics, white, black, streams)
-    if wanted.pattern is not None and design != "zookeeper":
-        raise ConfigurationError("only the zookeeper design subscribes by a pattern: name the topics with --topic")
+    wanted = Wanted.of(design, topics, white, black, streams)
     settings, warnings = for_part(DESIGNS[design].settings, split_pairs(pairs))
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)

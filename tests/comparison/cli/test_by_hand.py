@@ -146,6 +146,13 @@ def test_a_consumer_by_pattern_reads_all_topics_that_match(terminals: Terminals)
     assert "assigned: salt-1-2, salt-1-3, salt-2-2, salt-2-3 (stream 1)" in read.stdout
     assert read.stdout.count("record: salt-") == 8
     assert "pepper" not in read.stdout
+    read = terminals.run(
+        *("consume", "--design", "eager", "--group", "q", "--whitelist", "salt-.", "--max-records", "8"),
+        *("--set", "auto.offset.reset=earliest"),
+    )
+    assert read.returncode == 0, read.stderr
+    assert read.stdout.count("record: salt-") == 8
+    assert "pepper" not in read.stdout
 
 
 def test_lines_of_standard_input_are_produced_and_read_as_text(terminals: Terminals) -> None:

@@ -107,7 +107,8 @@ def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str
         (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--whitelist", "t"], "in one way"),
         (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--streams", "2"], "say --topic t:2"),
         (["consume", "--design", "zookeeper", "--group", "g", "--blacklist", "t("], "t( is an invalid regex"),
-        (["consume", "--design", "eager", "--group", "g", "--whitelist", "t"], "only the zookeeper design"),
+        (["consume", "--design", "eager", "--group", "g", "--blacklist", "t"], "(?!(?:PATTERN)$).* means the same"),
+        (["consume", "--design", "eager", "--group", "g", "--whitelist", "t("], "t( is an invalid regex"),
         (["produce", "--topic", "t", "--rate", "0"], "0.0 is not in the range"),
     ],
 )
