@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 from coordinator.group.errors import Error
 from coordinator.group.outcome import Limits
-from coordinator.group.shard import Shard
+from coordinator.machine import Machine
 from coordinator.markers import Deliveries
 from coordinator.partition import LedPartition
 from coordinator.placement import partition_of
+from coordinator.server.eyes import Eyes
+from coordinator.server.strategies import rules_of
 from coordinator.store import MalformedRecord
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.storage.errors import Fenced, StorageFailed
@@ -50,6 +52,8 @@ class Coordinator:
     def __init__(self, services: BrokerServices) -> None:
         self.services = services
         self._limits = limits_of(services.config, traced=not isinstance(services.tracer, SilentTracer))
+        self._rules = rules_of(services.config)
+        self._eyes = Eyes(services, self.every_led)
         self._led: dict[int, LedPartition] = {}
         self._led_at: dict[int, Leadership] = {}  #: of the same partitions
         self._loading: set[int] = set()
@@ -74,12 +78,13 @@ class Coordinator:
                 leadership.topic_partition, leadership.topic_id, leadership.leader_epoch
             )
             partition = LedPartition(
-                Shard(self._limits),
+                Machine(self._limits, self._rules, self._size_of),
                 pairs,
                 clock=services.clock,
                 tracer=services.tracer,
                 batch_bytes_max=services.config.number("message.max.bytes"),
                 deliver=functools.partial(self._deliveries.deliver, epoch=leadership.leader_epoch),
+                look=self._eyes.look,
             )
             try:
                 await partition.load()
@@ -118,6 +123,7 @@ class Coordinator:
         self._stopping = True
         led, self._led = list(self._led.values()), {}
         await asyncio.gather(*(partition.close() for partition in led))
+        await self._eyes.stop()
 
     # -- the gate --------------------------------------------------------------------------------------------------
 
@@ -144,6 +150,10 @@ class Coordinator:
             return Error.COORDINATOR_LOAD_IN_PROGRESS
         return [self._led[number] for number in sorted(self._led) if not self._led[number].closed]
 
+    def every_led(self) -> list[LedPartition]:
+        """As `led`, whatever is being loaded: for news that concern all groups."""
+        return list(self._led.values())
+
     def number_of(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` for a group, or for a transactional id."""
         topic = self.services.cluster.snapshot.topics.get(GROUP_METADATA_TOPIC)
@@ -153,6 +163,10 @@ class Coordinator:
     def has_partition(self, topic: str, partition: int) -> bool:
         """Whether offsets may be committed for it: a topic that is not there is refused partition by partition."""
         return self.services.cluster.snapshot.partition(TopicPartition(topic, partition)) is not None
+
+    def _size_of(self, topic: str) -> int:
+        view = self.services.cluster.snapshot.topics.get(topic)
+        return 0 if view is None else len(view.partitions)
 
     @staticmethod
     def fresh_id() -> str:

@@ -103,7 +103,7 @@ class GroupHandlers:
                 row = translation.described(group_id, GroupDescription(), error=at, operations=False)
             else:
                 group = at.shard.describe(group_id)
-                absent = group_id not in at.shard.groups
+                absent = not at.shard.knows(group_id)
                 error = Error.GROUP_ID_NOT_FOUND if absent and names_absent else Error.NONE
                 row = translation.described(group_id, group, error=error, operations=operations and not absent)
             groups.append(row)

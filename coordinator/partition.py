@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from coordinator.group.answers import Answer
     from coordinator.group.outcome import Marker, Outcome, TimerKey, TraceEvent, Write
     from coordinator.group.requests import Request
-    from coordinator.group.shard import Shard
+    from coordinator.machine import Machine
+    from coordinator.server.requests import Await, Look, OwnedCommit
     from kernel.broker.storage.logs import KeyValueLog
     from kernel.clock import Clock
     from kernel.trace.writer import Tracer
@@ -51,15 +52,19 @@ class LedPartition:
 
     def __init__(
         self,
-        shard: Shard,
+        shard: Machine,
         log_: KeyValueLog,
         *,
         clock: Clock,
         tracer: Tracer,
         batch_bytes_max: int,
         deliver: Callable[[Marker], Awaitable[None]],
+        look: Callable[[Look, LedPartition], None],
     ) -> None:
-        """`deliver` tells the partitions of a marker's groups, and returns when all have been told."""
+        """`deliver` tells the partitions of a marker's groups, and returns when all have been told.
+
+        `look` is for what the machine wants to see of ZooKeeper; what is seen comes by `tell`.
+        """
         self._batch_bytes_max = batch_bytes_max
         self.shard = shard
         self.closed = False
@@ -71,6 +76,7 @@ class LedPartition:
         self._writes: deque[Write] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._deliver = deliver
+        self._look = look
         self._deliveries: set[asyncio.Task[None]] = set()
 
     async def load(self) -> None:
@@ -79,7 +85,7 @@ class LedPartition:
         self._perform(self.shard.load(decode_all(items), self._now()))
 
     def ask(
-        self, request: Callable[[int], Request], translate: Callable[[Any], Response]
+        self, request: Callable[[int], Request | Await | OwnedCommit], translate: Callable[[Any], Response]
     ) -> Response | asyncio.Future[Response]:
         """Put a request, made for a token, to the machine; the answer, or a future of it when it has to wait.
 
@@ -96,6 +102,11 @@ class LedPartition:
         self._waiting[token] = (future, translate)
         self._perform(outcome)
         return future
+
+    def tell(self, event: Callable[[Machine, Moment], Outcome]) -> None:
+        """Something was observed: `event` puts it to the machine. A partition that was given up hears nothing."""
+        if not self.closed:
+            self._perform(event(self.shard, self._now()))
 
     async def close(self) -> None:
         """Give up: answer whoever waits, and see the writes out that are on their way."""
@@ -140,6 +151,8 @@ class LedPartition:
             if self._writer is None:
                 self._writer = asyncio.create_task(self._write_all(), name="coordinator-writes")
 
+        for look in outcome.looks:
+            self._look(look, self)
         for marker in outcome.markers:
             delivery = asyncio.create_task(self._deliver_marker(marker), name="coordinator-marker")
             self._deliveries.add(delivery)

@@ -13,6 +13,7 @@ from coordinator.gate import Coordinator
 from coordinator.handlers import GroupHandlers, OffsetHandlers
 from coordinator.handlers_transactions import TransactionHandlers
 from coordinator.lookup import Lookup
+from coordinator.server.handlers import ServerHandlers
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
 from kernel.wire.versions import Api
 
@@ -27,7 +28,7 @@ def mount(services: BrokerServices) -> HandlerTable:
     services.cluster.subscribe(coordinator, topics=lambda name: name == GROUP_METADATA_TOPIC)
     services.on_stop(coordinator.stop)
     group, offsets = GroupHandlers(coordinator), OffsetHandlers(coordinator)
-    transactions = TransactionHandlers(coordinator)
+    transactions, server = TransactionHandlers(coordinator), ServerHandlers(coordinator)
     return {
         Api.FindCoordinator: Lookup(services).find,
         Api.JoinGroup: group.join,
@@ -46,4 +47,6 @@ def mount(services: BrokerServices) -> HandlerTable:
         Api.TxnOffsetCommit: offsets.commit_in_transaction,
         Api.EndTxn: transactions.end,
         Api.WriteTxnMarkers: transactions.write_markers,
+        Api.AwaitCommand: server.await_command,
+        Api.CommitOwned: server.commit_owned,
     }

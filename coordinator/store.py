@@ -24,15 +24,19 @@ from coordinator.group.records import (
     Phase,
     ProducerKey,
     ProducerRecord,
+    ServerKey,
+    ServerMember,
+    ServerRecord,
     TransactionKey,
     TransactionRecord,
 )
 from kernel.errors import RebalanceLabError
+from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from coordinator.group.records import Change, Key
+    from coordinator.group.records import Key, StoredChange
 
 #: The longest text that fits a record, in bytes.
 TEXT_BYTES_MAX = 32_767
@@ -42,6 +46,8 @@ _OFFSET_VALUE = 4  #: the first flexible one: lengths as varints, tagged fields 
 _GROUP_VALUE = 3
 #: Ours, far away from Kafka's: pending offsets (their value is an offset's), transactional ids, producer ids.
 _PENDING_KEY, _TRANSACTION_KEY, _PRODUCER_KEY = 30_001, 30_002, 30_003
+#: Ours too: a group of the server design.
+_SERVER_KEY = 30_004
 _OWN_VALUE = 0
 _NULL = -1
 
@@ -50,13 +56,13 @@ class MalformedRecord(RebalanceLabError):
     """Bytes in the coordinator's log that it cannot have written."""
 
 
-def encode(change: Change) -> tuple[bytes, bytes | None]:
+def encode(change: StoredChange) -> tuple[bytes, bytes | None]:
     """Key and value; a tombstone's value is None."""
     key, value = change
     return _encode_key(key), None if value is None else _encode_value(value)
 
 
-def _encode_key(key: Key) -> bytes:
+def _encode_key(key: Key | ServerKey) -> bytes:
     match key:
         case OffsetKey(group_id, topic, partition):
             return struct.pack(">h", _OFFSET_KEY) + _text(group_id) + _text(topic) + struct.pack(">i", partition)
@@ -69,9 +75,11 @@ def _encode_key(key: Key) -> bytes:
             return struct.pack(">h", _TRANSACTION_KEY) + _text(transactional_id)
         case ProducerKey(producer_id):
             return struct.pack(">hq", _PRODUCER_KEY, producer_id)
+        case ServerKey(group_id):
+            return struct.pack(">h", _SERVER_KEY) + _text(group_id)
 
 
-def _encode_value(value: GroupRecord | OffsetRecord | TransactionRecord | ProducerRecord) -> bytes:
+def _encode_value(value: GroupRecord | OffsetRecord | TransactionRecord | ProducerRecord | ServerRecord) -> bytes:
     match value:
         case OffsetRecord():
             return _encode_offset(value)
@@ -81,9 +89,11 @@ def _encode_value(value: GroupRecord | OffsetRecord | TransactionRecord | Produc
             return _encode_transaction(value)
         case ProducerRecord():
             return struct.pack(">hhi", _OWN_VALUE, *value)
+        case ServerRecord():
+            return _encode_server(value)
 
 
-def decode_all(items: Iterable[tuple[bytes, bytes]]) -> Iterator[Change]:
+def decode_all(items: Iterable[tuple[bytes, bytes]]) -> Iterator[StoredChange]:
     """What a log holds. Raises `MalformedRecord`; keys of versions that we do not know are passed over."""
     for raw, value in items:
         key = _decode_key(raw)
@@ -98,6 +108,8 @@ def decode_all(items: Iterable[tuple[bytes, bytes]]) -> Iterator[Change]:
                 yield key, _decode_transaction(value)
             case ProducerKey():
                 yield key, _decode_producer(value)
+            case ServerKey():
+                yield key, _decode_server(value)
 
 
 def _encode_offset(record: OffsetRecord) -> bytes:
@@ -150,7 +162,35 @@ def _decode_producer(value: bytes) -> ProducerRecord:
     return ProducerRecord(reader.int16(), reader.int32())
 
 
-def _decode_key(raw: bytes) -> Key | None:
+def _encode_server(record: ServerRecord) -> bytes:
+    parts = [struct.pack(">hi", _OWN_VALUE, record.generation), _text(record.strategy)]
+    parts.append(struct.pack(">i", len(record.sizes)))
+    parts += [_text(topic) + struct.pack(">i", size) for topic, size in record.sizes]
+    parts.append(struct.pack(">i", len(record.members)))
+    for member in record.members:
+        parts += [_text(member.member_id), struct.pack(">i", len(member.topics)), *map(_text, member.topics)]
+        parts.append(struct.pack(">i", len(member.partitions)))
+        parts += [_text(topic) + struct.pack(">i", partition) for topic, partition in member.partitions]
+    return b"".join(parts)
+
+
+def _decode_server(value: bytes) -> ServerRecord:
+    reader = _Reader(value)
+    _checked(reader.int16(), "a group of the server design", _OWN_VALUE)
+    generation, strategy = reader.int32(), reader.text()
+    sizes = tuple((reader.text(), reader.int32()) for _ in range(reader.count()))
+    members = tuple(_decode_server_member(reader) for _ in range(reader.count()))
+    return ServerRecord(generation, strategy, sizes, members)
+
+
+def _decode_server_member(reader: _Reader) -> ServerMember:
+    member_id = reader.text()
+    topics = tuple(reader.text() for _ in range(reader.count()))
+    partitions = tuple(TopicPartition(reader.text(), reader.int32()) for _ in range(reader.count()))
+    return ServerMember(member_id, topics, partitions)
+
+
+def _decode_key(raw: bytes) -> Key | ServerKey | None:
     reader = _Reader(raw)
     version = reader.int16()
     if version in (0, _OFFSET_KEY):
@@ -161,6 +201,8 @@ def _decode_key(raw: bytes) -> Key | None:
         return PendingKey(reader.int64(), reader.text(), reader.text(), reader.int32())
     if version == _TRANSACTION_KEY:
         return TransactionKey(reader.text())
+    if version == _SERVER_KEY:
+        return ServerKey(reader.text())
     return ProducerKey(reader.int64()) if version == _PRODUCER_KEY else None
 
 
@@ -249,6 +291,13 @@ class _Reader:
 
     def int64(self) -> int:
         return int(struct.unpack(">q", self._take(8))[0])
+
+    def count(self) -> int:
+        """How many elements follow; each has at least one byte, so that nothing large is begun for nothing."""
+        count = self.int32()
+        if not 0 <= count <= len(self._data) - self._at:
+            raise MalformedRecord(f"{count} elements in {len(self._data) - self._at} bytes")
+        return count
 
     def text(self) -> str:
         text = self.nullable()

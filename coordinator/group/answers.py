@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from coordinator.group.errors import Error
 from coordinator.group.requests import NO_GENERATION, NO_PRODUCER, Producer
+from coordinator.server.commands import Commanded
 
 
 class JoinedMember(NamedTuple):
@@ -111,6 +112,7 @@ Answer = (
     | DeleteGroupAnswer
     | DeleteOffsetsAnswer
     | TransactionAnswer
+    | Commanded
 )
 
 _HEARTBEATS = {error: HeartbeatAnswer(error) for error in Error}

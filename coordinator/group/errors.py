@@ -37,3 +37,4 @@ class Error(IntEnum):
     UNSTABLE_OFFSET_COMMIT = 88
     PRODUCER_FENCED = 90
     TRANSACTION_ABORTABLE = 120
+    PARTITION_NOT_ASSIGNED = 20_027  #: of the server design (`coordinator.server.errors`), for the trace

@@ -19,7 +19,7 @@ from coordinator.group.records import GroupKey, OffsetKey, PendingKey, ProducerK
 from coordinator.group.states import State, Trigger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from coordinator.group.outcome import Turn
     from coordinator.group.records import Change, OffsetRecord, ProducerRecord
@@ -30,9 +30,10 @@ HoldingsStored = OffsetsStored | OffsetsDeleted | OffsetsExpired | GroupDeleted 
 
 
 class Holdings:
-    """Of all groups of one partition; `groups` is the shard's."""
+    """Of all groups of one partition; `groups` is the shard's. `kept` are those whose offsets grow not too old."""
 
-    def __init__(self, groups: dict[str, Group]) -> None:
+    def __init__(self, groups: dict[str, Group], kept: Callable[[str], bool] = lambda _: False) -> None:
+        self._kept = kept
         self.offsets: dict[str, offsets.Offsets] = {}
         self.pending = Pending()
         self._groups = groups
@@ -116,7 +117,7 @@ class Holdings:
     def expire(self, turn: Turn) -> None:
         """Bury what is too old, and groups that are Empty with nothing left."""
         for group in self._groups.values():
-            if group.state is not State.DEAD:
+            if group.state is not State.DEAD and not self._kept(group.id):
                 self._expire_of(group, turn)
 
     def _expire_of(self, group: Group, turn: Turn) -> None:

@@ -44,15 +44,7 @@ def commit(group: Group | None, request: Commit, turn: Turn, fence: tuple[Change
         member = group.members.get(request.member_id)
         if member is not None:
             expect_heartbeat(group, member, turn)
-    limit = turn.limits.offset_metadata_bytes_max
-    errors = tuple(
-        PartitionError(
-            o.topic,
-            o.partition,
-            Error.OFFSET_METADATA_TOO_LARGE if len(o.metadata.encode()) > limit else Error.NONE,
-        )
-        for o in request.offsets
-    )
+    errors = tuple(_judged(request, o, turn.limits.offset_metadata_bytes_max) for o in request.offsets)
     changes = tuple(
         _pending_or_not(request, o, OffsetRecord(o.offset, o.leader_epoch, o.metadata, turn.now.wall_ms))
         for o, outcome in zip(request.offsets, errors, strict=True)
@@ -67,6 +59,13 @@ def commit(group: Group | None, request: Commit, turn: Turn, fence: tuple[Change
     return done
 
 
+def _judged(request: Commit, o: OffsetToCommit, metadata_bytes_max: int) -> PartitionError:
+    error = (request.verdicts or {}).get((o.topic, o.partition), Error.NONE)
+    if error is Error.NONE and len(o.metadata.encode()) > metadata_bytes_max:
+        error = Error.OFFSET_METADATA_TOO_LARGE
+    return PartitionError(o.topic, o.partition, error)
+
+
 def _pending_or_not(request: Commit, o: OffsetToCommit, record: OffsetRecord) -> Change:
     if request.producer is None:
         return OffsetKey(request.group_id, o.topic, o.partition), record
@@ -75,6 +74,8 @@ def _pending_or_not(request: Commit, o: OffsetToCommit, record: OffsetRecord) ->
 
 def commit_refusal(group: Group | None, request: Commit) -> Error | None:
     """Why a commit is refused as a whole, in Kafka's order of checks."""
+    if request.verdicts is not None:
+        return Error.COORDINATOR_NOT_AVAILABLE if group is not None and group.state is State.DEAD else None
     anonymous = request.generation < 0
     if group is None:
         if anonymous:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from coordinator.group.answers import Answer, CommitAnswer, DeleteOffsetsAnswer, TransactionAnswer
     from coordinator.group.member import Member
-    from coordinator.group.records import Change, GroupRecord, TransactionRecord
+    from coordinator.group.records import Change, GroupRecord, ServerRecord, StoredChange, TransactionRecord
     from coordinator.group.requests import Commit, Join, Mark, Producer
+    from coordinator.server.requests import Look
 
 
 class Moment(NamedTuple):
@@ -35,6 +36,8 @@ class TimerKind(Enum):
     SESSION = "session"  #: session timeout, new member's join timeout, or a pending id's
     RETENTION = "retention"  #: old offsets are looked for; one for all groups, with an empty name
     TRANSACTION = "transaction"  #: a transactional id's (`group_id` then)
+    ROUND = "round"  #: server design: its members must have stopped, or started
+    AWAIT = "await"  #: server design: a member's question has waited for long enough
 
 
 class TimerKey(NamedTuple):
@@ -161,6 +164,23 @@ class Marked:
         return [key for key, _ in self.offsets()]
 
 
+@dataclass(frozen=True, slots=True)
+class GenerationStored:
+    """A generation of the server design; with a `member_id` it was stored before, and that member is to be told."""
+
+    group_id: str
+    record: ServerRecord
+    member_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroupDeleted:
+    """DeleteGroups of an empty group of the server design; `token` None: the classic group's deletion answers."""
+
+    group_id: str
+    token: int | None
+
+
 OffsetChange = tuple[OffsetKey, OffsetRecord | None] | tuple[PendingKey, OffsetRecord | None]
 
 
@@ -173,7 +193,7 @@ def _is_of_offset(change: Change) -> TypeGuard[OffsetChange]:
     return isinstance(change[0], OffsetKey | PendingKey)
 
 
-Continuation = (
+ClassicContinuation = (
     AssignmentStored
     | OffsetsStored
     | ReplacementStored
@@ -183,13 +203,15 @@ Continuation = (
     | TransactionStored
     | Marked
 )
+ServerContinuation = GenerationStored | ServerGroupDeleted
+Continuation = ClassicContinuation | ServerContinuation
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
     """Records to be stored together; `then` goes back to the shard. None: nobody waits for it."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[StoredChange, ...]
     then: Continuation | None = None
 
 
@@ -214,6 +236,7 @@ class Outcome(NamedTuple):
     abandoned: tuple[int, ...] = ()  #: tokens that will never be answered, as in Kafka
     writes: tuple[Write, ...] = ()
     markers: tuple[Marker, ...] = ()
+    looks: tuple[Look, ...] = ()  #: what the server design wants from ZooKeeper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +261,7 @@ class Turn:
     Lists are made when they are needed: most events are heartbeats, which have one reply and nothing else.
     """
 
-    __slots__ = ("_abandoned", "_events", "_markers", "_replies", "_timers", "_writes", "limits", "now")
+    __slots__ = ("_abandoned", "_events", "_looks", "_markers", "_replies", "_timers", "_writes", "limits", "now")
 
     def __init__(self, now: Moment, limits: Limits) -> None:
         self.now = now
@@ -249,6 +272,7 @@ class Turn:
         self._abandoned: list[int] | None = None
         self._writes: list[Write] | None = None
         self._markers: list[Marker] | None = None
+        self._looks: list[Look] | None = None
 
     def reply(self, token: int, answer: Answer) -> None:
         self._replies.append(Reply(token, answer))
@@ -265,13 +289,17 @@ class Turn:
         self._timers = self._timers or []
         self._timers.append(CancelTimer(key))
 
-    def write(self, *changes: Change, then: Continuation | None = None) -> None:
+    def write(self, *changes: StoredChange, then: Continuation | None = None) -> None:
         self._writes = self._writes or []
         self._writes.append(Write(changes, then))
 
     def send(self, marker: Marker) -> None:
         self._markers = self._markers or []
         self._markers.append(marker)
+
+    def look(self, look: Look) -> None:
+        self._looks = self._looks or []
+        self._looks.append(look)
 
     def trace(self, kind: str, *, cause: str = "", **fields: object) -> None:
         if self.limits.traced:
@@ -286,4 +314,5 @@ class Turn:
             tuple(self._abandoned or ()),
             tuple(self._writes or ()),
             tuple(self._markers or ()),
+            tuple(self._looks or ()),
         )

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kernel.values import TopicPartition
 
 
 class GroupKey(NamedTuple):
@@ -111,6 +114,30 @@ class ProducerRecord(NamedTuple):
     coordinator_epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class ServerKey:
+    """Key of a group of the server design."""
+
+    group_id: str
+
+
+class ServerMember(NamedTuple):
+    """One member inside a ServerRecord; topics are sorted."""
+
+    member_id: str
+    topics: tuple[str, ...]
+    partitions: tuple[TopicPartition, ...]
+
+
+class ServerRecord(NamedTuple):
+    """A generation of a group of the server design; `sizes` are the partitions of its topics when it was decided."""
+
+    generation: int
+    strategy: str
+    sizes: tuple[tuple[str, int], ...]
+    members: tuple[ServerMember, ...]
+
+
 Key = GroupKey | OffsetKey | PendingKey | TransactionKey | ProducerKey
 
 Change = (
@@ -120,3 +147,7 @@ Change = (
     | tuple[TransactionKey, TransactionRecord | None]
     | tuple[ProducerKey, ProducerRecord | None]
 )
+
+ServerChange = tuple[ServerKey, ServerRecord | None]
+#: Whatever one partition of the log may hold.
+StoredChange = Change | ServerChange

@@ -7,7 +7,12 @@ milliseconds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coordinator.group.errors import Error
 
 UNKNOWN_MEMBER = ""  #: JoinGroup of somebody who has no member id yet
 NO_GENERATION = -1
@@ -117,6 +122,8 @@ class Commit:
     offsets: tuple[OffsetToCommit, ...]
     producer: Producer | None = None  #: the offsets are pending until its transaction ends
     absent_group_is_named: bool = False  #: v9+: GROUP_ID_NOT_FOUND where older ones get ILLEGAL_GENERATION
+    #: Of the server design, which has judged every partition by itself: the refusals. None: the group judges.
+    verdicts: Mapping[tuple[str, int], Error] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

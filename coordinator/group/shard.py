@@ -48,10 +48,10 @@ from coordinator.group.transactions import Transactions
 from coordinator.group.vigils import expect_heartbeat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from coordinator.group.offsets import Fetched, Offsets
-    from coordinator.group.outcome import Continuation, Limits, Marker, Moment
+    from coordinator.group.outcome import ClassicContinuation, Limits, Marker, Moment
     from coordinator.group.records import Change, GroupRecord, OffsetRecord, ProducerRecord, TransactionRecord
 
 _RETENTION = TimerKey(TimerKind.RETENTION, "")
@@ -60,10 +60,11 @@ _RETENTION = TimerKey(TimerKind.RETENTION, "")
 class Shard:
     """The groups of one partition. Every event is one call, which returns everything that follows from it."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, kept: Callable[[str], bool] = lambda _: False) -> None:
+        """`kept(group_id)`: another design looks after the members of this group, so that its offsets are in use."""
         self.limits = limits
         self.groups: dict[str, Group] = {}
-        self.holdings = Holdings(self.groups)
+        self.holdings = Holdings(self.groups, kept)
         self.transactions = Transactions()
 
     @property
@@ -197,7 +198,7 @@ class Shard:
                 rebalance.sync_timer_fired(group, turn)
         return turn.outcome()
 
-    def stored(self, done: Continuation, now: Moment) -> Outcome:
+    def stored(self, done: ClassicContinuation, now: Moment) -> Outcome:
         """A write is durable."""
         turn = Turn(now, self.limits)
         match done:
@@ -213,7 +214,7 @@ class Shard:
                 self.holdings.stored(done, turn)
         return turn.outcome()
 
-    def not_stored(self, done: Continuation, error: Error, now: Moment) -> Outcome:
+    def not_stored(self, done: ClassicContinuation, error: Error, now: Moment) -> Outcome:
         """A write was refused (NOT_COORDINATOR: somebody leads at a higher epoch) or failed: nothing of it counts."""
         turn = Turn(now, self.limits)
         match done:

@@ -12,6 +12,9 @@ from __future__ import annotations
 import json
 
 DESIGN = "server"
+#: Topics of one subscription, and the length of a topic's name (Kafka's limit).
+TOPICS_MAX = 10_000
+TOPIC_NAME_LENGTH_MAX = 249
 
 
 def registration_payload(topics: tuple[str, ...], timestamp_ms: int) -> bytes:
@@ -35,4 +38,12 @@ def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
     if not isinstance(content, dict) or content.get("design") != DESIGN:
         return None
     subscription = content.get("subscription")
-    return tuple(sorted(subscription)) if isinstance(subscription, dict) else None
+    if not isinstance(subscription, dict) or len(subscription) > TOPICS_MAX:
+        return None
+    topics = tuple(sorted(subscription))
+    return topics if all(0 < len(topic) <= TOPIC_NAME_LENGTH_MAX and _is_text(topic) for topic in topics) else None
+
+
+def _is_text(topic: str) -> bool:
+    """Without the halves of characters that JSON can spell and UTF-8 cannot."""
+    return not any("\ud800" <= char <= "\udfff" for char in topic)

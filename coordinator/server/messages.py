@@ -20,7 +20,7 @@ from coordinator.server.commands import (
     StartedPartition,
 )
 from coordinator.server.errors import ServerError
-from kernel.broker.cluster_view import TOPIC_NAME_LENGTH_MAX
+from coordinator.server.identity import TOPIC_NAME_LENGTH_MAX, TOPICS_MAX
 from kernel.values import NO_OFFSET
 from kernel.wire.errors import MalformedFrame
 
@@ -31,8 +31,6 @@ Body = dict[str, Any]
 
 #: Of a group or member id, and of a strategy's name, in bytes.
 ID_BYTES_MAX = 1_024
-#: Topics of one subscription.
-TOPICS_MAX = 10_000
 #: Partitions of one command or commit.
 PARTITIONS_MAX = 200_000
 #: How long a member may let its question wait.
@@ -55,7 +53,7 @@ def read_await(body: Any) -> AwaitCommand:
     """Raises `MalformedFrame`."""
     _check_number("wait_ms", body.wait_ms, 0, WAIT_MS_MAX)
     _check_number("generation", body.generation, NO_GENERATION)
-    _check_number("stopped", body.stopped, NO_GENERATION, body.generation)
+    _check_number("stopped", body.stopped, NO_GENERATION)
     _check_length("topics", body.topics, TOPICS_MAX)
     if len(body.strategy.encode()) > ID_BYTES_MAX:
         raise MalformedFrame(f"a strategy's name of more than {ID_BYTES_MAX} bytes")

@@ -61,6 +61,11 @@ def assignor_name(given: str) -> str:
     return name
 
 
+def names() -> frozenset[str]:
+    """All strategies by protocol name, those that are plugged in unseen."""
+    return frozenset(ASSIGNORS) | entry_points(group=ENTRY_POINTS).names
+
+
 def assignor(name: str) -> Assignor:
     """The strategy of this protocol name. Raises `ConfigurationError`, as `assignor_name`."""
     built_in = ASSIGNORS.get(name)
@@ -72,7 +77,7 @@ def plugged_in(name: str) -> Assignor:
     """What an installed package offers under this name, its answers checked. Raises `ConfigurationError`."""
     offers = {entry.value: entry for entry in entry_points(group=ENTRY_POINTS, name=name)}
     if not offers:
-        others = sorted(entry_points(group=ENTRY_POINTS).names - ASSIGNORS.keys())
+        others = sorted(names() - ASSIGNORS.keys())
         raise ConfigurationError(
             f"no assignment strategy {name!r}: choose from {', '.join([*ASSIGNORS, *others])}, "
             f"or install a package with an entry point of that name in the group {ENTRY_POINTS}"

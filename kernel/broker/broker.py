@@ -145,6 +145,7 @@ class Broker:
         services = BrokerServices(
             config=config,
             node_id=self.address.node_id,
+            zookeeper=self._zookeeper,
             storage=storage,
             cluster=cluster,
             tracer=self._tracer,

@@ -91,6 +91,15 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             _number("offset.metadata.max.bytes", 4_096, "the longest text committed beside an offset"),
             _number("offsets.retention.minutes", 10_080, "offsets of an empty group are kept this long", low=1),
             _number("offsets.retention.check.interval.ms", 600_000, "how often that is looked at", low=1),
+            _text(
+                "group.server.assignment.strategy", "range", "server design: the strategy by which this broker assigns"
+            ),
+            _number(
+                "group.server.rebalance.timeout.ms",
+                30_000,
+                "server design: how long members have to stop, or start",
+                low=1,
+            ),
             _number("transaction.max.timeout.ms", 900_000, "the longest transaction that may be asked for", low=1),
         )
     }

@@ -25,6 +25,7 @@ class BrokerServices:
 
     config: BrokerConfig
     node_id: int
+    zookeeper: str  #: the connect string, for sessions of a part's own
     storage: Storage
     cluster: ClusterView  #: leadership of this broker, and the metadata of all
     tracer: Tracer

@@ -112,6 +112,7 @@ class LoneCoordinator:
         services: Any = BrokerServices(
             config=config,
             node_id=NODE,
+            zookeeper="none",
             storage=self.storage,  # type: ignore[arg-type]  # its face
             cluster=self.cluster,  # type: ignore[arg-type]  # its face
             tracer=self.tracer,

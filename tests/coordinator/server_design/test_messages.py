@@ -19,9 +19,8 @@ from coordinator.server.commands import (
     StartedPartition,
 )
 from coordinator.server.errors import ServerError
-from coordinator.server.identity import registration_payload, subscribed_topics
+from coordinator.server.identity import TOPICS_MAX, registration_payload, subscribed_topics
 from coordinator.server.messages import (
-    TOPICS_MAX,
     WAIT_MS_MAX,
     await_body,
     commanded_body,
@@ -114,7 +113,7 @@ def test_a_commit_and_its_answer_are_read_as_they_were_written(
         {"member_id": "\n"},
         {"member_id": "x" * 2_000},
         {"generation": -2},
-        {"stopped": 5},
+        {"stopped": -2},
         {"strategy": "r" * 2_000},
         {"topics": ("",)},
         {"topics": ("t" * 250,)},
@@ -161,5 +160,6 @@ def test_a_member_runs_what_it_started_until_it_has_stopped_it() -> None:
 def test_a_registration_without_the_mark_is_no_member_of_this_design() -> None:
     assert subscribed_topics(registration_payload(("b", "a"), 1)) == ("a", "b")
     unmarked = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1"}'
-    for data in (unmarked, b"", b"[1]", b"\xff", b'{"design":"server","subscription":[1]}', b"[" * 100_000):
+    nonsense = b'{"design":"server","subscription":{"\\ud800":1}}', b'{"design":"server","subscription":{"":1}}'
+    for data in (*nonsense, unmarked, b"", b"[1]", b"\xff", b'{"design":"server","subscription":[1]}', b"[" * 100_000):
         assert subscribed_topics(data) is None

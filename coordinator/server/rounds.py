@@ -1,0 +1,248 @@
+"""The rounds of a group of the server design, from the reason to begin one until everybody has started.
+
+    advance   does whatever can be done now; called after everything that happened
+    begin     everybody who runs the generation is told to stop
+    decide    nobody runs it any more, or is given up: the next one is assigned, and stored
+    stored    it is durable: everybody is told to start
+    tell      what one member's parked question is answered with, if with anything
+
+A start is given behind the storage's fence: together with the write that stores its generation, and later, when a
+member asks for it (again), after the same record has been written once more. A coordinator that was replaced without
+noticing can tell members to stop, which does no harm, but never to start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coordinator.group.outcome import GenerationStored, TimerKey, TimerKind
+from coordinator.group.records import ServerKey, ServerMember, ServerRecord
+from coordinator.server.commands import NO_GENERATION, Command, Commanded, StartedPartition
+from coordinator.server.errors import ServerError
+from coordinator.server.group import reason_for_a_round, sizes_of
+from coordinator.server.states import State, Trigger
+from kernel.assignors.subscription import MemberSubscription
+from kernel.errors import RebalanceLabError
+
+if TYPE_CHECKING:
+    from coordinator.group.errors import Error
+    from coordinator.group.outcome import Turn
+    from coordinator.server.group import ServerGroup, Surroundings
+
+
+def advance(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
+    """Begin, decide, and end rounds as far as it is time to."""
+    if group.state in (State.EMPTY, State.STARTING, State.STABLE):
+        trigger = reason_for_a_round(group, around)
+        if trigger is not None:
+            _begin(group, trigger, around, turn)
+    if group.state is State.STOPPING and group.proposal is None and not group.retrying and not group.unstopped:
+        _decide(group, around, turn)
+    elif group.state is State.STARTING and not group.unstarted:
+        turn.cancel_timer(_round_timer(group))
+        group.move(Trigger.ALL_STARTED, turn)
+
+
+def _begin(group: ServerGroup, trigger: Trigger, around: Surroundings, turn: Turn) -> None:
+    group.move(trigger, turn)
+    turn.set_timer(_round_timer(group), turn.now.ms + around.rules.rebalance_timeout_ms)
+    for member_id in list(group.asking):
+        tell(group, member_id, turn)
+
+
+def round_timer_fired(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
+    """The rebalance timeout is over: who was not heard of is dropped. Or storing is tried again."""
+    if group.state is State.STOPPING and group.proposal is None:
+        group.retrying = False
+        _drop(group, group.unstopped, "not stopped in time", turn)
+    elif group.state is State.STARTING:
+        _drop(group, group.unstarted, "not started in time", turn)
+    advance(group, around, turn)
+
+
+def _drop(group: ServerGroup, late: list[str], why: str, turn: Turn) -> None:
+    """Their ids stand still: they are taken in again once they have acknowledged a stop."""
+    for member_id in late:
+        group.dropped.add(member_id)
+        turn.trace("group_member_left", group=group.id, id=member_id, reason=why)
+
+
+# -- the next generation --------------------------------------------------------------------------------------------
+
+
+def _decide(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
+    try:
+        proposal = _next_generation(group, around)
+    except RebalanceLabError:
+        # A strategy that somebody plugged in has no answer for this group. Whoever waits is told; next time the
+        # group may be another.
+        _fail(group, ServerError.UNKNOWN_SERVER_ERROR, around, turn)
+        return
+    turn.cancel_timer(_round_timer(group))
+    group.proposal = proposal
+    turn.write((ServerKey(group.id), proposal), then=GenerationStored(group.id, proposal))
+
+
+def _next_generation(group: ServerGroup, around: Surroundings) -> ServerRecord:
+    eligible = group.eligible
+    sizes = sizes_of(eligible, around.size_of)
+    had = group.members
+    subscriptions = {
+        member_id: MemberSubscription(
+            topics=topics,
+            owned=had[member_id].partitions if member_id in had else (),
+            generation=group.generation if member_id in had else NO_GENERATION,
+        )
+        for member_id, topics in eligible.items()
+    }
+    assigned = around.rules.assign(dict(sizes), subscriptions) if subscriptions else {}
+    members = tuple(
+        ServerMember(member_id, topics, tuple(sorted(assigned[member_id])))
+        for member_id, topics in sorted(eligible.items())
+    )
+    return ServerRecord(group.generation + 1, around.rules.strategy, sizes, members)
+
+
+def stored(group: ServerGroup, done: GenerationStored, around: Surroundings, turn: Turn) -> None:
+    """A generation is durable: it counts from now on."""
+    if group.proposal is not done.record:
+        return
+    _clear_authority(group, "generation ended", turn)
+    group.record, group.proposal = done.record, None
+    group.running, group.started = set(), set()
+    if not group.record.members:
+        group.move(Trigger.ALL_GONE, turn)
+        advance(group, around, turn)
+        return
+    group.move(Trigger.ASSIGNMENT_STORED, turn)
+    name_authority(group, turn)
+    if reason_for_a_round(group, around) is None:  # or they would have to stop at once
+        turn.set_timer(_round_timer(group), turn.now.ms + around.rules.rebalance_timeout_ms)
+        for member_id in group.members:
+            if is_waiting_to_start(group, member_id):
+                start(group, member_id, around, turn)
+        for member_id in list(group.asking):
+            tell(group, member_id, turn)
+    advance(group, around, turn)
+
+
+def not_stored(group: ServerGroup, done: GenerationStored, error: Error, around: Surroundings, turn: Turn) -> None:
+    """Nobody was told of that generation. NOT_COORDINATOR ends this machine; anything else may pass."""
+    if group.proposal is done.record:
+        group.proposal = None
+        _fail(group, ServerError(error), around, turn)
+
+
+def _fail(group: ServerGroup, error: ServerError, around: Surroundings, turn: Turn) -> None:
+    group.retrying = True
+    turn.set_timer(_round_timer(group), turn.now.ms + around.rules.retry_ms)
+    for member_id in list(group.asking):
+        answer(group, member_id, Commanded(error=error), turn)
+
+
+# -- commands -------------------------------------------------------------------------------------------------------
+
+
+def tell(group: ServerGroup, member_id: str, turn: Turn) -> None:
+    """Answer a parked question if there is something to say."""
+    asking = group.asking.get(member_id)
+    if asking is None or asking.token is None or group.seen is None:
+        return
+    assigned = group.state in (State.STARTING, State.STABLE) and member_id in group.members
+    seen = member_id in group.eligible
+    if asking.runs == NO_GENERATION:
+        if assigned and seen:
+            _start_behind_the_fence(group, member_id, turn)
+    elif not (assigned and seen and asking.runs == group.generation):
+        answer(group, member_id, Commanded(command=Command.STOP, generation=asking.runs), turn)
+
+
+def _start_behind_the_fence(group: ServerGroup, member_id: str, turn: Turn) -> None:
+    if member_id not in group.resending:
+        group.resending.add(member_id)
+        turn.write((ServerKey(group.id), group.record), then=GenerationStored(group.id, group.record, member_id))
+
+
+def stored_again(group: ServerGroup, done: GenerationStored, around: Surroundings, turn: Turn) -> None:
+    """This broker leads still: the member may start, if that is what it still waits for."""
+    assert done.member_id is not None, "the first storing is told to `stored`"
+    group.resending.discard(done.member_id)
+    in_force = group.record == done.record and group.state in (State.STARTING, State.STABLE)
+    if in_force and is_waiting_to_start(group, done.member_id):
+        start(group, done.member_id, around, turn)
+
+
+def not_stored_again(group: ServerGroup, done: GenerationStored, error: Error, turn: Turn) -> None:
+    assert done.member_id is not None, "the first storing is told to `not_stored`"
+    group.resending.discard(done.member_id)
+    answer(group, done.member_id, Commanded(error=ServerError(error)), turn)
+
+
+def is_waiting_to_start(group: ServerGroup, member_id: str) -> bool:
+    asking = group.asking.get(member_id)
+    parked = asking is not None and asking.token is not None and asking.runs == NO_GENERATION
+    return parked and member_id in group.members and member_id in group.eligible
+
+
+def start(group: ServerGroup, member_id: str, around: Surroundings, turn: Turn) -> None:
+    """From now on it may run the generation, whether the answer arrives or not."""
+    group.running.add(member_id)
+    partitions = tuple(
+        StartedPartition(topic, partition, around.offset_of(group.id, topic, partition))
+        for topic, partition in group.members[member_id].partitions
+    )
+    told = Commanded(command=Command.START, generation=group.generation, partitions=partitions)
+    answer(group, member_id, told, turn)
+
+
+def answer(group: ServerGroup, member_id: str, told: Commanded, turn: Turn) -> None:
+    """To the question that is parked, if one is."""
+    asking = group.asking.get(member_id)
+    if asking is None or asking.token is None:
+        return
+    turn.reply(asking.token, told)
+    asking.token = None
+    turn.cancel_timer(TimerKey(TimerKind.AWAIT, group.id, member_id))
+    if member_id not in (group.seen or {}) and member_id not in group.members:
+        del group.asking[member_id]  # nobody we know; it may come again
+
+
+# -- what the authority says, for the trace -------------------------------------------------------------------------
+
+
+def name_authority(group: ServerGroup, turn: Turn) -> None:
+    """The stored assignment is in force."""
+    for member in group.record.members:
+        for topic, partition in member.partitions:
+            turn.trace(
+                "authority_named",
+                cause=f"generation:{group.generation}",
+                group=group.id,
+                topic=topic,
+                partition=partition,
+                owner=member.member_id,
+                epoch=group.generation,
+            )
+
+
+def _clear_authority(group: ServerGroup, why: str, turn: Turn) -> None:
+    for member in group.record.members:
+        for topic, partition in member.partitions:
+            turn.trace(
+                "authority_cleared",
+                cause=f"generation:{group.generation}",
+                group=group.id,
+                topic=topic,
+                partition=partition,
+                owner=member.member_id,
+                epoch=group.generation,
+                reason=why,
+            )
+
+
+def _round_timer(group: ServerGroup) -> TimerKey:
+    return TimerKey(TimerKind.ROUND, group.id)
+
+
+def cancel_round(group: ServerGroup, turn: Turn) -> None:
+    turn.cancel_timer(_round_timer(group))

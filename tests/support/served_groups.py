@@ -1,0 +1,277 @@
+"""The server design's machine under a clock that is moved by hand: ZooKeeper is a dict, the log too.
+
+Members go by their ids. `ask("a")` asks what a member asks that has followed its commands so far: a `Player` remembers
+what it runs. What the machine wants to see of ZooKeeper it sees at once, unless `blind` was set.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from coordinator.group.outcome import Limits, Moment, Outcome, SetTimer, TimerKey, TraceEvent, Write
+from coordinator.group.records import OffsetRecord, ServerKey, ServerRecord
+from coordinator.machine import Machine
+from coordinator.server.commands import AwaitCommand, Command, Commanded, CommitOwned, OwnedOffset
+from coordinator.server.group import Rules
+from coordinator.server.requests import Await, ForgetIds, OwnedCommit, ReadAgain, WatchIds
+from coordinator.store import decode_all, encode
+from kernel.assignors.registry import ASSIGNORS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coordinator.group.answers import CommitAnswer
+    from coordinator.group.errors import Error
+    from coordinator.group.requests import Request
+    from kernel.assignors.subscription import Assignor
+
+GROUP = "g"
+WALL_MS = 1_700_000_000_000
+REBALANCE_TIMEOUT_MS = 1_000
+
+
+@dataclass
+class Question:
+    """A request on its way; `answer` once there is one."""
+
+    answer: Any = None
+
+    @property
+    def told(self) -> tuple[str, int, tuple[str, ...]]:
+        """(command, generation, partitions as t-0) of an AwaitCommand, or its error's name."""
+        answer: Commanded = self.answer
+        assert answer is not None, "the question is still parked"
+        partitions = tuple(f"{topic}-{number}" for topic, number, _ in answer.partitions)
+        return (answer.error.name if answer.error else answer.command.name, answer.generation, partitions)
+
+
+@dataclass
+class Player:
+    """What a member does that obeys: it runs what it was told to start until it was told to stop."""
+
+    generation: int = -1
+    stopped: int = -1
+    owned: tuple[tuple[str, int], ...] = ()
+    question: Question | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self.generation not in (-1, self.stopped)
+
+    def obey(self) -> Command | None:
+        """Do what the answer says, if there is one; returns what that was."""
+        if self.question is None or self.question.answer is None:
+            return None
+        answer: Commanded = self.question.answer
+        self.question = None
+        if answer.command is Command.START:
+            self.generation, self.stopped = answer.generation, -1
+            self.owned = tuple((part.topic, part.partition) for part in answer.partitions)
+        elif answer.command is Command.STOP:
+            self.stopped, self.owned = self.generation, ()
+        elif answer.error.name == "ILLEGAL_GENERATION":
+            self.generation, self.stopped, self.owned = -1, -1, ()
+        return answer.command
+
+
+@dataclass
+class Served:
+    """One machine with one group, and everything that came out of it; `reload` puts a successor in its place."""
+
+    sizes: dict[str, int] = field(default_factory=lambda: {"t": 4})
+    strategy: str = "range"
+    assign: Assignor | None = None
+    now_ms: int = 0
+    ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    players: dict[str, Player] = field(default_factory=dict)
+    log: dict[bytes, bytes] = field(default_factory=dict)
+    events: list[TraceEvent] = field(default_factory=list)
+    looks: list[Any] = field(default_factory=list)
+    blind: bool = False
+    holding: bool = False
+
+    def __post_init__(self) -> None:
+        self._tokens = itertools.count(1)
+        self._start()
+
+    def _start(self) -> None:
+        rules = Rules(
+            self.strategy,
+            self.assign or ASSIGNORS[self.strategy],
+            frozenset(ASSIGNORS),
+            REBALANCE_TIMEOUT_MS,
+        )
+        self.machine = Machine(Limits(offset_metadata_bytes_max=8), rules, lambda topic: self.sizes.get(topic, 0))
+        self.questions: dict[int, Question] = {}
+        self.writes: deque[Write] = deque()
+        self.timers: dict[TimerKey, int] = {}
+        self.watched: set[str] = set()
+        self.holding = False
+
+    # -- what members and administrators do ------------------------------------------------------------------------
+
+    def player(self, member_id: str) -> Player:
+        return self.players.setdefault(member_id, Player())
+
+    def register(self, *member_ids: str, topics: tuple[str, ...] = ("t",)) -> None:
+        self.ids |= dict.fromkeys(member_ids, tuple(sorted(topics)))
+        self.see()
+
+    def unregister(self, *member_ids: str) -> None:
+        for member_id in member_ids:
+            del self.ids[member_id]
+        self.see()
+
+    def ask(self, member_id: str, *, wait_ms: int = 60_000, **fields: Any) -> Question:
+        """AwaitCommand of a member, by what it runs unless `fields` say otherwise."""
+        player = self.player(member_id)
+        asked = {
+            "generation": player.generation,
+            "stopped": player.stopped,
+            "topics": self.ids.get(member_id, ("t",)),
+            **fields,
+        }
+        command = AwaitCommand(group_id=GROUP, member_id=member_id, wait_ms=wait_ms, **asked)
+        player.question = self.request(
+            lambda token: Await(token=token, asked=command, client_id="c", client_host="/127.0.0.1")
+        )
+        return player.question
+
+    def obey(self, member_id: str) -> Question:
+        """Do what the member was told, and ask for what comes next."""
+        self.player(member_id).obey()
+        return self.ask(member_id)
+
+    def settle(self, *member_ids: str) -> None:
+        """Let these members obey until all their questions wait."""
+        for member_id in member_ids:
+            if self.player(member_id).question is None:
+                self.ask(member_id)
+        while answered := [m for m in member_ids if self.player(m).question.answer is not None]:  # type: ignore[union-attr]
+            for member_id in answered:
+                self.obey(member_id)
+
+    def commit(self, member_id: str, offsets: dict[str, int], *, generation: int | None = None) -> Question:
+        """`offsets` is {"t-0": 5}."""
+        named = tuple(OwnedOffset(tp[:-2], int(tp[-1]), offset) for tp, offset in offsets.items())
+        of = self.player(member_id).generation if generation is None else generation
+        commit = CommitOwned(group_id=GROUP, member_id=member_id, generation=of, offsets=named)
+        return self.request(lambda token: OwnedCommit(token=token, commit=commit))
+
+    def errors(self, question: Question) -> dict[str, str]:
+        """{"t-0": error} of a commit."""
+        answer: CommitAnswer = question.answer
+        return {f"{topic}-{number}": error.name for topic, number, error in answer.partitions}
+
+    def request(self, make: Callable[[int], Request | Await | OwnedCommit]) -> Question:
+        token = next(self._tokens)
+        question = self.questions[token] = Question()
+        self._perform(self.machine.handle(make(token), self.now))
+        return question
+
+    # -- the world --------------------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> Moment:
+        return Moment(self.now_ms, WALL_MS + self.now_ms)
+
+    def see(self) -> None:
+        """The watch has fired, and the ids were read."""
+        if GROUP in self.watched and not self.blind:
+            self._perform(self.machine.seen(GROUP, dict(self.ids), self.now))
+
+    def grow(self, topic: str, size: int) -> None:
+        self.sizes[topic] = size
+        self._perform(self.machine.topics_changed(self.now))
+
+    def pass_ms(self, ms: int) -> None:
+        """Time passes; timers that are due fire in order."""
+        end = self.now_ms + ms
+        while due := sorted((at, key) for key, at in self.timers.items() if at <= end and key.group_id):
+            at, key = due[0]
+            self.now_ms = max(self.now_ms, at)
+            del self.timers[key]
+            self._perform(self.machine.timer_fired(key, self.now))
+        self.now_ms = end
+
+    def write_all(self, error: Error | None = None) -> None:
+        """What was held back reaches the log, or is refused with `error`."""
+        self.holding = False
+        for _ in range(len(self.writes)):
+            self._write(self.writes.popleft(), error)
+
+    def reload(self, *, strategy: str | None = None) -> None:
+        """The coordinator is gone with all that it did not write; another one loads the log."""
+        self.strategy = strategy or self.strategy
+        for player in self.players.values():
+            player.obey()
+            player.question = None
+        self._start()
+        self._perform(self.machine.load(decode_all(self.log.items()), self.now))
+
+    def unload(self) -> None:
+        self._perform(self.machine.unload(self.now))
+
+    @property
+    def record(self) -> ServerRecord:
+        """The group as stored."""
+        stored = dict(decode_all(self.log.items()))
+        record = stored[ServerKey(GROUP)]
+        assert isinstance(record, ServerRecord)
+        return record
+
+    @property
+    def state(self) -> str:
+        return self.machine.describe(GROUP).state.value
+
+    def committed(self) -> dict[str, int]:
+        found = self.machine.fetch_offsets(GROUP, None)
+        return {f"{topic}-{n}": record.offset for topic, n, record in found if isinstance(record, OffsetRecord)}
+
+    def traced(self, kind: str, *fields: str) -> list[tuple[object, ...]]:
+        return [tuple(event.fields[name] for name in fields) for event in self.events if event.kind == kind]
+
+    def _perform(self, outcome: Outcome) -> None:
+        for timer in outcome.timers:
+            if isinstance(timer, SetTimer):
+                self.timers[timer.key] = timer.at_ms
+            else:
+                self.timers.pop(timer.key, None)
+        self.events += outcome.events
+        for token, answer in outcome.replies:
+            self.questions.pop(token).answer = answer
+        assert not outcome.abandoned, "every question of this design is answered"
+        self.writes += outcome.writes
+        while self.writes and not self.holding:
+            self._write(self.writes.popleft(), None)
+        for look in outcome.looks:
+            self._look(look)
+
+    def _look(self, look: Any) -> None:
+        self.looks.append(look)
+        match look:
+            case WatchIds():
+                assert look.group_id not in self.watched
+                self.watched.add(look.group_id)
+                self.see()
+            case ReadAgain():
+                self.see()
+            case ForgetIds():
+                self.watched.remove(look.group_id)
+
+    def _write(self, write: Write, error: Error | None) -> None:
+        if error is None:
+            for change in write.changes:
+                key, value = encode(change)
+                self.log.pop(key, None)
+                if value is not None:
+                    self.log[key] = value
+        if write.then is None:
+            return
+        if error is None:
+            self._perform(self.machine.stored(write.then, self.now))
+        else:
+            self._perform(self.machine.not_stored(write.then, error, self.now))
