@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from coordinator.membership.events import GroupMember
     from coordinator.surroundings import Surroundings
 
-#: A topic that was just created by a Metadata request is described by one of the next.
+#: A topic that was just created by a Metadata request is described by one of the next. One that is not to be created
+#: is looked for once: the leader goes on watching, and rejoins when it comes.
 LOOKUPS = 5
 
 
@@ -97,15 +98,14 @@ def subscription_of(member: GroupMember) -> MemberSubscription:
 
 async def _describe(topics: Sequence[str], around: Surroundings, wanted: Callable[[], bool]) -> None:
     """Metadata of every topic; a topic that nobody knows after a few looks does not exist."""
-    looks = 0
-    client = around.client
-    while looks < LOOKUPS and any(not client.metadata.partitions_of(topic) for topic in topics) and wanted():
-        if looks:
+    client, create = around.client, around.config.allow_auto_create_topics
+    looks, asked = LOOKUPS if create else 1, False
+    while looks and any(not client.metadata.partitions_of(topic) for topic in topics) and wanted():
+        if asked:
             await asyncio.sleep(around.config.retry_backoff_ms / 1000)
-        looks += 1
+        asked = True
         try:
-            await client.refresh(
-                topics, create=around.config.allow_auto_create_topics, timeout_ms=around.config.request_timeout_ms
-            )
+            await client.refresh(topics, create=create, timeout_ms=around.config.request_timeout_ms)
         except (Unavailable, ProtocolError):
-            looks = max(looks - 1, 1)
+            continue  # that was no look
+        looks -= 1

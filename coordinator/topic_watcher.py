@@ -78,6 +78,7 @@ class TopicWatcher:
         self._reconsider.set()
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="watch topics")
+            self._watching.add_done_callback(_raise_mistake)
 
     async def end(self) -> None:
         """Nothing is subscribed to any more. Idempotent."""
@@ -141,9 +142,8 @@ class TopicWatcher:
     def _answered(self, task: asyncio.Task[None]) -> None:
         if self._asking is task:
             self._asking = None
-        if not task.cancelled():
-            task.result()
-            self._changed()
+        _raise_mistake(task)
+        self._changed()
 
     async def _ask_quietly(self) -> None:
         if self._subscription is not None:
@@ -198,3 +198,9 @@ class TopicWatcher:
                 continue
             return False
         return True
+
+
+def _raise_mistake(task: asyncio.Task[None]) -> None:
+    """What the world can do is dealt with in the task: whatever it raises is our mistake."""
+    if not task.cancelled():
+        task.result()

@@ -11,6 +11,7 @@ import pytest
 from kernel.errors import UserError
 from kernel.waiting import until
 from tests.support.consuming import Listener, partitions_of, producing, shared_out
+from tests.support.eager import generation_of, settled
 
 if TYPE_CHECKING:
     from tests.coordinator.subscriptions.conftest import Places
@@ -36,6 +37,25 @@ def test_member_that_changes_its_topics_costs_one_rebalance_and_the_others_take_
             assert rebalances(stays) == before[0] + 1
             assert goes.listener.heard[-2:] == [("revoked", 0, before[1]), ("assigned", 0, partitions_of(u, 2))]
             assert goes.tracer.of("rebalance_started")[-1]["trigger"] == "subscription-changed"
+
+    asyncio.run(test())
+
+
+def test_cooperative_member_that_changes_its_topics_keeps_those_that_it_still_wants(places: Places) -> None:
+    async def test() -> None:
+        async with places.place() as place:
+            t, u = place.topic("t"), place.topic("u")
+            await place.topics.create({t: 2, u: 2})
+            member = await place.member(partition_assignment_strategy="cooperative-sticky").begin({t: 1, u: 1})
+            await settled([member], partitions_of(t, 2) | partitions_of(u, 2))
+            before = generation_of(member)
+            await member.resubscribe({t: 1})
+            await settled([member], partitions_of(t, 2))
+            await member.resubscribe({t: 1, u: 1})
+            await settled([member], partitions_of(t, 2) | partitions_of(u, 2))
+            assert generation_of(member) == before + 2
+            changes = [(what, partitions) for what, _, partitions in member.listener.heard[1:] if partitions]
+            assert changes == [("revoked", partitions_of(u, 2)), ("assigned", partitions_of(u, 2))]
 
     asyncio.run(test())
 

@@ -10,15 +10,14 @@ import pytest
 from kernel.errors import UserError
 from kernel.waiting import until
 from tests.support.consuming import partitions_of, producing, shared_out
+from tests.support.eager import generation_of, settled
 
 if TYPE_CHECKING:
     from tests.coordinator.subscriptions.conftest import Places
     from tests.support.consuming import Running
 
 
-def generation(member: Running) -> object:
-    """The one that it last came through."""
-    return member.tracer.of("partitions_assigned")[-1]["generation"]
+COOPERATIVE = {"partition_assignment_strategy": "cooperative-sticky"}
 
 
 def triggers(member: Running) -> list[object]:
@@ -38,19 +37,37 @@ def test_topic_that_grows_costs_the_group_one_rebalance_which_its_leader_begins(
             await shared_out([leader], partitions_of(t, 4))
             follower = await place.member().begin({t: 1})
             await shared_out([leader, follower], partitions_of(t, 4))
-            before = generation(leader)
-            assert isinstance(before, int)
+            before = generation_of(leader)
             await place.topics.grow(t, 6)
             await shared_out([leader, follower], partitions_of(t, 6))
             assert triggers(leader)[-1] == "metadata-changed"
             assert triggers(follower)[-1] == "group-rebalancing"
             seen = looks(leader)
             await until(lambda: looks(leader) > seen + 2, 10, "the leader to look again")
-            assert generation(leader) == generation(follower) == before + 1
+            assert generation_of(leader) == generation_of(follower) == before + 1
             async with producing(places.bootstrap) as producer:
                 await producer.send(t, 1)
                 both = [leader, follower]
                 await until(lambda: sum(len(member.records) for member in both) == 6, 10, "a record of each partition")
+
+    asyncio.run(test())
+
+
+def test_topic_that_grows_stops_nothing_of_members_that_keep_what_they_have(places: Places) -> None:
+    async def test() -> None:
+        async with places.place() as place:
+            t = place.topic("t")
+            await place.topics.create({t: 4})
+            members = [await place.member(**COOPERATIVE).begin({t: 1}) for _ in range(2)]
+            await settled(members, partitions_of(t, 4))
+            before, had = generation_of(members[0]), [member.owned for member in members]
+            told = [len(member.listener.heard) for member in members]
+            await place.topics.grow(t, 6)
+            await settled(members, partitions_of(t, 6))
+            assert [generation_of(member) for member in members] == [before + 1] * 2
+            for member, owned, heard in zip(members, had, told, strict=True):
+                assert owned < member.owned
+                assert member.listener.heard[heard:] == [("assigned", 0, member.owned - owned)]
 
     asyncio.run(test())
 
@@ -65,11 +82,11 @@ def test_follower_that_sees_a_topic_grow_leaves_it_to_the_leader(places: Places)
             follower = await place.member().begin({t: 1, u: 1})
             everything = partitions_of(t, 2) | partitions_of(u, 2)
             await shared_out([leader, follower], everything)
-            before = generation(follower), follower.owned
+            before = generation_of(follower), follower.owned
             await place.topics.grow(t, 3)
             seen = looks(follower)
             await until(lambda: looks(follower) > seen + 2, 10, "the follower to look again")
-            assert (generation(follower), follower.owned) == before
+            assert (generation_of(follower), follower.owned) == before
             assert follower.consumer.capabilities.resubscribe
             await leader.close()
             # It leads now, and with the group's other topics in its hands the new partition is shared out.
@@ -118,8 +135,7 @@ def test_pattern_takes_what_matches_when_it_comes_and_gives_it_back_when_it_goes
             assert not first.owned | second.owned
             await place.topics.create({a: 2, other: 2})
             await shared_out([first, second], partitions_of(a, 2))
-            before = generation(first)
-            assert isinstance(before, int)
+            before = generation_of(first)
             await place.topics.create({b: 2})
             await shared_out([first, second], partitions_of(a, 2) | partitions_of(b, 2))
             assert "subscription-changed" in {triggers(first)[-1], triggers(second)[-1]}
@@ -127,8 +143,7 @@ def test_pattern_takes_what_matches_when_it_comes_and_gives_it_back_when_it_goes
             await shared_out([first, second], partitions_of(b, 2))
             # Whoever rejoins looks first, so that both say the same when the group comes together: mostly one
             # rebalance for each change, and two when the second did not ask the brokers again so soon.
-            after = generation(first)
-            assert isinstance(after, int)
+            after = generation_of(first)
             assert before + 2 <= after <= before + 4
 
     asyncio.run(test())
