@@ -1,0 +1,246 @@
+"""Several pure members and a small model of a classic coordinator, moved one step at a time by whoever tests them.
+
+The model keeps no time: who is taken for dead, and when a rebalance stops waiting, is said from outside. Answers,
+callbacks and polls come when they are let, so that every order of them can be tried.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+from coordinator.membership import effects, events
+from coordinator.membership.member import ALIVE, Member, State
+from coordinator.membership.reactions import reaction
+from coordinator.membership.table import step
+from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
+from kernel.assignors.sticky_data import encode_cooperative
+from kernel.assignors.subscription import MemberSubscription
+from kernel.values import TopicPartition
+from tests.support.membership import SETTINGS, partitions_of
+
+SIZES = {"t": 5, "u": 2}
+EVERYTHING = frozenset(TopicPartition(topic, n) for topic, size in SIZES.items() for n in range(size))
+COOPERATIVE = replace(SETTINGS, cooperative=True)
+
+Owned = frozenset[TopicPartition]
+
+
+@dataclass
+class Entry:
+    """What the coordinator knows of a member."""
+
+    client: int
+    subscription: MemberSubscription
+    join: int | None = None  #: stamp of a parked JoinGroup
+    sync: int | None = None  #: stamp of a parked SyncGroup
+
+
+@dataclass
+class Client:
+    """A member and what is on its way to it."""
+
+    member: Member
+    answers: deque[events.Event] = field(default_factory=deque)
+    chores: deque[events.Event] = field(default_factory=deque)
+    taken: tuple[int, Owned] = (-1, frozenset())  #: generation and partitions of the last assignment taken over
+    rounds: int = 0
+    gave_up: Owned = frozenset()  #: since the test last looked
+
+
+class World:
+    """Clients by number, and the coordinator: `group` is who it knows, `phase` as Kafka names the states."""
+
+    def __init__(self) -> None:
+        self.clients: list[Client] = []
+        self.group: dict[str, Entry] = {}
+        self.named: dict[str, int] = {}  #: ids that were given and are not used yet
+        self.phase = "Empty"
+        self.generation = 0
+        self.leader = ""
+        self.decided: dict[str, list[TopicPartition]] = {}  #: by the assignor that ran last
+        self.assignment: dict[str, list[TopicPartition]] = {}
+
+    # -- what a test lets happen --------------------------------------------------------------------------------------
+
+    def start(self, *topics: str) -> None:
+        self.clients.append(Client(Member(settings=COOPERATIVE, topics=frozenset(topics or ("t",)))))
+
+    def say(self, number: int, event: events.Event) -> None:
+        client = self.clients[number]
+        before = client.member
+        client.member, wanted = step(before, event, 0)
+        for effect in wanted:
+            if isinstance(effect, effects.Emit):
+                self._hear(client, before, effect)
+            else:
+                self._perform(number, client, effect)
+        self.check()
+
+    def answer(self, number: int) -> None:
+        """The next thing that was asked for."""
+        if self.clients[number].answers:
+            self.say(number, self.clients[number].answers.popleft())
+
+    def chore(self, number: int) -> None:
+        """The next callback returns."""
+        if self.clients[number].chores:
+            self.say(number, self.clients[number].chores.popleft())
+
+    def heartbeat(self, number: int) -> None:
+        member = self.clients[number].member
+        if member.state in ALIVE and member.identity is not None:
+            error = self._fault(member.identity) or ("REBALANCE_IN_PROGRESS" if self.phase == "Preparing" else "")
+            if error:
+                self._refuse(number, "Heartbeat", error, member.stamp, at_once=True)
+
+    def expel(self, number: int) -> None:
+        """Its session is over by the coordinator's clock; it does not know."""
+        self.remove(self.clients[number].member.member_id)
+
+    def hurry(self) -> None:
+        """The rebalance timeout is over."""
+        if self.phase == "Preparing":
+            for member_id in [member_id for member_id, entry in self.group.items() if entry.join is None]:
+                del self.group[member_id]
+            self._complete()
+
+    def go_well(self, rounds: int = 40) -> None:
+        """Everything is answered, everybody polls."""
+        for _ in range(rounds):
+            for number, client in enumerate(self.clients):
+                while client.answers or client.chores:
+                    self.answer(number)
+                    self.chore(number)
+                self.say(number, events.Polled())
+                self.heartbeat(number)
+
+    # -- what has to be true ------------------------------------------------------------------------------------------
+
+    def known(self, client: Client) -> bool:
+        """The group has not given its partitions to others."""
+        return client.member.member_id in self.group
+
+    def check(self) -> None:
+        seen: set[TopicPartition] = set()
+        for client in self.clients:
+            if self.known(client):
+                assert not seen & client.member.owned, [c.member for c in self.clients]
+                seen |= client.member.owned
+
+    def _hear(self, client: Client, before: Member, told: effects.Emit) -> None:
+        if told.kind == "partitions_revoked" and before.state not in (State.CLOSING, State.UNSUBSCRIBING):
+            gone = partitions_of(told, "partitions")
+            client.gave_up |= gone
+            kept = before.assigned if before.state is State.RELEASING else frozenset()
+            assert not gone & kept
+        if told.kind == "partitions_lost":
+            assert not self.known(client) or before.state in (State.CLOSING, State.UNSUBSCRIBING) or not before.topics
+
+    # -- a member's wishes --------------------------------------------------------------------------------------------
+
+    def _perform(self, number: int, client: Client, effect: effects.Effect) -> None:
+        match effect:
+            case effects.FindCoordinator():
+                client.answers.append(events.CoordinatorFound(1))
+            case effects.SendJoin():
+                self._join(number, client, effect)
+            case effects.RunAssignor():
+                group = {m.member_id: self.group[m.member_id].subscription for m in effect.members}
+                given = assign_cooperative_sticky(SIZES, group)
+                client.answers.append(events.Decided(effect.stamp, dict.fromkeys(given, b"")))
+                self.decided = given
+            case effects.SendSync():
+                self._sync(number, effect)
+            case effects.SendLeave():
+                self.remove(effect.member_id)
+            case effects.Revoke():
+                if client.member.state is State.STOPPING:
+                    assert all(tp.topic not in (client.member.topics or ()) for tp in effect.partitions)
+                client.chores.append(events.Stopped())
+            case effects.Assign():
+                client.taken = (client.member.generation, client.member.owned)
+                client.rounds += 1
+                client.chores.append(events.Resumed(effect.stamp))
+
+    def _fault(self, identity: effects.Identity) -> str:
+        if identity.member_id not in self.group:
+            return "UNKNOWN_MEMBER_ID"
+        return "ILLEGAL_GENERATION" if identity.generation != self.generation else ""
+
+    def _refuse(self, number: int, api: str, error: str, stamp: int, *, at_once: bool = False) -> None:
+        event = reaction(api, error, stamp=stamp, sent_ns=0)
+        assert event is not None
+        if at_once:
+            self.say(number, event)
+        else:
+            self.clients[number].answers.append(event)
+
+    def _join(self, number: int, client: Client, effect: effects.SendJoin) -> None:
+        if not effect.member_id:
+            given = f"m{number}-{effect.stamp}"
+            self.named[given] = number
+            client.answers.append(events.MemberIdGiven(effect.stamp, given))
+            return
+        if effect.member_id not in self.group and effect.member_id not in self.named:
+            self._refuse(number, "JoinGroup", "UNKNOWN_MEMBER_ID", effect.stamp)
+            return
+        self.named.pop(effect.member_id, None)
+        member = client.member
+        subscription = MemberSubscription(
+            topics=tuple(sorted(member.topics or ())),
+            owned=tuple(sorted(member.owned)),
+            generation=None if member.generation < 0 else member.generation,
+            user_data=encode_cooperative(client.taken[0]),
+        )
+        self.group[effect.member_id] = Entry(number, subscription, join=effect.stamp)
+        self._prepare()
+        self._complete()
+
+    def _prepare(self) -> None:
+        if self.phase == "Completing":
+            for entry in self.group.values():
+                if entry.sync is not None:
+                    self._refuse(entry.client, "SyncGroup", "REBALANCE_IN_PROGRESS", entry.sync)
+                entry.sync = None
+        self.phase = "Preparing"
+
+    def _complete(self) -> None:
+        if self.phase != "Preparing" or any(entry.join is None for entry in self.group.values()):
+            return
+        self.generation += 1
+        if not self.group:
+            self.phase = "Empty"
+            return
+        self.phase, self.assignment = "Completing", {}
+        if self.leader not in self.group:
+            self.leader = next(iter(self.group))
+        members = tuple(events.GroupMember(member_id, None, b"") for member_id in self.group)
+        for member_id, entry in self.group.items():
+            stamp, entry.join = entry.join, None
+            assert stamp is not None
+            listed = members if member_id == self.leader else ()
+            joined = events.Joined(stamp, member_id, self.generation, "cooperative-sticky", self.leader, listed)
+            self.clients[entry.client].answers.append(joined)
+
+    def _sync(self, number: int, effect: effects.SendSync) -> None:
+        error = self._fault(effect.identity) or ("REBALANCE_IN_PROGRESS" if self.phase == "Preparing" else "")
+        if error:
+            self._refuse(number, "SyncGroup", error, effect.stamp)
+            return
+        member_id = effect.identity.member_id
+        self.group[member_id].sync = effect.stamp
+        if self.phase == "Completing" and member_id == self.leader:
+            self.phase, self.assignment = "Stable", self.decided
+        if self.phase == "Stable":
+            for other, entry in self.group.items():
+                if entry.sync is not None:
+                    mine = frozenset(self.assignment.get(other, ()))
+                    self.clients[entry.client].answers.append(events.Synced(entry.sync, mine))
+                    entry.sync = None
+
+    def remove(self, member_id: str) -> None:
+        self.named.pop(member_id, None)
+        if self.group.pop(member_id, None) is not None:
+            self._prepare()
+            self._complete()
