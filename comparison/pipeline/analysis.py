@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from comparison.pipeline import result as shape
 from comparison.pipeline.assemble import assemble
 from comparison.pipeline.collect import measure
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+#: Beside the runs of a comparison: what was asked for.
+COMMAND = "command.json"
 #: What a comparison shows first: the product's reason.
 SHOWN_FIRST = ("herd", "split-brain", "split-brain-ensemble")
 #: A run of one scenario that is also the run of another, by (scenario, design): where both forms of a fault are
@@ -50,13 +54,41 @@ def analyze(
     folder = (output or Path(os.path.commonpath([run.folder for run in runs]))).resolve() / "events.parquet"
     progress("reading the traces")
     events = ingest(spark, runs, folder)
-    measured = measure(spark, events, progress)
+    measured = measure(spark, events, {run.number: str(run.header.get("design", "")) for run in runs}, progress)
     progress("verdicts")
     judged = [judge(assemble(run, measured[run.number])) for run in runs]
-    return shape.as_mapping(compose(sorted(judged, key=_place)))
+    return shape.as_mapping(compose(sorted(judged, key=_place), _not_applicable(folder.parent)))
 
 
-def compose(runs: list[shape.Run]) -> shape.Result:
+def _not_applicable(bundle: Path) -> list[shape.NotApplicable]:
+    """What a comparison left out because it makes no sense; nothing of it when there is no word of it."""
+    try:
+        left_out = msgspec.json.decode((bundle / COMMAND).read_bytes(), type=_Command).left_out
+    except (OSError, msgspec.DecodeError):
+        return []
+    return [
+        shape.NotApplicable(scenario=each.scenario, design=each.design, reason=each.reason)
+        for each in left_out
+        if each.same_run_as is None
+    ]
+
+
+class _LeftOut(msgspec.Struct):
+    """A scenario under a design that was not run."""
+
+    scenario: str
+    design: str
+    reason: str = ""
+    same_run_as: str | None = None
+
+
+class _Command(msgspec.Struct):
+    """What is read of command.json, which the runs of a comparison have in common."""
+
+    left_out: list[_LeftOut] = []
+
+
+def compose(runs: list[shape.Run], not_applicable: Sequence[shape.NotApplicable] = ()) -> shape.Result:
     """The runs, by scenario, and what they come to."""
     names = list(dict.fromkeys(run.scenario for run in runs))
     scenarios = [_scenario(name, runs) for name in names]
@@ -64,6 +96,7 @@ def compose(runs: list[shape.Run]) -> shape.Result:
         schema_version=shape.SCHEMA_VERSION,
         runs=runs,
         scenarios=scenarios,
+        not_applicable=list(not_applicable),
         verdict=shape.worst(run.verdict for run in runs),
     )
 

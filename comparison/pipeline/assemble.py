@@ -9,19 +9,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from comparison.pipeline import model
 from comparison.pipeline.coordinators import terms
 from comparison.pipeline.counts import MISSING, QUARANTINED, TOTAL
 from comparison.pipeline.delivery import OFFSETS, SERIALS
-from comparison.pipeline.foretold import counted
 from comparison.pipeline.ownership import AUTHORITY, BELIEVED, DELIVERING
+from comparison.pipeline.per_change import change_of, delivery_of
 from comparison.pipeline.readings import compared
-from comparison.pipeline.result import Change, Outcome, Overlap, Phase, Run
+from comparison.pipeline.result import Change, Outcome, Overlap, Run
+from comparison.pipeline.rounds import phase_times, waits_of
 from comparison.pipeline.tallies import Tallies, tallies
 from comparison.pipeline.windows import FORMING, WHOLE_RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
     from pyspark.sql import Row
 
@@ -41,7 +41,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
     whole = by_window[WHOLE_RUN]
     parameters = _parameters(measured)
     design = str(run.header.get("design", ""))
-    changes = [_change(design, measured, row, by_window[row.window], parameters) for row in measured.changes]
+    changes = [change_of(design, measured, row, by_window[row.window], parameters) for row in measured.changes]
     ended = next((row for row in measured.told if row.kind == "run_ended"), None)
     return Run(
         path=str(run.folder),
@@ -61,17 +61,10 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         metrics=_metrics(measured, whole, [c for c in changes if c.change != FORMING]),
         requests=whole.by("request_answered", lambda row: str(row.name)),
         zk_operations=whole.by("zk_op", lambda row: row.name if row.outcome == "ok" else f"{row.name} ({row.outcome})"),
-        phases=[
-            Phase(
-                phase=row.phase,
-                n=row.n,
-                median_ms=_ms(row.median_ns),
-                max_ms=_ms(row.max_ns),
-                total_ms=_ms(row.total_ns),
-            )
-            for row in measured.phases
-        ],
+        phases=phase_times(measured.phases),
         changes=changes,
+        waits=waits_of(measured.rounds, measured.group, measured.phases),
+        delivery=delivery_of(measured),
         counters=compared(measured.told, measured.counters),
         coordinators=terms(measured.takeovers, measured.acting),
         overlaps=[
@@ -100,6 +93,7 @@ def _metrics(measured: Measured, whole: Tallies, changes: list[Change]) -> dict[
         "converge_ms": max((ms for ms in converged if ms is not None), default=None)
         if all(ms is not None for ms in converged)
         else None,
+        "rounds": sum(change.rounds for change in changes),
         "rebalances": whole.sum("rebalance_started"),
         "attempts": whole.sum("attempt_ended"),
         "attempts_failed": whole.sum("attempt_ended", where=lambda row: row.outcome != "ok"),
@@ -114,12 +108,20 @@ def _metrics(measured: Measured, whole: Tallies, changes: list[Change]) -> dict[
         + whole.operations(reads=False, commits=True),
         "fetches": whole.sum("request_answered", where=lambda row: row.name == "Fetch"),
         **_ownership_metrics(measured),
+        "stalled_s": _sum_of_known(change.stalled_s for change in changes),
         "moved": sum(pair[0] or 0 for pair in moved) if told_all else None,
         "moved_minimum": sum(pair[1] or 0 for pair in moved) if told_all else None,
         "stopped": sum(change.stopped for change in changes),
+        "stopped_kept": sum(change.stopped_kept for change in changes),
         **_delivery_metrics(measured),
         **_commit_metrics(measured, whole),
     }
+
+
+def _sum_of_known(values: Iterable[float | None]) -> float | None:
+    """None when nothing is known."""
+    known = [value for value in values if value is not None]
+    return round(sum(known), 3) if known else None
 
 
 def _ownership_metrics(measured: Measured) -> dict[str, float | None]:
@@ -145,7 +147,7 @@ def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
         "delivered": float(offsets.held + offsets.doubled) if offsets is not None else None,
         "duplicates": offsets.doubled if offsets is not None else None,
         "lost": serials.gap if serials is not None and numbered else None,
-        "out_of_order": measured.out_of_order,
+        "out_of_order": sum(row.out_of_order for row in measured.polls),
     }
 
 
@@ -162,53 +164,13 @@ def _commit_metrics(measured: Measured, whole: Tallies) -> dict[str, float | Non
         "old_accepted": row.old_accepted if row is not None and written else None,
         "refused": row.refused if row is not None and written else None,
         "fenced": row.fenced if row is not None and written else None,
+        "started_behind": row.started_behind if row is not None and written else None,
         "final_read": final.read if final is not None else None,
         "final_behind": final.behind if final is not None else None,
         "final_beyond": final.beyond if final is not None else None,
         "misdirected": whole.sum("request_answered", where=lambda count: count.outcome == NOT_COORDINATOR),
         "dropped": whole.sum("commit_answered", where=lambda count: count.outcome == "dropped"),
     }
-
-
-def _change(design: str, measured: Measured, row: Row, tally: Tallies, parameters: Mapping[str, Any]) -> Change:
-    believed = measured.stretches.get((row.window, BELIEVED))
-    delivering = measured.stretches.get((row.window, DELIVERING))
-    owners = measured.owners.get(row.window)
-    moved = model.movement(owners, row.members or len({a for _, a in owners if a})) if owners else (None, None)
-    named_ns = tally.first_ns("authority_named")
-    return Change(
-        change=row.change,
-        round=row.round,
-        members=row.members,
-        from_ms=_ms(row.from_ns),
-        settled_ms=_ms(row.settled_ns - row.from_ns) if row.settled_ns is not None else None,
-        healed_ms=_ms(row.healed_ns - row.from_ns) if row.healed_ns is not None else None,
-        converge_ms=_converged_ms(row, believed, measured.span),
-        takeover_ms=_ms(named_ns - row.from_ns) if named_ns is not None else None,
-        unowned_partition_s=_s(believed.gap) or 0.0 if believed is not None else 0.0,
-        two_delivering_partition_s=_s(delivering.doubled) or 0.0 if delivering is not None else 0.0,
-        moved=moved[0],
-        moved_minimum=moved[1],
-        stopped=measured.stopped.get(row.window, 0),
-        attempts=tally.sum("attempt_ended"),
-        attempts_failed=tally.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
-        notifications=tally.sum("zk_notified"),
-        zk_reads=tally.operations(reads=True),
-        zk_writes=tally.operations(reads=False, commits=False),
-        zk_commits=tally.operations(reads=False, commits=True),
-        requests=tally.by("request_answered", lambda count: str(count.name)),
-        counted=counted(design, row, tally, parameters, owners),
-    )
-
-
-def _converged_ms(row: Row, believed: Row | None, span: Row | None) -> float | None:
-    """None when it never converged within the window, or nothing was owned at all."""
-    if believed is None or span is None:
-        return None
-    if believed.unsettled_until is None:
-        return 0.0
-    end_ns = min(row.until_ns, span.end_ns)
-    return _ms(believed.unsettled_until - row.from_ns) if believed.unsettled_until < end_ns else None
 
 
 def _overlap(row: Row | None, view: str) -> Overlap | None:

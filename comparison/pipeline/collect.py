@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from comparison.pipeline import commits, coordinators, counts, cover, delivery, measures, ownership, rebalances, windows
 from comparison.pipeline.ingest import TOLERANCE_NS
 from comparison.pipeline.readings import reading_times
+from comparison.pipeline.rounds import Round, rounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,9 +30,13 @@ _TOLD_BY_RUNNER = (
     "stage_entered",
     "process_ended",
     "fault_started",
+    "change_started",
     "counters_read",
     "final_offset",
 )
+_TOLD_BY_COORDINATOR = ("group_changed", "group_member_left")
+#: Where what stays with its owner is not to stop.
+INCREMENTAL = frozenset({"cooperative", "delayed", "consumer"})
 
 
 @dataclass(slots=True)
@@ -46,17 +51,22 @@ class Measured:
     stretches: dict[tuple[int, str], Row] = field(default_factory=dict)
     commits: Row | None = None
     final_offsets: Row | None = None
-    owners: dict[int, list[tuple[str | None, str | None]]] = field(default_factory=dict)
-    stopped: dict[int, int] = field(default_factory=dict)
+    owners: dict[int, list[Row]] = field(default_factory=dict)
+    turnover: dict[int, Row] = field(default_factory=dict)
+    group: list[Row] = field(default_factory=list)
     phases: list[Row] = field(default_factory=list)
-    out_of_order: int = 0
+    rounds: list[Round] = field(default_factory=list)
+    kept: dict[int, Row] = field(default_factory=dict)
+    polls: list[Row] = field(default_factory=list)
     counters: list[Row] = field(default_factory=list)
     takeovers: list[Row] = field(default_factory=list)
     acting: list[Row] = field(default_factory=list)
 
 
-def measure(spark: SparkSession, flagged: DataFrame, progress: Callable[[str], None]) -> Mapping[int, Measured]:
-    """Measure every run in a table of flagged events, by its number."""
+def measure(
+    spark: SparkSession, flagged: DataFrame, designs: Mapping[int, str], progress: Callable[[str], None]
+) -> Mapping[int, Measured]:
+    """Measure every run in a table of flagged events, by its number; `designs` says of which design each is."""
     events = flagged.where(F.col("problem").isNull())
     found: dict[int, Measured] = defaultdict(Measured)
 
@@ -86,10 +96,13 @@ def measure(spark: SparkSession, flagged: DataFrame, progress: Callable[[str], N
     for row in coordinators.acting(events).collect():
         found[row.run].acting.append(row)
     progress("rebalances")
-    for row in sorted(rebalances.phase_times(rebalances.phases(events)).collect(), key=lambda row: row.phase):
+    for row in rebalances.phases(events).collect():
         found[row.run].phases.append(row)
-    for row in delivery.out_of_order(events).collect():
-        found[row.run].out_of_order = row.out_of_order
+    for measured in found.values():
+        measured.rounds = rounds_of(measured.group, measured.phases)
+    for row in delivery.polls(events, spans).collect():
+        found[row.run].polls.append(row)
+    _kept(spark, events, designs, found)
     _counters(spark, events, found)
     spans.unpersist()
     changes.unpersist()
@@ -97,8 +110,11 @@ def measure(spark: SparkSession, flagged: DataFrame, progress: Callable[[str], N
 
 
 def _told(events: DataFrame, found: dict[int, Measured]) -> None:
-    """What is told once and read as it stands: the runner's own events, and errors that reached applications."""
-    told = F.col("role").isin("runner") & F.col("kind").isin(*_TOLD_BY_RUNNER)
+    """What is told once and read as it stands: the runner's own events, what coordinators told of the group as a
+    whole, and errors that reached applications.
+    """
+    told = (F.col("role") == "runner") & F.col("kind").isin(*_TOLD_BY_RUNNER)
+    coordinated = (F.col("role") == "broker") & F.col("kind").isin(*_TOLD_BY_COORDINATOR)
     columns = (
         "run",
         "t_ns",
@@ -112,15 +128,25 @@ def _told(events: DataFrame, found: dict[int, Measured]) -> None:
         "how",
         "stage",
         "fault",
+        "detail",
         "server",
         "namespace",
         "reads",
         "writes",
         "at",
+        "group",
+        "state",
+        "generation",
+        "id",
+        "reason",
     )
-    rows = events.where(told | (F.col("kind") == "member_failed")).select(*columns)
+    rows = events.where(told | coordinated | (F.col("kind") == "member_failed")).select(*columns)
     for row in sorted(rows.collect(), key=lambda row: (row.t_ns, row.seq)):
-        (found[row.run].failures if row.kind == "member_failed" else found[row.run].told).append(row)
+        measured = found[row.run]
+        if row.kind == "member_failed":
+            measured.failures.append(row)
+        else:
+            (measured.group if row.kind in _TOLD_BY_COORDINATOR else measured.told).append(row)
 
 
 def _stretches(
@@ -130,18 +156,34 @@ def _stretches(
     believed = ownership.believed(events)
     authority = ownership.authority(events)
     intervals = believed.drop("gone_ns").unionByName(authority).unionByName(ownership.delivering(events))
+    wanted = ownership.expected(ownership.known_partitions(events), ownership.wanted_topics(events), spans)
     ends = (
         cover.held(ownership.until_the_end(intervals, spans))
-        .unionByName(cover.wanted(ownership.expected(ownership.known_partitions(events), spans)))
+        .unionByName(cover.wanted(wanted))
         .unionByName(cover.held(delivery.delivered_ranges(events)))
         .unionByName(cover.wanted(delivery.acked_ranges(events)))
     )
     for row in measures.stretch_measures(cover.segments(ends), every_window, TOLERANCE_NS).collect():
         found[row.run].stretches[row.window, row.view] = row
-    for row in measures.stopped_partitions(believed, changed).collect():
-        found[row.run].stopped[row.window] = row.stopped
+    for row in measures.turnover(believed, changed).collect():
+        found[row.run].turnover[row.window] = row
     for row in measures.owners_around(authority, changed).collect():
-        found[row.run].owners[row.window] = [(pair.before, pair.after) for pair in row.owners]
+        found[row.run].owners[row.window] = row.owners
+
+
+def _kept(spark: SparkSession, events: DataFrame, designs: Mapping[int, str], found: dict[int, Measured]) -> None:
+    """What was kept through each round and delivered meanwhile, where a design says that what is kept goes on."""
+    rows = [
+        (run, number, each.from_ns, each.until_ns)
+        for run, measured in found.items()
+        for number, each in enumerate(measured.rounds)
+        if designs.get(run) in INCREMENTAL and each.until_ns is not None
+    ]
+    if not rows:
+        return
+    rounds = spark.createDataFrame(rows, "run int, round int, round_from_ns bigint, round_until_ns bigint")
+    for row in rebalances.kept_through(events, ownership.believed(events), rounds).collect():
+        found[row.run].kept[row["round"]] = row
 
 
 def _counters(spark: SparkSession, events: DataFrame, found: dict[int, Measured]) -> None:

@@ -14,13 +14,15 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-#: Kafka's names of the errors that say "you are not, or no longer, who may commit this".
+#: The errors that say "you are not, or no longer, who may commit this": Kafka's names, and those of `server`.
 FENCING_ERRORS = (
     "ILLEGAL_GENERATION",
     "UNKNOWN_MEMBER_ID",
     "FENCED_INSTANCE_ID",
     "FENCED_MEMBER_EPOCH",
     "STALE_MEMBER_EPOCH",
+    "UNKNOWN_CONSUMER",
+    "PARTITION_NOT_ASSIGNED",
 )
 #: The states of a group between two generations.
 BETWEEN_GENERATIONS = ("PreparingRebalance", "CompletingRebalance")
@@ -30,14 +32,16 @@ IN_FLIGHT_NS = 100_000_000
 
 _GROUP_KINDS = ("group_changed", "group_member_joined", "group_member_left", "offset_written", "offset_refused")
 _NAMING_KINDS = ("authority_named", "authority_cleared")
+_DELIVERY_KINDS = ("records_delivered", "position_started")
 
 
 def judged(events: DataFrame) -> DataFrame:
-    """One row a commit at the authority or a delivery: run, kind, topic, partition, t_ns, by, offset, records,
-    and what was true then: owner (null: nobody), is_stale, moved_back_by, is_old, is_fenced.
+    """One row a commit at the authority, a delivery or a start of deliveries: run, kind, topic, partition, t_ns, by,
+    offset, records, and what was true then: owner (null: nobody), is_stale, moved_back_by, is_old, is_fenced,
+    starts_behind.
     """
     naming = events.where(F.col("kind").isin(*_NAMING_KINDS))
-    deliveries = events.where(F.col("kind") == "records_delivered").withColumn("by", F.col("member"))
+    deliveries = events.where(F.col("kind").isin(*_DELIVERY_KINDS)).withColumn("by", F.col("member"))
     moments = (
         _with_group(events)
         .where(F.col("kind").isin("offset_written", "offset_refused"))
@@ -46,6 +50,12 @@ def judged(events: DataFrame) -> DataFrame:
     per_partition = Window.partitionBy("run", "topic", "partition").orderBy("t_ns", "seq")
     so_far = per_partition.rowsBetween(Window.unboundedPreceding, 0)
     before = per_partition.rowsBetween(Window.unboundedPreceding, -1)
+    # What was accepted so shortly before a start may have come after its offset was read.
+    long_before = (
+        Window.partitionBy("run", "topic", "partition")
+        .orderBy("t_ns")
+        .rangeBetween(Window.unboundedPreceding, -IN_FLIGHT_NS)
+    )
     named_now = F.when(F.col("kind") == "authority_named", F.col("owner")).when(
         F.col("kind") == "authority_cleared", F.lit("")
     )
@@ -53,6 +63,7 @@ def judged(events: DataFrame) -> DataFrame:
     return (
         moments.withColumn("named", F.last(named_now, ignorenulls=True).over(so_far))
         .withColumn("previous", F.last(written, ignorenulls=True).over(before))
+        .withColumn("accepted", F.last(written, ignorenulls=True).over(long_before))
         .where(~F.col("kind").isin(*_NAMING_KINDS))
         .withColumn("owner", F.when(F.col("named") != "", F.col("named")))
         .select(
@@ -69,6 +80,7 @@ def judged(events: DataFrame) -> DataFrame:
             moved_back_by(F.col("kind"), F.col("offset"), F.col("previous")).alias("moved_back_by"),
             is_old(F.col("kind"), F.col("epoch"), F.col("group_generation")).alias("is_old"),
             is_fenced(F.col("kind"), F.col("error"), F.col("is_known"), F.col("group_state")).alias("is_fenced"),
+            starts_behind(F.col("kind"), F.col("offset"), F.col("accepted")).alias("starts_behind"),
         )
     )
 
@@ -136,6 +148,11 @@ def is_stale(owner: Column, by: Column) -> Column:
 def moved_back_by(kind: Column, offset: Column, previous: Column) -> Column:
     """By how many records a commit moved the committed offset back; null when it did not."""
     return F.when((kind == "offset_written") & (offset < previous), previous - offset)
+
+
+def starts_behind(kind: Column, offset: Column, accepted: Column) -> Column:
+    """Does delivery start at an offset behind the one that was committed last?"""
+    return F.coalesce((kind == "position_started") & (offset < accepted), F.lit(False))
 
 
 def is_old(kind: Column, epoch: Column, generation: Column) -> Column:

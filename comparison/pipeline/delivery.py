@@ -13,6 +13,9 @@ from pyspark.sql import functions as F
 from comparison.pipeline.ownership import owner_of_stream
 
 SERIALS, OFFSETS = "serials", "offsets"
+#: How finely the group's delivery is looked at, and for how long at most: ten minutes.
+BIN_NS = 100_000_000
+BINNED_NS_MAX = 600_000_000_000
 
 
 def delivered_ranges(events: DataFrame) -> DataFrame:
@@ -58,17 +61,27 @@ def joined(ranges: DataFrame) -> DataFrame:
     )
 
 
-def out_of_order(events: DataFrame) -> DataFrame:
-    """run, out_of_order: how many polls began before the end of the one before."""
+def polls(events: DataFrame, spans: DataFrame) -> DataFrame:
+    """run, bin, records, out_of_order: records handed out in each BIN_NS since the span's start (null: outside of
+    it, or later than BINNED_NS_MAX), and how many polls began before the end of the one before.
+    """
     started = F.col("kind") == "position_started"
     per_stream = Window.partitionBy("run", "owner", "topic", "partition").orderBy("t_ns", "seq")
     # A start of delivery has no last offset: what follows it may begin anywhere.
     previous_last = F.lag("last").over(per_stream)
+    since = F.col("t_ns") - F.col("start_ns")
+    binned = (since >= 0) & (since < BINNED_NS_MAX) & (F.col("t_ns") < F.col("end_ns"))
     return (
         events.where(started | (F.col("kind") == "records_delivered"))
         .withColumn("owner", owner_of_stream())
         .withColumn("previous_last", previous_last)
-        .where(F.col("first") <= F.col("previous_last"))
-        .groupBy("run")
-        .agg(F.count(F.lit(1)).alias("out_of_order"))
+        .where(~started)
+        .join(F.broadcast(spans), on="run", how="inner")
+        .withColumn("bin", F.when(binned, F.floor(since / BIN_NS)))
+        .groupBy("run", "bin")
+        .agg(
+            F.sum(F.col("last") - F.col("first") + 1).alias("records"),
+            F.count(F.when(F.col("first") <= F.col("previous_last"), 1)).alias("out_of_order"),
+        )
+        .select("run", "bin", "records", "out_of_order")
     )

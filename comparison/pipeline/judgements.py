@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.foretold import EAGER
+from comparison.pipeline.group_model import COORDINATED
 from comparison.pipeline.result import Outcome
 from comparison.pipeline.windows import FORMING
 
@@ -23,8 +23,9 @@ TWO_DELIVERING_SHARE_MIN = 0.5
 STALE_WRITES_IN_A_CUT_MIN = 2
 
 
-def _times(count: float, what: str) -> str:
-    return f"{count:g} {what}{'' if count == 1 else 's'}"
+def counted_noun(count: float, what: str, several: str = "") -> str:
+    """`1 commit`, `2 commits`; `several` where an s is not enough."""
+    return f"{count:g} {what if count == 1 else several or what + 's'}"
 
 
 def no_record_lost(run: Run) -> Judgement:
@@ -40,12 +41,12 @@ def no_record_lost(run: Run) -> Judgement:
         return EXPECTED, f"0 lost; {delivered:g} handed out, {run.metrics['duplicates']:g} of them again"
     in_hand = int(run.parameters.get("streams", 1)) if (run.design, run.scenario) == ("zookeeper", "crash") else 0
     if lost <= in_hand:
-        return EXPECTED, f"{_times(lost, 'record')} lost: in hand at the crash, which auto-commit may lose"
+        return EXPECTED, f"{counted_noun(lost, 'record')} lost: in hand at the crash, which auto-commit may lose"
     if not run.drained:
-        return UNKNOWN, f"{_times(lost, 'record')} not handed out when the run ended, before it was drained"
+        return UNKNOWN, f"{counted_noun(lost, 'record')} not handed out when the run ended, before it was drained"
     if run.quarantined or run.missing_events:
-        return UNKNOWN, f"{_times(lost, 'record')} not handed out by a trace that lacks lines"
-    return NOT_EXPECTED, f"{_times(lost, 'record')} lost of {delivered:g} handed out"
+        return UNKNOWN, f"{counted_noun(lost, 'record')} not handed out by a trace that lacks lines"
+    return NOT_EXPECTED, f"{counted_noun(lost, 'record')} lost of {delivered:g} handed out"
 
 
 def settles(run: Run) -> Judgement:
@@ -53,11 +54,11 @@ def settles(run: Run) -> Judgement:
     measured = [change for change in run.changes if change.change != FORMING]
     if not measured:
         return UNKNOWN, "nothing was changed in this run"
-    open_ones = [_named(change) for change in measured if change.converge_ms is None]
+    open_ones = [named(change) for change in measured if change.converge_ms is None]
     if open_ones:
         return NOT_EXPECTED, f"not every partition was owned once in the end after {', '.join(open_ones)}"
     slowest = max(measured, key=lambda change: change.converge_ms or 0.0)
-    return EXPECTED, f"at most {slowest.converge_ms:.0f} ms ({_named(slowest)})"
+    return EXPECTED, f"at most {slowest.converge_ms:.0f} ms ({named(slowest)})"
 
 
 def no_offset_moved_back(run: Run) -> Judgement:
@@ -65,8 +66,11 @@ def no_offset_moved_back(run: Run) -> Judgement:
     if moved_back is None:
         return UNKNOWN, "no commit was traced at the authority"
     if moved_back:
-        return NOT_EXPECTED, f"{_times(moved_back, 'offset')} moved back, by {run.metrics['moved_back_records']:g}"
-    return EXPECTED, f"{_times(run.metrics['commits'] or 0, 'commit')}, none moved an offset back"
+        return (
+            NOT_EXPECTED,
+            f"{counted_noun(moved_back, 'offset')} moved back, by {run.metrics['moved_back_records']:g}",
+        )
+    return EXPECTED, f"{counted_noun(run.metrics['commits'] or 0, 'commit')}, none moved an offset back"
 
 
 def final_offsets_kept(run: Run) -> Judgement:
@@ -77,12 +81,12 @@ def final_offsets_kept(run: Run) -> Judgement:
     behind, beyond = run.metrics["final_behind"] or 0, run.metrics["final_beyond"] or 0
     if behind or beyond:
         return NOT_EXPECTED, (
-            f"of {_times(read, 'partition')} {behind:g} stood behind the last commit accepted, "
+            f"of {counted_noun(read, 'partition')} {behind:g} stood behind the last commit accepted, "
             f"{beyond:g} beyond the end of the log"
         )
     if run.metrics["commits"] is None:
         return UNKNOWN, "no commit was traced at the authority"
-    return EXPECTED, f"{_times(read, 'partition')}: each where the last commit put it, and within its log"
+    return EXPECTED, f"{counted_noun(read, 'partition')}: each where the last commit put it, and within its log"
 
 
 def no_stale_write(run: Run) -> Judgement:
@@ -90,8 +94,11 @@ def no_stale_write(run: Run) -> Judgement:
     if stale is None:
         return UNKNOWN, "no commit, or no owner, was traced at the authority"
     if stale:
-        return NOT_EXPECTED, f"{_times(stale, 'commit')} accepted while another member was named"
-    return EXPECTED, f"{_times(run.metrics['commits'] or 0, 'commit')}, each from the owner or while nobody was named"
+        return NOT_EXPECTED, f"{counted_noun(stale, 'commit')} accepted while another member was named"
+    return (
+        EXPECTED,
+        f"{counted_noun(run.metrics['commits'] or 0, 'commit')}, each from the owner or while nobody was named",
+    )
 
 
 def old_commits_refused(run: Run) -> Judgement:
@@ -100,7 +107,7 @@ def old_commits_refused(run: Run) -> Judgement:
     if old is None:
         return UNKNOWN, "no commit was traced at the authority"
     if old:
-        return NOT_EXPECTED, f"{_times(old, 'commit')} with an old generation accepted"
+        return NOT_EXPECTED, f"{counted_noun(old, 'commit')} with an old generation accepted"
     fenced, dropped = run.metrics["fenced"] or 0, run.metrics["dropped"] or 0
     told = f"0 accepted, {fenced:g} refused, {dropped:g} dropped by their sender"
     if not fenced + dropped:
@@ -115,7 +122,7 @@ def old_coordinator_silenced(run: Run) -> Judgement:
     if late := [term for term in run.coordinators if term.late]:
         return NOT_EXPECTED, f"{_named_term(late[0])} went on accepting after another broker had taken over"
     if old := run.metrics["old_accepted"]:
-        return NOT_EXPECTED, f"{_times(old, 'commit')} with an old generation accepted"
+        return NOT_EXPECTED, f"{counted_noun(old, 'commit')} with an old generation accepted"
     cut = next((change for change in run.changes if change.change == "cut"), None)
     if cut is None or cut.healed_ms is None:
         return UNKNOWN, "the trace does not show the cut from its beginning to the heal"
@@ -131,12 +138,15 @@ def old_coordinator_silenced(run: Run) -> Judgement:
     before, after = moves[-1]
     told = (
         f"{_named_term(after)} took over from {before.broker} after {(after.from_ms - cut.from_ms) / 1000:.1f} s "
-        f"and accepted {_times(after.commits, 'commit')}"
+        f"and accepted {counted_noun(after.commits, 'commit')}"
     )
     if not after.commits:
         return (NOT_EXPECTED if run.outcome == "complete" else UNKNOWN), f"{told}: the group did not go on"
     refused = run.metrics["misdirected"] or 0
-    return EXPECTED, f"{told}, {before.broker} none from then on; {_times(refused, 'request')} refused as misdirected"
+    return (
+        EXPECTED,
+        f"{told}, {before.broker} none from then on; {counted_noun(refused, 'request')} refused as misdirected",
+    )
 
 
 def _named_term(term: Term) -> str:
@@ -156,7 +166,9 @@ def _zombie_commits(run: Run, *, stale_min: int) -> Judgement:
     stale, moved_back = run.metrics["stale_writes"], run.metrics["moved_back"]
     if stale is None or moved_back is None:
         return UNKNOWN, "no commit, or no owner, was traced at the authority"
-    told = f"{_times(stale, 'commit')} accepted while another owned, {_times(moved_back, 'offset')} moved back"
+    told = (
+        f"{counted_noun(stale, 'commit')} accepted while another owned, {counted_noun(moved_back, 'offset')} moved back"
+    )
     if stale >= stale_min and moved_back >= 1:
         return EXPECTED, f"{told}: nothing fences them"
     return NOT_EXPECTED, f"{told}; the original shows at least {stale_min} and 1"
@@ -167,7 +179,7 @@ def two_deliver_after_a_pause(run: Run) -> Judgement:
     seconds, records = run.metrics["two_delivering_partition_s"], run.metrics["stale_deliveries"]
     if seconds is None:
         return UNKNOWN, "no delivery was traced"
-    told = f"{seconds:g} partition-seconds, {_times(records or 0, 'record')} by a member that did not own them"
+    told = f"{seconds:g} partition-seconds, {counted_noun(records or 0, 'record')} by a member that did not own them"
     return (EXPECTED if seconds > 0 or records else NOT_EXPECTED), told
 
 
@@ -192,9 +204,9 @@ def two_deliver_during_a_cut(run: Run) -> Judgement:
 def counts_equal_the_model(run: Run) -> Judgement:
     """Every count of every change equals its formula, to the last one.
 
-    For members of several streams there is no formula in `eager`: see comparison.pipeline.foretold.
+    For members of several streams there is no formula where a coordinator leads: see comparison.pipeline.foretold.
     """
-    if run.design == EAGER and int(run.parameters.get("streams", 1)) > 1:
+    if run.design in COORDINATED and int(run.parameters.get("streams", 1)) > 1:
         return None
     counted = [(change, count) for change in run.changes for count in change.counted]
     known = [(change, count) for change, count in counted if None not in (count.measured, count.model)]
@@ -202,13 +214,13 @@ def counts_equal_the_model(run: Run) -> Judgement:
         return UNKNOWN, "no change of this run is covered by the model"
     wrong = [(change, count) for change, count in known if count.measured != count.model]
     if wrong:
-        told = ", ".join(f"{_named(change)}: {_beside(count)}" for change, count in wrong)
+        told = ", ".join(f"{named(change)}: {_beside(count)}" for change, count in wrong)
         return NOT_EXPECTED, f"{told} ({wrong[0][1].formula})"
-    return EXPECTED, "; ".join(f"{_named(change)}: {_all_of(change)}" for change in run.changes if change.counted)
+    return EXPECTED, "; ".join(f"{named(change)}: {_all_of(change)}" for change in run.changes if change.counted)
 
 
 def _all_of(change: Change) -> str:
-    failed = f", {_times(change.attempts_failed, 'attempt')} failed" if change.attempts_failed else ""
+    failed = f", {counted_noun(change.attempts_failed, 'attempt')} failed" if change.attempts_failed else ""
     return ", ".join(f"{count.measured} {count.what}" for count in change.counted) + failed
 
 
@@ -233,6 +245,6 @@ def counters_equal_the_trace(run: Run) -> Judgement:
     return EXPECTED, f"{reads} reads and {writes} writes, as traced{under_way}"
 
 
-def _named(change: Change) -> str:
+def named(change: Change) -> str:
     """A change in few words: `join to 5`, or the fault's name."""
     return f"{change.change} to {change.members}" if change.members is not None else change.change

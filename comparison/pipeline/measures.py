@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from comparison.pipeline.delivery import OFFSETS, SERIALS
 from comparison.pipeline.windows import WHOLE_RUN
 
+#: What the name of a member's process ends with when it was started again: m3, m3.2, m3.3.
+LATER_LIFE = r"\.\d+$"
+
 
 def stretch_measures(segments: DataFrame, windows: DataFrame, tolerance_ns: int) -> DataFrame:
-    """run, window, view, held, gap, doubled, doubled_count, doubled_longest, unsettled_until, doubled_first.
+    """run, window, view, held, gap, gap_longest, doubled, doubled_count, doubled_longest, unsettled_until,
+    doubled_first.
 
     Lengths are in the view's own unit: nanoseconds, or records. `doubled` counts every holder beyond the first.
     Overlaps in time no longer than the tolerance are not overlaps. `unsettled_until` is the end of the last
@@ -34,6 +38,7 @@ def stretch_measures(segments: DataFrame, windows: DataFrame, tolerance_ns: int)
         .agg(
             F.sum(F.when(F.col("holders") > 0, F.col("length")).otherwise(0)).alias("held"),
             F.sum(F.when(is_gap, F.col("length")).otherwise(0)).alias("gap"),
+            F.max(F.when(is_gap, F.col("length"))).alias("gap_longest"),
             F.sum(F.when(is_doubled, F.col("length") * (F.col("holders") - 1)).otherwise(0)).alias("doubled"),
             F.count(F.when(is_doubled, 1)).alias("doubled_count"),
             F.max(F.when(is_doubled, F.col("length"))).alias("doubled_longest"),
@@ -46,6 +51,7 @@ def stretch_measures(segments: DataFrame, windows: DataFrame, tolerance_ns: int)
             "view",
             "held",
             "gap",
+            "gap_longest",
             "doubled",
             "doubled_count",
             "doubled_longest",
@@ -57,7 +63,7 @@ def stretch_measures(segments: DataFrame, windows: DataFrame, tolerance_ns: int)
 
 def commit_measures(judged: DataFrame) -> DataFrame:
     """run, written, stale_writes, moved_back, moved_back_records, old_accepted, refused, fenced, delivered,
-    stale_delivered (records handed out while another was named).
+    stale_delivered (records handed out while another was named), started_behind.
     """
     is_write = F.col("kind") == "offset_written"
     is_delivery = F.col("kind") == "records_delivered"
@@ -73,6 +79,7 @@ def commit_measures(judged: DataFrame) -> DataFrame:
             F.count(F.when(F.col("is_fenced"), 1)).alias("fenced"),
             F.sum(F.when(is_delivery, F.col("records")).otherwise(0)).alias("delivered"),
             F.sum(F.when(is_delivery & F.col("is_stale"), F.col("records")).otherwise(0)).alias("stale_delivered"),
+            F.count(F.when(F.col("starts_behind"), 1)).alias("started_behind"),
         )
         .select(
             "run",
@@ -85,26 +92,50 @@ def commit_measures(judged: DataFrame) -> DataFrame:
             "fenced",
             "delivered",
             "stale_delivered",
+            "started_behind",
         )
     )
 
 
-def stopped_partitions(believed: DataFrame, windows: DataFrame) -> DataFrame:
-    """run, window, stopped: partitions taken from members that stayed, each once a window."""
-    taken = F.col("closed_by").isin("revoked", "lost")
-    inside = (F.col("until_ns") >= F.col("window_from_ns")) & (F.col("until_ns") < F.col("window_until_ns"))
+def turnover(believed: DataFrame, windows: DataFrame) -> DataFrame:
+    """run, window, moved, stopped, stopped_kept: how often a partition went to another member; was taken from one
+    that stayed; and of these, was given back to the one that it had been taken from.
+
+    A member that was restarted, or that lives again after it had been given up, is the same member.
+    """
+    line = Window.partitionBy("run", "topic", "partition").orderBy("from_ns", "owner")
+    base = F.regexp_replace(F.element_at(F.split("owner", "/"), 1), LATER_LIFE, "")
+    before = F.col("before")
+    same_again = (before.base == F.col("base")) & (
+        (before.closed_by == "lost") | F.coalesce(before.gone_ns <= F.col("from_ns"), F.lit(False))
+    )
+    moves = (before.owner != F.col("owner")) & ~same_again & _within(F.col("from_ns"))
     stayed = F.col("gone_ns").isNull() | (F.col("gone_ns") >= F.col("window_until_ns"))
+    stops = F.col("closed_by").isin("revoked", "lost") & stayed & _within(F.col("until_ns"))
     return (
-        believed.join(F.broadcast(windows), on="run", how="inner")
-        .where(taken & inside & stayed)
+        believed.withColumn("base", base)
+        .withColumn("before", F.lag(F.struct("owner", "base", "closed_by", "gone_ns")).over(line))
+        .withColumn("owner_after", F.lead("owner").over(line))
+        .join(F.broadcast(windows), on="run", how="inner")
+        .withColumn("moves", F.coalesce(moves, F.lit(False)))
+        .withColumn("stops", F.coalesce(stops, F.lit(False)))
+        .where(F.col("moves") | F.col("stops"))
         .groupBy("run", "window")
-        .agg(F.countDistinct("topic", "partition").alias("stopped"))
-        .select("run", "window", "stopped")
+        .agg(
+            F.count(F.when(F.col("moves"), 1)).alias("moved"),
+            F.count(F.when(F.col("stops"), 1)).alias("stopped"),
+            F.count(F.when(F.col("stops") & (F.col("owner_after") == F.col("owner")), 1)).alias("stopped_kept"),
+        )
+        .select("run", "window", "moved", "stopped", "stopped_kept")
     )
 
 
+def _within(moment: Column) -> Column:
+    return (moment >= F.col("window_from_ns")) & (moment < F.col("window_until_ns"))
+
+
 def owners_around(authority: DataFrame, windows: DataFrame) -> DataFrame:
-    """run, window, owners: [(before, after)] for each partition that had an owner; null where it had none."""
+    """run, window, owners: [(topic, partition, before, after)] for each partition that had an owner; null: none."""
     ends_ns = F.coalesce("until_ns", F.lit(1 << 62))
     was = (F.col("from_ns") <= F.col("window_from_ns")) & (ends_ns > F.col("window_from_ns"))
     then_is = (F.col("from_ns") < F.col("window_until_ns")) & (ends_ns >= F.col("window_until_ns"))
@@ -114,6 +145,6 @@ def owners_around(authority: DataFrame, windows: DataFrame) -> DataFrame:
         .groupBy("run", "window", "topic", "partition")
         .agg(F.max(F.when(was, F.col("owner"))).alias("before"), F.max(F.when(then_is, F.col("owner"))).alias("after"))
         .groupBy("run", "window")
-        .agg(F.collect_list(F.struct("before", "after")).alias("owners"))
+        .agg(F.collect_list(F.struct("topic", "partition", "before", "after")).alias("owners"))
         .select("run", "window", "owners")
     )

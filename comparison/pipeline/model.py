@@ -15,8 +15,7 @@ a read for each conflict, and a delete for each claim that it made and gives bac
 they read and how many of their claims failed is measured, within the bounds of what it can be: no more offsets an
 attempt than a member's share, a conflict at least in each attempt, and no more of them than claims.
 
-`eager`: the classic group protocol. One that joins asks twice (the first time it is handed its member id), every
-other member joins again once, and everybody syncs once.
+For the designs with a coordinator see comparison.pipeline.group_model.
 """
 
 from __future__ import annotations
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 JOIN, LEAVE, CRASH = "join", "leave", "crash"
 MODELLED = (JOIN, LEAVE, CRASH)
+#: A member leaves, and comes back a little later.
+RESTART = "restart"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,21 +109,12 @@ def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Fore
     return foretold if released is None else {**foretold, "writes": Foretold(writes, written)}
 
 
-def eager(change: str, at: Setting) -> Mapping[str, Foretold]:
-    """JoinGroup and SyncGroup requests of one change, N members after it."""
-    n = at.members
-    if change == JOIN:
-        return {"JoinGroup": Foretold(n + 1, "N+1"), "SyncGroup": Foretold(n, "N")}
-    return {"JoinGroup": Foretold(n, "N"), "SyncGroup": Foretold(n, "N")}
+def moved_minimum(owners: Sequence[tuple[str | None, str | None]], members: int) -> int:
+    """The least that had to move, of (before, after) for each partition, for a balanced group of that size.
 
-
-def movement(owners: Sequence[tuple[str | None, str | None]], members: int) -> tuple[int, int]:
-    """(moved, minimum): partitions whose owner differs, and the least for a balanced group of that size.
-
-    The minimum keeps with every owner that is still there as many as a balanced share holds; the larger shares
-    go to those that had most.
+    With every owner that is still there stays as much as a balanced share holds; the larger shares go to those that
+    had most.
     """
-    moved = sum(1 for before, after in owners if before is not None and before != after)
     staying = {after for _, after in owners}
     had = Counter(before for before, _ in owners if before in staying and before is not None)
     share, larger_shares = divmod(len(owners), max(1, members))
@@ -130,4 +122,4 @@ def movement(owners: Sequence[tuple[str | None, str | None]], members: int) -> t
         min(count, share + (1 if place < larger_shares else 0)) for place, (_, count) in enumerate(had.most_common())
     )
     owned_before = sum(1 for before, _ in owners if before is not None)
-    return moved, max(0, owned_before - kept)
+    return max(0, owned_before - kept)

@@ -32,7 +32,10 @@ def believed(events: DataFrame) -> DataFrame:
     told = F.col("kind").isin("partitions_assigned", "partitions_revoked", "partitions_lost")
     ends_process = F.col("kind") == "process_ended"
     ends_member = F.col("kind") == "member_closed"
-    per_process = Window.partitionBy("run", "process").rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    # A process of that name may have been started again: what ends it is the first end that comes.
+    per_process = (
+        Window.partitionBy("run", "process").orderBy("t_ns").rangeBetween(Window.currentRow, Window.unboundedFollowing)
+    )
     per_member = Window.partitionBy("run", "process", "member").rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
     )
@@ -139,22 +142,54 @@ def until_the_end(intervals: DataFrame, spans: DataFrame) -> DataFrame:
     )
 
 
-def expected(partitions: DataFrame, spans: DataFrame) -> DataFrame:
-    """Ranges for `cover.wanted`: every known partition should have an owner for the whole of the span."""
+def expected(partitions: DataFrame, wanted: DataFrame, spans: DataFrame) -> DataFrame:
+    """Ranges for `cover.wanted`: every known partition should have an owner, as long as the group wants its topic.
+
+    `wanted`: see `wanted_topics`. A topic of which it says nothing is wanted for the whole of the span.
+    """
     views = F.explode(F.array(F.lit(BELIEVED), F.lit(AUTHORITY)))
-    return partitions.join(F.broadcast(spans), on="run", how="inner").select(
-        "run", views.alias("view"), "topic", "partition", F.col("start_ns").alias("low"), F.col("end_ns").alias("high")
+    is_wanted = F.col("wanted").isNull() | (F.col("partition") < F.col("wanted"))
+    return (
+        partitions.join(F.broadcast(spans), on="run", how="inner")
+        .join(F.broadcast(wanted), on=["run", "topic"], how="left")
+        .where(is_wanted)
+        .select(
+            "run",
+            views.alias("view"),
+            "topic",
+            "partition",
+            F.greatest("start_ns", "wanted_from_ns").alias("low"),
+            F.least("end_ns", "wanted_until_ns").alias("high"),
+        )
+    )
+
+
+def wanted_topics(events: DataFrame) -> DataFrame:
+    """run, topic, wanted, wanted_from_ns, wanted_until_ns: how many partitions of a topic the group wants, when."""
+    per_topic = Window.partitionBy("run", "topic").orderBy("t_ns", "seq")
+    return (
+        events.where(F.col("kind") == "topic_wanted")
+        .withColumn("wanted_until_ns", F.lead("t_ns").over(per_topic))
+        .select("run", "topic", "wanted", F.col("t_ns").alias("wanted_from_ns"), "wanted_until_ns")
     )
 
 
 def known_partitions(events: DataFrame) -> DataFrame:
-    """run, topic, partition: every partition that the group should own: those with records or with owners."""
+    """run, topic, partition: every partition that the group should own at some time: those with records or with
+    owners, and those that it was told to want.
+    """
+    told = F.when(F.col("kind") == "partitions_assigned", F.col("partitions")).when(
+        (F.col("kind") == "topic_wanted") & (F.col("wanted") > 0),
+        F.transform(
+            F.sequence(F.lit(0), F.col("wanted") - 1), lambda n: F.struct(F.col("topic"), n.alias("partition"))
+        ),
+    )
     return (
         events.where(F.col("kind").isin("records_acked", "authority_named", "final_offset"))
         .select("run", "topic", "partition")
         .unionByName(
-            events.where(F.col("kind") == "partitions_assigned")
-            .select("run", F.explode("partitions").alias("each"))
+            events.where(F.col("kind").isin("partitions_assigned", "topic_wanted"))
+            .select("run", F.explode(told).alias("each"))
             .select("run", "each.topic", "each.partition")
         )
         .distinct()

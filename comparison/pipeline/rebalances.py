@@ -1,9 +1,14 @@
-"""How long the phases of rebalances take, as members tell them; see kernel.trace.events.PHASES."""
+"""The phases of members' rebalances, and what members that keep a partition do with it meanwhile.
+
+See kernel.trace.events.PHASES for the phases; comparison.pipeline.rounds puts them together to what the group did.
+"""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+
+from comparison.pipeline.ownership import owner_of_stream
 
 #: The pseudo phase that is a whole rebalance, from its start to its end.
 WHOLE = "rebalance"
@@ -35,16 +40,29 @@ def phases(events: DataFrame) -> DataFrame:
     )
 
 
-def phase_times(phases: DataFrame) -> DataFrame:
-    """run, phase, n, median_ns, max_ns, total_ns."""
-    lasted = F.col("until_ns") - F.col("from_ns")
+def kept_through(events: DataFrame, believed: DataFrame, rounds: DataFrame) -> DataFrame:
+    """run, round, kept, delivered: partitions that one stream had from before a round until after it, and how many
+    of them it delivered from in the middle of the round.
+
+    `rounds`: run, round, round_from_ns, round_until_ns.
+    """
+    keys = ("run", "round", "topic", "partition", "owner")
+    through = (F.col("from_ns") <= F.col("round_from_ns")) & (
+        F.col("until_ns").isNull() | (F.col("until_ns") > F.col("round_until_ns"))
+    )
+    kept = believed.join(F.broadcast(rounds), on="run", how="inner").where(through).select(*keys)
+    meanwhile = (F.col("t_ns") >= F.col("round_from_ns")) & (F.col("t_ns") < F.col("round_until_ns"))
+    delivered = (
+        events.where(F.col("kind") == "records_delivered")
+        .select("run", "t_ns", "topic", "partition", owner_of_stream().alias("owner"))
+        .join(F.broadcast(rounds), on="run", how="inner")
+        .where(meanwhile)
+        .groupBy(*keys)
+        .agg(F.count(F.lit(1)).alias("polls"))
+    )
     return (
-        phases.groupBy("run", "phase")
-        .agg(
-            F.count(F.lit(1)).alias("n"),
-            F.percentile(lasted, 0.5).cast("bigint").alias("median_ns"),
-            F.max(lasted).alias("max_ns"),
-            F.sum(lasted).alias("total_ns"),
-        )
-        .select("run", "phase", "n", "median_ns", "max_ns", "total_ns")
+        kept.join(delivered, on=list(keys), how="left")
+        .groupBy("run", "round")
+        .agg(F.count(F.lit(1)).alias("kept"), F.count("polls").alias("delivered"))
+        .select("run", "round", "kept", "delivered")
     )

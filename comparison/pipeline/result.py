@@ -17,7 +17,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SCHEMA_PATH = Path(__file__).with_name("result.schema.json")
 
 
@@ -73,6 +73,26 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     total_ms: float
 
 
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
+    """A generation that could not begin before the last member had come: who was waited for, and by how many."""
+
+    generation: int | None
+    from_ms: float  #: when the group began to gather
+    waited_for: str  #: the process
+    gone: bool  #: it never came: it was given up, or it left
+    waiting: int
+    longest_ms: float
+    total_ms: float  #: over all that waited
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """How many records the whole group handed out in each bin of time; of a long run only the beginning."""
+
+    from_ms: float
+    bin_ms: float
+    records: list[int]
+
+
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """An exact count beside the model's; None where nothing could be counted or foretold."""
 
@@ -93,11 +113,18 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     healed_ms: float | None  #: when the fault ended, since it began
     converge_ms: float | None  #: as the members' own events show it, since the change; None: not within the window
     takeover_ms: float | None  #: until the authority named a new owner for the first time
+    target: str  #: the process that the change or the fault was about, where there is one
+    rounds: int  #: rebalances of the whole group; see comparison.pipeline.rounds
     unowned_partition_s: float
+    unowned_longest_s: float  #: of a single partition
     two_delivering_partition_s: float
-    moved: int | None
+    moved: int | None  #: each time counted
     moved_minimum: int | None
-    stopped: int
+    stopped: int  #: each time counted
+    stopped_kept: int  #: of these, given back to the one that it was taken from
+    kept: int | None  #: over the rounds that lasted: partitions that stayed where they were; None: not looked at
+    kept_delivered: int | None  #: of these, delivered in the middle of the round
+    stalled_s: float | None  #: bins without a single record, as seconds; None: no load, or too late in the run
     attempts: int
     attempts_failed: int
     notifications: int
@@ -157,12 +184,22 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     zk_operations: dict[str, int]  #: of members, by operation; failed ones as `operation (error)`
     phases: list[Phase]
     changes: list[Change]
+    waits: list[Wait]  #: of every generation; empty where nobody coordinates
+    delivery: Delivery | None  #: None: nothing was delivered
     counters: list[Counter]
     coordinators: list[Term]  #: in order; empty where no broker coordinates, or leadership was not traced
     overlaps: list[Overlap]
     failures: list[str]
     verdicts: list[Verdict]
     verdict: Outcome
+
+
+class NotApplicable(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario that makes no sense for a design, and why."""
+
+    scenario: str
+    design: str
+    reason: str
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +216,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int
     runs: list[Run]
     scenarios: list[Scenario]
+    not_applicable: list[NotApplicable]
     verdict: Outcome
 
 
@@ -193,6 +231,7 @@ class Metric(msgspec.Struct, frozen=True):
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
         "converge_ms": Metric("ms", "longest time from a change to every partition owned once"),
+        "rounds": Metric("", "rebalances of the whole group in the measured changes: a coordinator's generations"),
         "rebalances": Metric("", "rebalances that members began"),
         "attempts": Metric("", "attempts in them"),
         "attempts_failed": Metric("", "attempts that did not succeed"),
@@ -206,13 +245,15 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "commit_requests": Metric("", "offset commits sent, whichever way"),
         "fetches": Metric("", "fetch requests"),
         "unowned_partition_s": Metric("s", "time in which nobody believed to own a partition, over all partitions"),
+        "stalled_s": Metric("s", "time in the measured changes in which the whole group delivered nothing, in bins"),
         "unowned_authority_partition_s": Metric("s", "the same, by the authority"),
         "double_owned_partition_s": Metric("s", "time in which two believed to own the same partition"),
         "two_delivering_partition_s": Metric("s", "time in which two really delivered records of a partition"),
         "two_delivering_longest_s": Metric("s", "the longest such stretch of one partition"),
-        "moved": Metric("", "partitions that changed their owner in the measured changes"),
+        "moved": Metric("", "partitions that went to another member in the measured changes, each time counted"),
         "moved_minimum": Metric("", "the least that would have had to, for a balanced group"),
-        "stopped": Metric("", "partitions taken from members that stayed"),
+        "stopped": Metric("", "partitions taken from members that stayed, each time counted"),
+        "stopped_kept": Metric("", "of these, given back to the one that each was taken from"),
         "delivered": Metric("records", "records handed out, every time counted"),
         "duplicates": Metric("records", "records handed out again"),
         "lost": Metric("records", "records acknowledged to the producer and never handed out"),
@@ -224,6 +265,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "moved_back_records": Metric("records", "how far, in all"),
         "old_accepted": Metric("", "commits accepted with an older generation than the group's"),
         "refused": Metric("", "commits that the authority refused"),
+        "started_behind": Metric("", "deliveries that started behind a commit that had been accepted"),
         "fenced": Metric("", "of these, for who sent them: an old generation or an unknown member"),
         "final_read": Metric("", "partitions whose committed offset was read at the end"),
         "final_behind": Metric("", "of these, behind the last commit that the authority had accepted"),

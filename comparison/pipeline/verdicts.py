@@ -25,7 +25,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.pipeline import group_judgements as g
 from comparison.pipeline import judgements as j
+from comparison.pipeline.group_model import COORDINATED, DELAYED
 from comparison.pipeline.result import Kind, Outcome, Run, Verdict, worst
 
 if TYPE_CHECKING:
@@ -35,7 +37,19 @@ ALL = ("*",)
 BROKER_DESIGNS = ("server", "eager", "static", "cooperative", "delayed", "consumer")
 ENSEMBLE = ("split-brain-ensemble",)
 CUTS = ("split-brain", *ENSEMBLE)
+#: Where everything is given up, and everybody waits for the last one, before anybody has anything again.
+ALL_AT_ONCE = ("server", "eager", "static")
+#: Where what stays with its owner is never stopped.
+INCREMENTAL = ("cooperative", "delayed")
 COUNTED = ("herd", "join", "leave", "crash")
+#: Where a restart can be foretold.
+RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
+SLOW = ("slow-member",)
+FAILOVER = ("coordinator-failover",)
+ROLLING = ("rolling-restart",)
+#: Changes without any fault: in a coordinator's group nobody begins before the one before has stopped.
+PLANNED = (*ROLLING, "scale-out", "partition-increase", "subscription-change", "protocol-migration")
+KEEPING = ("herd", "join", "leave", "crash", "scale-out", "partition-increase", *ROLLING)
 
 
 def _always(_: Mapping[str, str]) -> bool:
@@ -108,7 +122,15 @@ CHECKS: tuple[Check, ...] = (
         "no offset moved back", Kind.PROMISE, ("zookeeper",), ("pause", *CUTS), SEEN, j.no_offset_moved_back, _fenced
     ),
     Check("two deliver", Kind.HISTORY, ("zookeeper",), CUTS, MISSED, j.two_deliver_during_a_cut),
-    Check("counts", Kind.MODEL, ("zookeeper", "eager"), COUNTED, MISSED, j.counts_equal_the_model, _unfixed),
+    Check("never owned by two", Kind.PROMISE, BROKER_DESIGNS, PLANNED, SEEN, g.never_owned_by_two),
+    Check("kept partitions never stop", Kind.PROMISE, INCREMENTAL, KEEPING, SEEN, g.kept_goes_on),
+    Check("delay honoured", Kind.PROMISE, ("delayed",), ("leave", "crash"), MISSED, g.delay_honoured),
+    Check("generation kept", Kind.PROMISE, BROKER_DESIGNS, FAILOVER, SEEN, g.generation_kept),
+    Check("no commit lost", Kind.PROMISE, BROKER_DESIGNS, FAILOVER, SEEN, g.acknowledged_commits_kept),
+    Check("waits for the slow", Kind.HISTORY, ALL_AT_ONCE, SLOW, MISSED, g.waits_for_the_slow_member),
+    Check("goes on while it waits", Kind.PROMISE, INCREMENTAL, SLOW, MISSED, g.goes_on_while_it_waits),
+    Check("counts", Kind.MODEL, ("zookeeper", *COORDINATED), COUNTED, MISSED, j.counts_equal_the_model, _unfixed),
+    Check("counts", Kind.MODEL, RESTARTS, ROLLING, MISSED, j.counts_equal_the_model, _unfixed),
     Check("server's counters", Kind.MODEL, ("zookeeper",), ("herd", "join"), MISSED, j.counters_equal_the_trace),
 )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 #: The result's version that this report was written for; a later one may lack what is shown here.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 EXPECTED, UNKNOWN, NOT_EXPECTED = "as expected", "unknown", "not as expected"
 _STYLES = {EXPECTED: "green", UNKNOWN: "yellow", NOT_EXPECTED: "bold red"}

@@ -126,6 +126,26 @@ def test_commits_are_counted_by_run(spark: SparkSession) -> None:
         "fenced": 1,
         "delivered": 10,
         "stale_delivered": 5,
+        "started_behind": 0,
+    }
+
+
+def test_delivery_that_starts_behind_an_accepted_commit_is_seen(spark: SparkSession) -> None:
+    def started(at_ms: float, offset: int) -> dict:
+        return e(at_ms, "m1", "position_started", p=0, offset=offset, member="a")
+
+    cases = {
+        "where the commit was": [written(1, "a", 5), started(900, 5)],
+        "behind": [written(1, "a", 5), started(900, 4)],
+        "read before the commit came": [written(850, "a", 5), started(900, 4)],
+        "nothing was committed": [started(900, 4)],
+    }
+    rows = staged(spark, cases, lambda events: measures.commit_measures(commits.judged(events)))
+    assert {case: row.started_behind for case, (row,) in rows.items()} == {
+        "where the commit was": 0,
+        "behind": 1,
+        "read before the commit came": 0,
+        "nothing was committed": 0,
     }
 
 

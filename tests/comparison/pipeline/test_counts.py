@@ -1,4 +1,4 @@
-"""Counting: by name, outcome and window; the phases of rebalances; what a change moved and stopped."""
+"""Counting: by name, outcome and window; the phases of rebalances, and records by the time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
 
-from comparison.pipeline import counts, delivery, measures, ownership, rebalances, windows
+from comparison.pipeline import counts, delivery, rebalances, windows
 from tests.support.traces import MS, e, frame, staged
 
 if TYPE_CHECKING:
@@ -137,11 +137,11 @@ def test_phase_lasts_until_the_next_one_or_its_attempts_end(spark: SparkSession)
         ],
         "killed": [e(0, "m1", "rebalance_started", trigger="ids", **A), phase(1, "stop")],
     }
-    rows = staged(spark, cases, lambda events: rebalances.phase_times(rebalances.phases(events)))
-    assert {row.phase: (row.n, row.median_ns // MS, row.total_ns // MS) for row in rows["whole"]} == {
-        "rebalance": (1, 10, 10),
-        "stop": (1, 3, 3),
-        "claim": (1, 5, 5),
+    rows = staged(spark, cases, rebalances.phases)
+    assert {row.phase: (row.from_ns // MS, row.until_ns // MS) for row in rows["whole"]} == {
+        "rebalance": (0, 10),
+        "stop": (1, 4),
+        "claim": (4, 9),
     }
     assert rows["killed"] == []
 
@@ -157,65 +157,29 @@ def test_polls_out_of_order_are_those_that_go_back_without_a_new_start(spark: Sp
         "starts again": [poll(1, 0, 4), started, poll(4, 0, 4)],
         "goes back": [poll(1, 0, 4), poll(2, 4, 9)],
     }
-    rows = staged(spark, cases, delivery.out_of_order)
-    assert {case: [row.out_of_order for row in found] for case, found in rows.items() if found} == {"goes back": [1]}
-
-
-def test_stopped_partitions_are_those_taken_from_members_that_stay(spark: SparkSession) -> None:
-    def told(at_ms: float, what: str, t: str, process: str) -> dict:
-        return e(at_ms, process, f"partitions_{what}", t=t, member=process, stream=0)
-
-    cases = {
-        "leave": [
-            told(1, "assigned", "t0 t1", "m1"),
-            told(1, "assigned", "t2", "m2"),
-            told(2, "revoked", "t0 t1", "m1"),  # before the change
-            told(3, "assigned", "t0 t1", "m1"),
-            change(5, "leave"),
-            told(6, "revoked", "t2", "m2"),
-            e(7, "m2", "member_closed", group="g", member="m2"),
-            told(8, "revoked", "t0 t1", "m1"),
-            told(9, "assigned", "t0 t1 t2", "m1"),
-            told(10, "revoked", "t0 t1 t2", "m1"),  # a second round stops the same ones again
-        ]
+    rows = staged(spark, cases, lambda events: delivery.polls(events, windows.spans(events)))
+    assert {case: sum(row.out_of_order for row in found) for case, found in rows.items()} == {
+        "goes on": 0,
+        "skips": 0,
+        "starts again": 0,
+        "goes back": 1,
     }
 
-    def stage(events):
-        return measures.stopped_partitions(ownership.believed(events), windows.change_windows(windows.changes(events)))
 
-    assert [row.stopped for row in staged(spark, cases, stage)["leave"]] == [3]
-
-
-def test_owners_before_and_after_a_change(spark: SparkSession) -> None:
-    def named(at_ms: float, partition: int, owner: str) -> dict:
-        return e(at_ms, "observer", "authority_named", group="g", p=partition, owner=owner, epoch=1)
-
-    def cleared(at_ms: float, partition: int) -> dict:
-        return e(at_ms, "observer", "authority_cleared", group="g", p=partition, owner="", epoch=1, reason="delete")
+def test_records_of_the_group_are_counted_in_bins_from_where_the_run_is_measured(spark: SparkSession) -> None:
+    def poll(at_ms: float, process: str, records: int) -> dict:
+        return e(at_ms, process, "records_delivered", p=0, first=0, last=records - 1, **A)
 
     cases = {
-        "join": [
-            named(1, 0, "a"),
-            named(1, 1, "a"),
-            named(1, 2, "a"),
-            change(5),
-            cleared(6, 0),
-            cleared(6, 1),
-            named(7, 0, "a"),
-            named(7, 1, "b"),
-            named(7, 3, "b"),
-            e(9, "runner", "stage_entered", stage="final"),
-            cleared(10, 0),
+        "run": [
+            poll(50, "m1", 7),  # while the group is formed
+            e(1_000, "runner", "stage_entered", stage="steady"),
+            poll(1_000, "m1", 1),
+            poll(1_099, "m2", 2),
+            poll(1_250, "m1", 4),
+            e(1_300, "runner", "stage_entered", stage="final"),
+            poll(1_350, "m1", 8),
         ]
     }
-
-    def stage(events):
-        return measures.owners_around(ownership.authority(events), windows.change_windows(windows.changes(events)))
-
-    (row,) = staged(spark, cases, stage)["join"]
-    assert sorted((pair.before or "", pair.after or "") for pair in row.owners) == [
-        ("", "b"),
-        ("a", "a"),
-        ("a", "a"),
-        ("a", "b"),
-    ]
+    rows = staged(spark, cases, lambda events: delivery.polls(events, windows.spans(events)))["run"]
+    assert {row.bin: row.records for row in rows} == {0: 3, 2: 4, None: 15}

@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 
-from comparison.pipeline.foretold import counted
+from comparison.pipeline.foretold import Seen, counted
 from comparison.pipeline.tallies import Tallies
 
 PARAMETERS = {"topics": 1, "partitions": 4, "brokers": 1, "streams": 1}
 #: The one that went had two of the four.
 OWNERS = [("a", "a"), ("b", "a"), ("c", "b"), ("c", "b")]
+
+
+def owners_of(*pairs: tuple[str | None, str | None]) -> list[Row]:
+    return [Row(topic="t", partition=n, before=before, after=after) for n, (before, after) in enumerate(pairs)]
 
 
 def count(n: int, kind: str, name: str = "", *, outcome: str = "ok", step: str = "", area: str = "") -> Row:
@@ -36,8 +40,8 @@ def leave(*more: Row, claims: int = 4) -> Tallies:
 
 
 def compared(tally: Tallies, design: str = "zookeeper", **parameters: Any) -> dict[str, tuple[int | None, int | None]]:
-    row = Row(change="leave", members=2)
-    found = counted(design, row, tally, {**PARAMETERS, **parameters}, OWNERS)
+    seen = Seen(change="leave", members=2, rounds=1, stopped=2, moved=3, owners=owners_of(*OWNERS))
+    found = counted(design, seen, tally, {**PARAMETERS, **parameters})
     return {each.what: (each.measured, each.model) for each in found}
 
 
@@ -83,10 +87,66 @@ def test_failed_attempt_that_does_too_much_is_seen(more: Row, what: str) -> None
     [
         (leave(count(1, "attempt_ended", outcome="error")), "zookeeper", {}),
         (leave(), "eager", {"streams": 2}),
-        (leave(), "cooperative", {}),
+        (leave(), "consumer", {}),
     ],
 )
 def test_nothing_is_foretold_where_the_model_does_not_reach(
     tally: Tallies, design: str, parameters: dict[str, Any]
 ) -> None:
     assert compared(tally, design, **parameters) == {}
+
+
+ABCD, ABCDE, ABC = "aaabbbcccddd", "aaabbbccddee", "aaaabbbbcccc"
+TWELVE = {"topics": 1, "partitions": 12, "brokers": 1, "streams": 1}
+
+
+@pytest.mark.parametrize(
+    ("design", "change", "before", "after", "stopped", "moved", "requests"),
+    [
+        ("eager", "join", ABCD, ABCDE, 12, 3, (6, 5)),
+        ("static", "join", ABCD, ABCDE, 12, 3, (5, 5)),
+        ("eager", "leave", ABCD, ABC, 9, 6, (3, 3)),
+        ("eager", "crash", ABCD, ABC, 9, 6, (3, 3)),
+        ("cooperative", "crash", ABCD, "aaaabbbbcccc", 0, 3, (3, 3)),
+    ],
+)
+def test_counts_of_a_coordinators_group(
+    design: str, change: str, before: str, after: str, stopped: int, moved: int, requests: tuple[int, int]
+) -> None:
+    members = len(set(after))
+    owners = owners_of(*zip(before, after, strict=True))
+    seen = Seen(change=change, members=members, rounds=1, stopped=stopped, moved=moved, owners=owners)
+    joins, syncs = requests
+    tally = Tallies((count(joins, "request_answered", "JoinGroup"), count(syncs, "request_answered", "SyncGroup")))
+    found = {each.what: (each.measured, each.model) for each in counted(design, seen, tally, TWELVE)}
+    told = {"JoinGroup": requests[0], "SyncGroup": requests[1], "generations": 1, "stopped": stopped, "moved": moved}
+    assert found == {name: (number, number) for name, number in told.items()}
+
+
+def restarted(strategy: str | None, before: str, after: str, **given: Any) -> dict[str, int | None]:
+    seen = Seen(
+        change="restart",
+        members=5,
+        rounds=2,
+        stopped=0,
+        moved=0,
+        owners=owners_of(*zip(before, after, strict=True)),
+        **given,
+    )
+    found = counted("eager", seen, Tallies(()), {**TWELVE, "strategy": strategy})
+    return {each.what: each.model for each in found}
+
+
+def test_what_a_restart_moves_is_dealt_twice() -> None:
+    # Who comes back under a later id goes to the end of the list: 0 has left, f comes.
+    assert restarted("range", "000bbbccddee", "bbbcccddeeff")["moved"] == 9 + 3
+    # The same place in the list: away and back again.
+    assert restarted(None, "000bbbccddee", "111bbbccddee")["moved"] == 9 + 9
+    assert "moved" not in restarted("sticky", "000bbbccddee", "111bbbccddee")
+    # Somebody owns nothing: nobody knows its place in the list.
+    assert "moved" not in restarted("range", "000bbbccdddd", "111bbbccdddd")
+
+
+def test_several_members_at_once_are_not_foretold() -> None:
+    seen = Seen(change="scale-out", members=10, rounds=1, stopped=12, moved=9, owners=owners_of(("a", "b")))
+    assert counted("eager", seen, Tallies(()), TWELVE) == []

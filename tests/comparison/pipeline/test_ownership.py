@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.pipeline import ownership
+from comparison.pipeline import ownership, windows
 from tests.support.traces import MS, e, staged
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 A = {"member": "a", "stream": 0}
 
@@ -109,3 +109,45 @@ def test_partitions_that_should_be_owned_are_those_with_records_or_owners(spark:
     rows = staged(spark, cases, ownership.known_partitions)
     assert sorted(row.partition for row in rows["both"]) == [0, 1, 5]
     assert rows["none"] == []
+
+
+def test_partitions_are_wanted_as_long_as_the_group_wants_their_topic(spark: SparkSession) -> None:
+    def wanted(at_ms: float, topic: str, count: int) -> dict:
+        return e(at_ms, "runner", "topic_wanted", topic=topic, wanted=count)
+
+    steady, final = (e(ms, "runner", "stage_entered", stage=stage) for ms, stage in ((10, "steady"), (90, "final")))
+    cases = {
+        "untold": [steady, told(20, "assigned", "t0"), final],
+        "grows": [wanted(1, "t", 1), steady, told(20, "assigned", "t0 t1"), wanted(30, "t", 2), final],
+        "given up": [wanted(1, "t", 1), steady, wanted(40, "t", 0), wanted(40, "u", 1), final],
+        "of another topic": [wanted(1, "u", 1), steady, told(20, "assigned", "t0"), final],
+    }
+
+    def stage(events: DataFrame) -> DataFrame:
+        spans = windows.spans(events)
+        return ownership.expected(ownership.known_partitions(events), ownership.wanted_topics(events), spans)
+
+    found = {
+        case: sorted(
+            (f"{row.topic}{row.partition}", row.low // MS, row.high // MS)
+            for row in rows
+            if row.view == ownership.BELIEVED and row.low < row.high
+        )
+        for case, rows in staged(spark, cases, stage).items()
+    }
+    assert found == {
+        "untold": [("t0", 10, 90)],
+        "grows": [("t0", 10, 30), ("t0", 30, 90), ("t1", 30, 90)],
+        "given up": [("t0", 10, 40), ("u0", 40, 90)],
+        "of another topic": [("t0", 10, 90), ("u0", 10, 90)],
+    }
+
+
+def test_process_that_was_started_again_under_its_name_ends_when_it_ends(spark: SparkSession) -> None:
+    ended = [e(at_ms, "runner", "process_ended", target="m1", how="kill") for at_ms in (5, 20)]
+    cases = {"twice": [told(1, "assigned", "t0"), ended[0], told(10, "assigned", "t0"), ended[1]]}
+    rows = staged(spark, cases, lambda events: ownership.believed(events).orderBy("from_ns"))["twice"]
+    assert [(row.from_ns // MS, row.until_ns // MS, row.closed_by) for row in rows] == [
+        (1, 5, "process"),
+        (10, 20, "process"),
+    ]

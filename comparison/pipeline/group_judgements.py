@@ -1,0 +1,164 @@
+"""What decides the checks that are about the group as a whole: who waits, what goes on, what survives a coordinator.
+
+As in comparison.pipeline.judgements: a run's figures in, an outcome and its reason out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comparison.pipeline.judgements import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, named
+from comparison.pipeline.model import CRASH, LEAVE
+from comparison.pipeline.windows import FORMING
+
+if TYPE_CHECKING:
+    from comparison.pipeline.judgements import Judgement
+    from comparison.pipeline.result import Change, Run, Wait
+
+SLOW, FAILOVER = "slow", "failover"
+#: Of the time in which the group waits for its slow member, how much must be seen without any record where everything
+#: is given up first; and how much may be seen where what is kept goes on.
+STALLED_SHARE_MIN, STALLED_SHARE_MAX = 0.5, 0.25
+#: A wait shorter than this is an ordinary round.
+WAIT_MS_MIN = 1_000.0
+#: By how much a timer of ours may seem to fire too early, and how late rounds may be on a busy machine.
+DELAY_EARLY_SHARE, DELAY_LATE_S = 0.05, 5.0
+
+
+def kept_goes_on(run: Run) -> Judgement:
+    """A partition that stays where it was is never stopped, and is delivered in the middle of the rebalance."""
+    changes = [change for change in run.changes if change.change != FORMING]
+    stopped = [change for change in changes if change.stopped_kept]
+    if stopped:
+        worst = max(stopped, key=lambda change: change.stopped_kept)
+        return NOT_EXPECTED, f"{counted_noun(worst.stopped_kept, 'partition')} stopped and given back ({named(worst)})"
+    looked_at = [(change.kept, change.kept_delivered) for change in changes if change.kept is not None]
+    kept = sum(kept or 0 for kept, _ in looked_at)
+    delivered = sum(delivered or 0 for _, delivered in looked_at)
+    if not kept:
+        return UNKNOWN, "no partition was kept through a rebalance that lasted long enough to show it"
+    told = f"{counted_noun(run.metrics['stopped'] or 0, 'partition')} stopped, all of them moved"
+    if delivered < kept:
+        return NOT_EXPECTED, f"{told}; of {kept} kept through rebalances {kept - delivered} delivered nothing meanwhile"
+    return EXPECTED, f"{told}; {kept} kept through rebalances, all delivered meanwhile"
+
+
+def never_owned_by_two(run: Run) -> Judgement:
+    seconds = run.metrics["double_owned_partition_s"]
+    if seconds is None:
+        return UNKNOWN, "no ownership was traced"
+    if seconds:
+        return NOT_EXPECTED, f"{seconds:g} partition-seconds believed by two"
+    return EXPECTED, f"{counted_noun(run.metrics['moved'] or 0, 'partition')} moved, none while another had it"
+
+
+def delay_honoured(run: Run) -> Judgement:
+    """What a lost member had waits for it as long as the delay; when the leader was lost, nobody knows to wait."""
+    delay_s = _timer_s(run, "delay_ms")
+    change = next((change for change in run.changes if change.change in (LEAVE, CRASH)), None)
+    if change is None or delay_s is None:
+        return UNKNOWN, "the trace does not show a member going, or how long it is waited for"
+    if change.stopped:
+        return NOT_EXPECTED, f"{counted_noun(change.stopped, 'partition')} taken from members that stayed"
+    longest_s, rounds = change.unowned_longest_s, change.rounds
+    told = f"the longest was without an owner for {longest_s:.1f} s, the delay is {delay_s:g} s; others never stopped"
+    if rounds < 2:
+        return UNKNOWN, f"one round only, as when the leader goes, or a member that had nothing: {told}"
+    latest_s = (_timer_s(run, "session_ms") or 0.0) + delay_s + DELAY_LATE_S
+    within = delay_s * (1 - DELAY_EARLY_SHARE) <= longest_s <= latest_s
+    return (EXPECTED if within else NOT_EXPECTED), told
+
+
+def _timer_s(run: Run, name: str) -> float | None:
+    timers = run.parameters.get("timers", {})
+    value = timers.get(name) if isinstance(timers, dict) else None
+    return float(value) / 1000 if value else None
+
+
+def generation_kept(run: Run) -> Judgement:
+    """The group goes on under another coordinator as if nothing had happened: nobody has to join again."""
+    change = _failover(run)
+    if change is None:
+        return UNKNOWN, "no coordinator was killed"
+    takeover = _took_over(run, change)
+    told = f"{takeover} took the group over" if takeover else "nobody was seen to take the group over"
+    if change.rounds:
+        return NOT_EXPECTED, f"{told}; {counted_noun(change.rounds, 'generation')} began, {change.stopped} stopped"
+    if not takeover:
+        return UNKNOWN, f"{told}; no generation began"
+    return EXPECTED, f"{told}; no generation began, nothing stopped"
+
+
+def acknowledged_commits_kept(run: Run) -> Judgement:
+    """Whatever the old coordinator had acknowledged is where the new one's deliveries and commits go on."""
+    change = _failover(run)
+    behind, moved_back, final = (run.metrics[name] for name in ("started_behind", "moved_back", "final_behind"))
+    if behind is None or moved_back is None:
+        return UNKNOWN, "no commit was traced at the authority"
+    if behind or moved_back or final:
+        return NOT_EXPECTED, (
+            f"{counted_noun(behind, 'delivery', 'deliveries')} started behind an accepted commit, "
+            f"{counted_noun(moved_back, 'offset')} moved back, {final or 0:g} behind at the end"
+        )
+    if change is None or not _took_over(run, change):
+        return UNKNOWN, "nobody was seen to take the group over"
+    return EXPECTED, f"{counted_noun(run.metrics['commits'] or 0, 'commit')} accepted, none lost in the takeover"
+
+
+def _failover(run: Run) -> Change | None:
+    return next((change for change in run.changes if change.change == FAILOVER), None)
+
+
+def _took_over(run: Run, change: Change) -> str:
+    """The broker that accepted for the group after another one was killed; '' when none was seen to."""
+    after = [term for term in run.coordinators if term.broker != change.target and term.commits]
+    late = [term for term in after if term.last_ms is not None and term.last_ms > change.from_ms]
+    return late[-1].broker if late else ""
+
+
+def waits_for_the_slow_member(run: Run) -> Judgement:
+    """Everybody gives up everything and then waits: the whole group stands still until its slowest member comes."""
+    found = _slow_wait(run)
+    if isinstance(found, str):
+        return UNKNOWN, found
+    wait, change, slow = found
+    told = _told_of(wait, change)
+    if wait.waited_for != slow or change.stalled_s is None:
+        return NOT_EXPECTED, f"{told}, but {slow} was the slow one"
+    enough = change.stalled_s * 1000 >= STALLED_SHARE_MIN * wait.longest_ms and wait.longest_ms >= WAIT_MS_MIN
+    return (EXPECTED if enough else NOT_EXPECTED), told
+
+
+def goes_on_while_it_waits(run: Run) -> Judgement:
+    """The group waits for its slow member, and what is kept is delivered meanwhile."""
+    found = _slow_wait(run)
+    if isinstance(found, str):
+        return UNKNOWN, found
+    wait, change, _ = found
+    told = _told_of(wait, change)
+    if change.stopped_kept:
+        return NOT_EXPECTED, f"{told}; {counted_noun(change.stopped_kept, 'partition')} stopped and given back"
+    if wait.longest_ms < WAIT_MS_MIN or change.stalled_s is None:
+        return UNKNOWN, f"{told}: too short to show"
+    return (EXPECTED if change.stalled_s * 1000 <= STALLED_SHARE_MAX * wait.longest_ms else NOT_EXPECTED), told
+
+
+def _slow_wait(run: Run) -> tuple[Wait, Change, str] | str:
+    """The longest wait after a member had become slow, the change that was held up, and who was slow."""
+    slow = next((change for change in run.changes if change.change == SLOW), None)
+    if slow is None:
+        return "nobody was made slow"
+    later = [wait for wait in run.waits if wait.from_ms >= slow.from_ms]
+    if not later:
+        return "no generation began after a member had become slow"
+    wait = max(later, key=lambda each: each.longest_ms)
+    held_up = [change for change in run.changes if change.from_ms <= wait.from_ms]
+    return wait, held_up[-1], slow.target
+
+
+def _told_of(wait: Wait, change: Change) -> str:
+    why = "which was given up" if wait.gone else "which came last"
+    return (
+        f"{counted_noun(wait.waiting, 'member')} waited up to {wait.longest_ms / 1000:.1f} s for {wait.waited_for}, "
+        f"{why}; nothing was delivered for {change.stalled_s or 0:.1f} s"
+    )

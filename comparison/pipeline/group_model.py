@@ -1,0 +1,147 @@
+"""What a change must cost where a coordinator leads the group, in exact counts, by the design; pure arithmetic.
+
+Held against librdkafka on Kafka 4.1.1, where the counts were the same in every repeat: four members with twelve
+partitions joined by one, left or lost by one, and a rolling restart of five. With N members after the change, P
+partitions in all, k of which the member that went had owned:
+
+- A round: every member joins once and syncs once. One that is new asks to join twice, because the first time it is
+  only handed its member id (KIP-394); in `static` it brings an instance id and asks once.
+- `eager`, `static`, `server`: one round a change, and everything stops: P at a join, P - k when somebody goes. What
+  moves is told by the assignor: `range` and `roundrobin` deal anew to the members in the order of their ids.
+- `cooperative`: who joins gets floor(P/N) of what others have, so that many stop and move, in a second round; when
+  nobody has to give anything up, one round is enough. Nothing stops when somebody goes.
+- `delayed`: joins as in `cooperative`. When somebody goes, nothing happens but a round, and, when the delay is over,
+  another one in which the others get what it had; at once, and in the first one, when the leader went, whose memory
+  of the assignment goes with it.
+- A restart is a leave and a join, in `static` neither: its one JoinGroup and one SyncGroup are answered at once.
+  In `delayed` it depends on what comes first, the member or the end of the delay, and is not foretold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comparison.pipeline.model import CRASH, JOIN, LEAVE, RESTART, Foretold
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SERVER, EAGER, STATIC, COOPERATIVE, DELAYED = "server", "eager", "static", "cooperative", "delayed"
+#: Where members send JoinGroup and SyncGroup.
+CLASSIC = (EAGER, STATIC, COOPERATIVE, DELAYED)
+COORDINATED = (SERVER, *CLASSIC)
+MODELLED = (JOIN, LEAVE, CRASH, RESTART)
+RANGE, ROUNDROBIN = "range", "roundrobin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSetting:
+    """What the counts depend on; `members` after the change, `partitions` over all topics."""
+
+    members: int
+    partitions: int
+    released: int | None = None  #: partitions of the member that went; None: not known
+    moved: int | None = None  #: by the assignor, where it deals anew; None: not known
+    leader_went: bool = False
+
+
+def foretell(design: str, change: str, at: GroupSetting) -> Mapping[str, Foretold]:
+    """Requests, generations, and partitions stopped and moved; none of what depends on something unknown."""
+    if design == DELAYED and change == RESTART:
+        return {}
+    told = _incrementally(design, change, at) if design in (COOPERATIVE, DELAYED) else _anew(design, change, at)
+    if design == SERVER:
+        told = {name: count for name, count in told.items() if name not in ("JoinGroup", "SyncGroup")}
+        told["notifications"] = Foretold(0, "0")
+    return told
+
+
+def _anew(design: str, change: str, at: GroupSetting) -> dict[str, Foretold]:
+    """Everything is given up and dealt anew."""
+    n, p, k = at.members, at.partitions, at.released
+    if change == RESTART and design == STATIC:
+        one, none = Foretold(1, "1"), Foretold(0, "0")
+        return {"JoinGroup": one, "SyncGroup": one, "generations": none, "stopped": none, "moved": none}
+    once_more, more = (0, "") if design == STATIC else (1, "+1")
+    if change == JOIN:
+        told = {"JoinGroup": Foretold(n + once_more, f"N{more}"), "SyncGroup": Foretold(n, "N")}
+        stopped: Foretold | None = Foretold(p, "P")
+    elif change == RESTART:
+        told = {"JoinGroup": Foretold(2 * n, "(N-1)+(N+1)"), "SyncGroup": Foretold(2 * n - 1, "(N-1)+N")}
+        stopped = Foretold(2 * p - k, "(P-k)+P") if k is not None else None
+    else:
+        told = {"JoinGroup": Foretold(n, "N"), "SyncGroup": Foretold(n, "N")}
+        stopped = Foretold(p - k, "P-k") if k is not None else None
+    told["generations"] = Foretold(2, "2") if change == RESTART else Foretold(1, "1")
+    return told | _known(stopped=stopped, moved=Foretold(at.moved, "as dealt") if at.moved is not None else None)
+
+
+def _incrementally(design: str, change: str, at: GroupSetting) -> dict[str, Foretold]:
+    """What can stay stays."""
+    n, k = at.members, at.released
+    given = at.partitions // n
+    shown = "P/N" if given else "0"
+    rounds = 2 if given else 1
+    joining = {
+        "JoinGroup": Foretold(rounds * n + 1, "2N+1" if given else "N+1"),
+        "SyncGroup": Foretold(rounds * n, "2N" if given else "N"),
+    }
+    if change == JOIN:
+        moved = Foretold(given, shown)
+        return {**joining, "generations": Foretold(rounds, str(rounds)), "stopped": moved, "moved": moved}
+    if change == RESTART:
+        return {
+            "JoinGroup": Foretold(n - 1 + joining["JoinGroup"].count, f"(N-1)+({joining['JoinGroup'].formula})"),
+            "SyncGroup": Foretold(n - 1 + joining["SyncGroup"].count, f"(N-1)+{joining['SyncGroup'].formula}"),
+            "generations": Foretold(1 + rounds, f"1+{rounds}"),
+            "stopped": Foretold(given, shown),
+            **_known(moved=Foretold(k + given, f"k+{shown}") if k is not None else None),
+        }
+    # Only what somebody had can be waited for.
+    rounds = 2 if design == DELAYED and k and not at.leader_went else 1
+    requests = Foretold(rounds * n, "2N" if rounds == 2 else "N")
+    return {
+        "JoinGroup": requests,
+        "SyncGroup": requests,
+        "generations": Foretold(rounds, str(rounds)),
+        "stopped": Foretold(0, "0"),
+        **_known(moved=Foretold(k, "k") if k is not None else None),
+    }
+
+
+def _known(**counts: Foretold | None) -> dict[str, Foretold]:
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def dealt_anew(
+    strategy: str, partitions: Sequence[tuple[str, int]], before: Sequence[str], after: Sequence[str]
+) -> int | None:
+    """How many partitions have another member when `strategy` deals them to `after` instead of `before`.
+
+    Members are in the order in which the assignor takes them. None for a strategy that looks at more than that.
+    """
+    deal = {RANGE: _range, ROUNDROBIN: _roundrobin}.get(strategy)
+    if deal is None or not before or not after:
+        return None
+    had, has = deal(partitions, before), deal(partitions, after)
+    return sum(1 for each in partitions if had[each] != has[each])
+
+
+def _range(partitions: Sequence[tuple[str, int]], members: Sequence[str]) -> dict[tuple[str, int], str]:
+    """Topic by topic: each member a stretch, the first ones one more (Kafka's RangeAssignor)."""
+    owners = {}
+    for topic in {topic for topic, _ in partitions}:
+        of_topic = sorted(each for each in partitions if each[0] == topic)
+        share, larger = divmod(len(of_topic), len(members))
+        start = 0
+        for place, member in enumerate(members):
+            end = start + share + (1 if place < larger else 0)
+            owners.update(dict.fromkeys(of_topic[start:end], member))
+            start = end
+    return owners
+
+
+def _roundrobin(partitions: Sequence[tuple[str, int]], members: Sequence[str]) -> dict[tuple[str, int], str]:
+    """All partitions of all topics, one after the other (Kafka's RoundRobinAssignor)."""
+    return {each: members[number % len(members)] for number, each in enumerate(sorted(partitions))}

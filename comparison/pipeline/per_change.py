@@ -1,0 +1,168 @@
+"""What each change of a run cost, put together from what was measured; plain Python, no Spark."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from comparison.pipeline import model
+from comparison.pipeline.delivery import BIN_NS, BINNED_NS_MAX
+from comparison.pipeline.foretold import Seen, counted
+from comparison.pipeline.ownership import BELIEVED, DELIVERING
+from comparison.pipeline.result import Change, Delivery
+from comparison.pipeline.rounds import deciders
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Row
+
+    from comparison.pipeline.collect import Measured
+    from comparison.pipeline.tallies import Tallies
+
+_NS_PER_MS = 1_000_000
+_NS_PER_S = 1_000_000_000
+#: A round shorter than this, and the time in which each partition gets some records, shows nothing of what was kept.
+ROUND_NS_MIN = 500_000_000
+RECORDS_A_ROUND_MIN = 4
+
+
+def change_of(design: str, measured: Measured, row: Row, tally: Tallies, parameters: Mapping[str, Any]) -> Change:
+    """The figures of the change, or fault, that window `row` is about."""
+    believed = measured.stretches.get((row.window, BELIEVED))
+    delivering = measured.stretches.get((row.window, DELIVERING))
+    turnover = measured.turnover.get(row.window)
+    owners = measured.owners.get(row.window)
+    named_ns = tally.first_ns("authority_named")
+    rounds = [number for number, each in enumerate(measured.rounds) if row.from_ns <= each.from_ns < row.until_ns]
+    moved, stopped = (turnover.moved, turnover.stopped) if turnover is not None else (0, 0)
+    kept, kept_delivered = _kept(measured, rounds, parameters)
+    target = _target(measured, row)
+    seen = Seen(
+        change=row.change,
+        members=row.members,
+        rounds=len(rounds),
+        stopped=stopped,
+        moved=moved,
+        owners=owners,
+        leader_went=_leader_before(measured, row) == target != "",
+    )
+    return Change(
+        change=row.change,
+        round=row.round,
+        members=row.members,
+        from_ms=_ms(row.from_ns),
+        settled_ms=_ms(row.settled_ns - row.from_ns) if row.settled_ns is not None else None,
+        healed_ms=_ms(row.healed_ns - row.from_ns) if row.healed_ns is not None else None,
+        converge_ms=_converged_ms(row, believed, measured.span),
+        takeover_ms=_ms(named_ns - row.from_ns) if named_ns is not None else None,
+        target=target,
+        rounds=len(rounds),
+        unowned_partition_s=_s(believed.gap) if believed is not None else 0.0,
+        unowned_longest_s=_s(believed.gap_longest or 0) if believed is not None else 0.0,
+        two_delivering_partition_s=_s(delivering.doubled) if delivering is not None else 0.0,
+        moved=moved if owners else None,
+        moved_minimum=_moved_minimum(row, owners),
+        stopped=stopped,
+        stopped_kept=turnover.stopped_kept if turnover is not None else 0,
+        kept=kept,
+        kept_delivered=kept_delivered,
+        stalled_s=_stalled_s(measured, row),
+        attempts=tally.sum("attempt_ended"),
+        attempts_failed=tally.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
+        notifications=tally.sum("zk_notified"),
+        zk_reads=tally.operations(reads=True),
+        zk_writes=tally.operations(reads=False, commits=False),
+        zk_commits=tally.operations(reads=False, commits=True),
+        requests=tally.by("request_answered", lambda count: str(count.name)),
+        counted=counted(design, seen, tally, parameters),
+    )
+
+
+def _moved_minimum(row: Row, owners: list[Row] | None) -> int | None:
+    if not owners:
+        return None
+    if row.change == model.RESTART:
+        return 0  # who comes back could have what it had
+    pairs = [(each.before, each.after) for each in owners]
+    return model.moved_minimum(pairs, row.members or len({after for _, after in pairs if after}))
+
+
+def _target(measured: Measured, row: Row) -> str:
+    """Whom the change was made to: as the runner says, else the first process to which something happened."""
+    for told in measured.told:
+        if told.kind == "change_started" and told.t_ns == row.from_ns and told.detail:
+            target = json.loads(told.detail).get("target")
+            if isinstance(target, str):
+                return target
+        if told.kind in ("fault_started", "process_ended") and row.from_ns <= told.t_ns < row.until_ns:
+            return str(told.target)
+    return ""
+
+
+def _leader_before(measured: Measured, row: Row) -> str:
+    """The process that had made the assignment which was in force then."""
+    return next((process for ns, process in reversed(deciders(measured.phases)) if ns < row.from_ns), "")
+
+
+def _kept(measured: Measured, rounds: list[int], parameters: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Partitions kept through the change's rounds that were long enough to show it, and those delivered meanwhile."""
+    partitions = int(parameters.get("topics", 1)) * int(parameters.get("partitions", 0))
+    rate = float(parameters.get("rate", 0)) or 1.0
+    least_ns = max(ROUND_NS_MIN, round(RECORDS_A_ROUND_MIN * partitions / rate * _NS_PER_S))
+    looked_at = [
+        measured.kept[number]
+        for number in rounds
+        if number in measured.kept
+        and (measured.rounds[number].until_ns or 0) - measured.rounds[number].from_ns >= least_ns
+    ]
+    if not looked_at:
+        return None, None
+    return sum(row.kept for row in looked_at), sum(row.delivered for row in looked_at)
+
+
+def delivery_of(measured: Measured) -> Delivery | None:
+    """The group's records, bin by bin, from the beginning of what is measured to the last delivery in it."""
+    by_bin = {row.bin: int(row.records) for row in measured.polls if row.bin is not None}
+    if not by_bin or measured.span is None:
+        return None
+    return Delivery(
+        from_ms=_ms(measured.span.start_ns),
+        bin_ms=BIN_NS / _NS_PER_MS,
+        records=[by_bin.get(number, 0) for number in range(max(by_bin) + 1)],
+    )
+
+
+def _stalled_s(measured: Measured, row: Row) -> float | None:
+    """Whole bins of the window without a record, while there was load."""
+    if measured.span is None or not measured.polls:
+        return None
+    start_ns = measured.span.start_ns
+    drained_ns = min(
+        (told.t_ns for told in measured.told if told.kind == "stage_entered" and told.stage in ("drain", "final")),
+        default=measured.span.end_ns,
+    )
+    until_ns = min(row.until_ns, drained_ns, measured.span.end_ns, start_ns + BINNED_NS_MAX)
+    first, end = -(-(row.from_ns - start_ns) // BIN_NS), (until_ns - start_ns) // BIN_NS
+    if first < 0 or first >= end:
+        return None
+    delivered = {each.bin for each in measured.polls}
+    return sum(1 for number in range(first, end) if number not in delivered) * BIN_NS / _NS_PER_S
+
+
+def _converged_ms(row: Row, believed: Row | None, span: Row | None) -> float | None:
+    """None when it never converged within the window, or nothing was owned at all."""
+    if believed is None or span is None:
+        return None
+    if believed.unsettled_until is None:
+        return 0.0
+    end_ns = min(row.until_ns, span.end_ns)
+    return _ms(believed.unsettled_until - row.from_ns) if believed.unsettled_until < end_ns else None
+
+
+def _ms(ns: int) -> float:
+    return round(ns / _NS_PER_MS, 3)
+
+
+def _s(ns: int) -> float:
+    return round(ns / _NS_PER_S, 3)

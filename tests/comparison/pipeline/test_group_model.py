@@ -1,0 +1,104 @@
+"""The models of the designs with a coordinator, against what librdkafka did on Kafka 4.1.1."""
+
+from __future__ import annotations
+
+import pytest
+
+from comparison.pipeline.group_model import GroupSetting, dealt_anew, foretell
+
+#: (JoinGroup, SyncGroup, generations, stopped, moved); members after the change, twelve partitions.
+MEASURED = [
+    ("eager", "join", 5, None, 3, (6, 5, 1, 12, 3)),
+    ("static", "join", 5, None, 3, (5, 5, 1, 12, 3)),
+    ("cooperative", "join", 5, None, None, (11, 10, 2, 2, 2)),
+    ("delayed", "join", 5, None, None, (11, 10, 2, 2, 2)),
+    # The one that leaves had 3 of the 12; taken from others is what those that stay had.
+    ("eager", "leave", 3, 3, 6, (3, 3, 1, 9, 6)),
+    ("static", "leave", 3, 3, 6, (3, 3, 1, 9, 6)),
+    ("cooperative", "leave", 3, 3, None, (3, 3, 1, 0, 3)),
+    ("eager", "crash", 3, 3, 6, (3, 3, 1, 9, 6)),
+    ("cooperative", "crash", 3, 3, None, (3, 3, 1, 0, 3)),
+    # A rolling restart of five, one of them: 10/108/46 and 15/10/23 in all.
+    ("eager", "restart", 5, 3, 18, (10, 9, 2, 21, 18)),
+    ("static", "restart", 5, 3, None, (1, 1, 0, 0, 0)),
+    ("cooperative", "restart", 5, 3, None, (15, 14, 3, 2, 5)),
+    # Derived: the delay costs a round; nobody waits where the leader went, or where nothing was left behind.
+    ("delayed", "crash", 3, 3, None, (6, 6, 2, 0, 3)),
+    ("delayed", "leave", 3, 0, None, (3, 3, 1, 0, 0)),
+    # More members than partitions: nobody has to give anything up.
+    ("cooperative", "join", 13, None, None, (14, 13, 1, 0, 0)),
+]
+NAMES = ("JoinGroup", "SyncGroup", "generations", "stopped", "moved")
+
+
+@pytest.mark.parametrize(("design", "change", "members", "released", "moved", "counts"), MEASURED)
+def test_counts_of_a_change(
+    design: str, change: str, members: int, released: int | None, moved: int | None, counts: tuple[int, ...]
+) -> None:
+    at = GroupSetting(members=members, partitions=12, released=released, moved=moved)
+    assert tuple(foretell(design, change, at)[name].count for name in NAMES) == counts
+
+
+@pytest.mark.parametrize(("design", "generations"), [("delayed", 1), ("cooperative", 1)])
+def test_leader_that_dies_takes_the_memory_of_the_assignment_with_it(design: str, generations: int) -> None:
+    at = GroupSetting(members=3, partitions=12, released=3, leader_went=True)
+    assert foretell(design, "crash", at)["generations"].count == generations
+
+
+def test_members_of_the_server_design_send_no_join_and_are_never_notified() -> None:
+    foretold = foretell("server", "join", GroupSetting(members=5, partitions=12, moved=3))
+    assert {name: told.count for name, told in foretold.items()} == {
+        "generations": 1,
+        "stopped": 12,
+        "moved": 3,
+        "notifications": 0,
+    }
+
+
+@pytest.mark.parametrize(("design", "change"), [("eager", "leave"), ("cooperative", "leave"), ("eager", "restart")])
+def test_what_depends_on_something_unknown_is_left_out(design: str, change: str) -> None:
+    foretold = foretell(design, change, GroupSetting(members=3, partitions=12))
+    assert "moved" not in foretold
+    assert {"JoinGroup", "SyncGroup", "generations"} <= foretold.keys()
+
+
+def test_restart_in_delayed_is_not_foretold() -> None:
+    assert foretell("delayed", "restart", GroupSetting(members=5, partitions=12, released=3)) == {}
+
+
+def ids(members: str) -> list[str]:
+    return list(members)
+
+
+def partitions(topics: int = 1) -> list[tuple[str, int]]:
+    return [(f"t{topic}", partition) for topic in range(topics) for partition in range(12 // topics)]
+
+
+def test_rolling_restart_moves_as_many_as_on_the_real_broker() -> None:
+    """Five members, twelve partitions: everybody leaves once and comes back under an id of the same place."""
+    for strategy, moved in (("range", 46), ("roundrobin", 100)):
+        rounds = [
+            (dealt_anew(strategy, partitions(), ids("abcde"), ids("abcde".replace(gone, ""))) or 0)
+            + (dealt_anew(strategy, partitions(), ids("abcde".replace(gone, "")), ids("abcde")) or 0)
+            for gone in "abcde"
+        ]
+        assert sum(rounds) == moved, strategy
+
+
+def test_joins_and_leaves_move_as_many_as_on_the_real_broker() -> None:
+    moved = [
+        dealt_anew(strategy, partitions(), ids(before), ids(after))
+        for strategy in ("range", "roundrobin")
+        for before, after in (("abcd", "abcde"), ("abcd", "abc"))
+    ]
+    assert moved == [3, 6, 8, 9]
+
+
+def test_range_deals_topic_by_topic() -> None:
+    assert dealt_anew("range", partitions(topics=4), ids("ab"), ids("abc")) == 8
+    assert dealt_anew("roundrobin", partitions(topics=4), ids("ab"), ids("abc")) == 8
+
+
+def test_what_a_strategy_with_a_memory_moves_is_not_known() -> None:
+    assert dealt_anew("sticky", partitions(), ids("ab"), ids("abc")) is None
+    assert dealt_anew("range", partitions(), ids("ab"), []) is None

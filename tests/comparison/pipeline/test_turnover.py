@@ -1,0 +1,160 @@
+"""What a change moved and stopped, what was kept meanwhile, and who owned what before and after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.pipeline import measures, ownership, rebalances, windows
+from tests.support.traces import MS, e, staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+
+def change(at_ms: float, name: str = "join") -> dict:
+    return e(at_ms, "runner", "change_started", change=name, round=1, members=3)
+
+
+def told(at_ms: float, what: str, t: str, process: str) -> dict:
+    return e(at_ms, process, f"partitions_{what}", t=t, member=process, stream=0)
+
+
+TURNOVER = {
+    "leave": [
+        told(1, "assigned", "t0 t1", "m1"),
+        told(1, "assigned", "t2", "m2"),
+        told(2, "revoked", "t0 t1", "m1"),  # before the change
+        told(3, "assigned", "t0 t1", "m1"),
+        change(5, "leave"),
+        told(6, "revoked", "t2", "m2"),
+        e(7, "m2", "member_closed", group="g", member="m2"),
+        told(8, "revoked", "t0 t1", "m1"),
+        told(9, "assigned", "t0 t1 t2", "m1"),
+        told(10, "revoked", "t0 t1 t2", "m1"),  # a second round stops the same ones again
+    ],
+    "restart": [
+        told(1, "assigned", "t0", "m1"),
+        told(1, "assigned", "t1 t2", "m2"),
+        change(5, "restart"),
+        told(6, "revoked", "t0", "m1"),
+        e(7, "m1", "member_closed", group="g", member="m1"),
+        told(8, "assigned", "t0", "m2"),
+        told(9, "revoked", "t0", "m2"),
+        told(10, "assigned", "t0", "m1.2"),
+    ],
+    "restart in place": [
+        told(1, "assigned", "t0", "m1"),
+        change(5, "restart"),
+        told(6, "revoked", "t0", "m1"),
+        e(7, "m1", "member_closed", group="g", member="m1"),
+        told(10, "assigned", "t0", "m1.2"),
+    ],
+    "expired": [
+        told(1, "assigned", "t0", "m1"),
+        change(5, "restart"),
+        told(6, "lost", "t0", "m1"),
+        e(7, "m1", "partitions_assigned", t="t0", member="its next id", stream=0),
+    ],
+    "join": [
+        told(1, "assigned", "t0 t1", "m1"),
+        change(5, "join"),
+        told(6, "revoked", "t1", "m1"),
+        told(7, "assigned", "t1", "m2"),
+    ],
+    "several members of a process": [
+        told(1, "assigned", "t0 t1", "m1"),
+        change(5, "join"),
+        told(6, "revoked", "t1", "m1"),
+        e(7, "m1", "partitions_assigned", t="t1", member="another", stream=0),
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def turned_over(spark: SparkSession) -> dict[str, list[Row]]:
+    def stage(events: DataFrame) -> DataFrame:
+        return measures.turnover(ownership.believed(events), windows.change_windows(windows.changes(events)))
+
+    return staged(spark, TURNOVER, stage)
+
+
+@pytest.mark.parametrize(
+    ("case", "moved", "stopped", "stopped_kept"),
+    [
+        ("leave", 1, 5, 2),
+        ("restart", 2, 1, 0),
+        ("restart in place", None, None, None),  # nothing to count
+        ("expired", 0, 1, 0),
+        ("join", 1, 1, 0),
+        ("several members of a process", 1, 1, 0),
+    ],
+)
+def test_partitions_that_moved_and_that_were_taken_from_members_that_stay(
+    turned_over: dict[str, list[Row]], case: str, moved: int | None, stopped: int | None, stopped_kept: int | None
+) -> None:
+    rows = [(row.moved, row.stopped, row.stopped_kept) for row in turned_over[case]]
+    assert rows == ([(moved, stopped, stopped_kept)] if moved is not None else [])
+
+
+def test_kept_partitions_are_looked_for_in_each_round(spark: SparkSession) -> None:
+    def poll(at_ms: float, partition: int, process: str = "m1") -> dict:
+        return e(at_ms, process, "records_delivered", p=partition, first=0, last=0, member=process, stream=0)
+
+    cases = {
+        "join": [
+            told(1, "assigned", "t0 t1 t2", "m1"),
+            poll(5, 2),
+            poll(12, 0),
+            poll(13, 0),
+            poll(14, 1),
+            told(15, "revoked", "t1", "m1"),
+            poll(25, 2),
+            told(30, "assigned", "t1", "m2"),
+        ]
+    }
+    rounds = spark.createDataFrame(
+        [(0, 0, 10 * MS, 20 * MS), (0, 1, 20 * MS, 28 * MS), (0, 2, 28 * MS, 40 * MS)],
+        "run int, round int, round_from_ns bigint, round_until_ns bigint",
+    )
+    rows = staged(spark, cases, lambda events: rebalances.kept_through(events, ownership.believed(events), rounds))[
+        "join"
+    ]
+    assert {row["round"]: (row.kept, row.delivered) for row in rows} == {0: (2, 1), 1: (2, 1), 2: (2, 0)}
+
+
+def test_owners_before_and_after_a_change(spark: SparkSession) -> None:
+    def named(at_ms: float, partition: int, owner: str) -> dict:
+        return e(at_ms, "observer", "authority_named", group="g", p=partition, owner=owner, epoch=1)
+
+    def cleared(at_ms: float, partition: int) -> dict:
+        return e(at_ms, "observer", "authority_cleared", group="g", p=partition, owner="", epoch=1, reason="delete")
+
+    cases = {
+        "join": [
+            named(1, 0, "a"),
+            named(1, 1, "a"),
+            named(1, 2, "a"),
+            change(5),
+            cleared(6, 0),
+            cleared(6, 1),
+            named(7, 0, "a"),
+            named(7, 1, "b"),
+            named(7, 3, "b"),
+            e(9, "runner", "stage_entered", stage="final"),
+            cleared(10, 0),
+        ]
+    }
+
+    def stage(events):
+        return measures.owners_around(ownership.authority(events), windows.change_windows(windows.changes(events)))
+
+    (row,) = staged(spark, cases, stage)["join"]
+    assert {(each.topic, each.partition) for each in row.owners} == {("t", partition) for partition in range(4)}
+    assert sorted((pair.before or "", pair.after or "") for pair in row.owners) == [
+        ("", "b"),
+        ("a", "a"),
+        ("a", "a"),
+        ("a", "b"),
+    ]
