@@ -58,6 +58,7 @@ class World:
         self.phase = "Empty"
         self.generation = 0
         self.leader = ""
+        self.gathered: dict[str, MemberSubscription] = {}  #: what the leader of this generation is told
         self.decided: dict[str, list[TopicPartition]] = {}  #: by the assignor that ran last
         self.assignment: dict[str, list[TopicPartition]] = {}
 
@@ -146,8 +147,7 @@ class World:
             case effects.SendJoin():
                 self._join(number, client, effect)
             case effects.RunAssignor():
-                group = {m.member_id: self.group[m.member_id].subscription for m in effect.members}
-                given = assign_cooperative_sticky(SIZES, group)
+                given = assign_cooperative_sticky(SIZES, self.gathered)
                 client.answers.append(events.Decided(effect.stamp, dict.fromkeys(given, b"")))
                 self.decided = given
             case effects.SendSync():
@@ -215,6 +215,7 @@ class World:
         self.phase, self.assignment = "Completing", {}
         if self.leader not in self.group:
             self.leader = next(iter(self.group))
+        self.gathered = {member_id: entry.subscription for member_id, entry in self.group.items()}
         members = tuple(events.GroupMember(member_id, None, b"") for member_id in self.group)
         for member_id, entry in self.group.items():
             stamp, entry.join = entry.join, None
@@ -241,6 +242,10 @@ class World:
 
     def remove(self, member_id: str) -> None:
         self.named.pop(member_id, None)
-        if self.group.pop(member_id, None) is not None:
+        gone = self.group.pop(member_id, None)
+        if gone is not None:
+            for api, stamp in (("JoinGroup", gone.join), ("SyncGroup", gone.sync)):
+                if stamp is not None:
+                    self._refuse(gone.client, api, "UNKNOWN_MEMBER_ID", stamp)
             self._prepare()
             self._complete()
