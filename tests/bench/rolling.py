@@ -16,7 +16,7 @@ import json
 import random
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from coordinator.consumer import CoordinatorConsumer
@@ -59,6 +59,16 @@ class Design:
     static: bool
     known: dict[str, Counts]
     known_unowned_s: float  #: of the rolling restart, median; heartbeats of 1 s, away for 1 s
+    #: Moved in a rolling restart, where that is left to chance: Kafka's own assignor, and so ours, goes by the hashes
+    #: of member ids, which are random; librdkafka's does not.
+    moved_by_chance: range = range(0)
+
+    def expects(self, kind: str, change: str, counts: Counts) -> bool:
+        """Whether members of this kind may have cost so much, with the sizes that the known counts are for."""
+        known = self.known[change]
+        if kind == "ours" and change == ROLLING and counts.moved in self.moved_by_chance:
+            known = replace(known, moved=counts.moved)
+        return counts == known
 
 
 EAGER_JOIN, EAGER_LEAVE = Counts(1, 12, 9), Counts(1, 10, 9)
@@ -78,6 +88,7 @@ DESIGNS = (
         False,
         {ROLLING: Counts(15, 10, 23), JOIN: COOPERATIVE_JOIN, LEAVE: Counts(1, 0, 2)},
         17.6,
+        range(21, 26),
     ),
     Design("static range", "range", True, {ROLLING: Counts(0, 0, 0), JOIN: EAGER_JOIN}, 13.0),
     Design("static cooperative", "cooperative-sticky", True, {ROLLING: Counts(0, 0, 0), JOIN: COOPERATIVE_JOIN}, 13.0),
