@@ -1,11 +1,12 @@
 """Stock consumers as group members for tests, each a child process: they leave threads and sockets behind.
 
-    with stock_member("confluent", bootstrap, "g", "t") as member: member.owned, member.read, member.failure
+    with stock_member("confluent", bootstrap, "g", "t", strategy="roundrobin") as member:
+        member.owned, member.read, member.failure
 
-They differ in everything but this: joining with the range strategy, 200 ms heartbeats, no auto-commit, committing
+They differ in everything but this: joining with one strategy, 200 ms heartbeats, no auto-commit, committing
 what they have read after each poll. A child is run as `python -m tests.support.stock_members KIND BOOTSTRAP GROUP
-TOPIC`; it writes a JSON line {"owned": [partition...], "read": [[partition, offset]...]} when something has changed,
-and leaves the group when its standard input ends.
+TOPIC STRATEGY [INSTANCE]`; it writes a JSON line {"owned": [partition...], "read": [[partition, offset]...]} when
+something has changed, and leaves the group when its standard input ends; a static one (INSTANCE) leaves nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 CLIENTS = ("kafka-python", "aiokafka", "confluent")
+#: What each of them has of Kafka's four.
+STRATEGIES = {
+    "kafka-python": ("range", "roundrobin", "sticky", "cooperative-sticky"),
+    "aiokafka": ("range", "roundrobin", "sticky"),
+    "confluent": ("range", "roundrobin", "cooperative-sticky"),
+}
 
 SESSION_MS, HEARTBEAT_MS = 6000, 200
 
@@ -32,14 +39,16 @@ SESSION_MS, HEARTBEAT_MS = 6000, 200
 class StockMember:
     """The parent's side of a child."""
 
-    def __init__(self, kind: str, bootstrap: str, group: str, topic: str) -> None:
+    def __init__(self, kind: str, bootstrap: str, group: str, topic: str, strategy: str, instance: str = "") -> None:
         self.kind = kind
         self.topic = topic
         self.owned: frozenset[TopicPartition] = frozenset()
+        self.owned_before: list[frozenset[TopicPartition]] = []  #: everything that it ever said to own, in order
         self.read: list[tuple[int, int]] = []  #: (partition, offset)
         self._stopping = False
+        arguments = (kind, bootstrap, group, topic, strategy, instance)
         self._child = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "tests.support.stock_members", kind, bootstrap, group, topic],
+            [sys.executable, "-W", "ignore", "-m", "tests.support.stock_members", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -72,14 +81,19 @@ class StockMember:
         assert self._child.stdout is not None
         for line in self._child.stdout:
             said = json.loads(line)
-            self.owned = frozenset(TopicPartition(self.topic, n) for n in said["owned"])
+            owned = frozenset(TopicPartition(self.topic, n) for n in said["owned"])
+            if owned != self.owned:
+                self.owned_before.append(owned)
+            self.owned = owned
             self.read += [(partition, offset) for partition, offset in said["read"]]
 
 
 @contextmanager
-def stock_member(kind: str, bootstrap: str, group: str, topic: str) -> Iterator[StockMember]:
-    """A member that polls until the end of the `with`, or until it is stopped."""
-    member = StockMember(kind, bootstrap, group, topic)
+def stock_member(
+    kind: str, bootstrap: str, group: str, topic: str, *, strategy: str = "range", instance: str = ""
+) -> Iterator[StockMember]:
+    """A member that polls until the end of the `with`, or until it is stopped; static with an `instance`."""
+    member = StockMember(kind, bootstrap, group, topic, strategy, instance)
     try:
         yield member
     finally:
@@ -113,29 +127,40 @@ class Teller:
             sys.stdout.flush()
 
 
-def run_kafka_python(teller: Teller, bootstrap: str, group: str, topic: str) -> None:
+def run_kafka_python(teller: Teller, bootstrap: str, group: str, topic: str, strategy: str, instance: str) -> None:
     """kafka-python 3.0.12 forgets a rejoin of its own, for new metadata, when the poll's time ends inside it; it then
     neither reads nor sends heartbeats. So polls are long until partitions have come, and a listener tells of those.
     """
     import kafka
+    from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
     from kafka.coordinator.assignors.range import RangePartitionAssignor
+    from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+    from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
     from kafka.errors import CommitFailedError
+
+    assignors = {
+        "range": RangePartitionAssignor,
+        "roundrobin": RoundRobinPartitionAssignor,
+        "sticky": StickyPartitionAssignor,
+        "cooperative-sticky": CooperativeStickyAssignor,
+    }
 
     class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it is untyped
         def on_partitions_revoked(self, revoked: Any) -> None:
-            teller.tell([], [])
+            teller.tell([], set(consumer.assignment()).difference(revoked))
 
         def on_partitions_assigned(self, assigned: Any) -> None:
-            teller.tell([], assigned)
+            teller.tell([], set(consumer.assignment()).union(assigned))
 
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=bootstrap,
         group_id=group,
+        group_instance_id=instance or None,
         session_timeout_ms=SESSION_MS,
         heartbeat_interval_ms=HEARTBEAT_MS,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        partition_assignment_strategy=[RangePartitionAssignor],
+        partition_assignment_strategy=[assignors[strategy]],
     )
     consumer.subscribe([topic], listener=Listener())
     while teller.going_on:
@@ -148,20 +173,19 @@ def run_kafka_python(teller: Teller, bootstrap: str, group: str, topic: str) -> 
     consumer.close()
 
 
-def run_confluent(teller: Teller, bootstrap: str, group: str, topic: str) -> None:
+def run_confluent(teller: Teller, bootstrap: str, group: str, topic: str, strategy: str, instance: str) -> None:
     import confluent_kafka
 
-    consumer = confluent_kafka.Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "session.timeout.ms": SESSION_MS,
-            "heartbeat.interval.ms": HEARTBEAT_MS,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "partition.assignment.strategy": "range",
-        }
-    )
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "session.timeout.ms": SESSION_MS,
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "partition.assignment.strategy": strategy,
+    }
+    consumer = confluent_kafka.Consumer(settings | ({"group.instance.id": instance} if instance else {}))
     consumer.subscribe([topic])
     while teller.going_on:
         messages = [message for message in consumer.consume(100, timeout=0.1) if message.error() is None]
@@ -172,21 +196,30 @@ def run_confluent(teller: Teller, bootstrap: str, group: str, topic: str) -> Non
     consumer.close()
 
 
-def run_aiokafka(teller: Teller, bootstrap: str, group: str, topic: str) -> None:
+def run_aiokafka(teller: Teller, bootstrap: str, group: str, topic: str, strategy: str, instance: str) -> None:
     from aiokafka import AIOKafkaConsumer
     from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+    from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+    from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
     from aiokafka.errors import CommitFailedError
+
+    assignors = {
+        "range": RangePartitionAssignor,
+        "roundrobin": RoundRobinPartitionAssignor,
+        "sticky": StickyPartitionAssignor,
+    }
 
     async def run() -> None:
         consumer = AIOKafkaConsumer(
             topic,
             bootstrap_servers=bootstrap,
             group_id=group,
+            group_instance_id=instance or None,
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=HEARTBEAT_MS,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            partition_assignment_strategy=[RangePartitionAssignor],
+            partition_assignment_strategy=[assignors[strategy]],
         )
         await consumer.start()
         while teller.going_on:
