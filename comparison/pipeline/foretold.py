@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ZOOKEEPER = "zookeeper"
 OK, CONFLICT = "ok", "conflict"
+LATE_SYNC = ("SyncGroup", "REBALANCE_IN_PROGRESS")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,7 @@ def _coordinated(
         released=_owned_by_who_went(owners) if owners else None,
         moved=_dealt_anew(seen, parameters),
         leader_went=seen.leader_went,
+        synced_late=tally.sum("request_answered", where=lambda row: (row.name, row.outcome) == LATE_SYNC) > 0,
     )
     requests = tally.by("request_answered", lambda count: str(count.name))
     measured = {

@@ -9,7 +9,9 @@ partitions in all, k of which the member that went had owned:
 - `eager`, `static`, `server`: one round a change, and everything stops: P at a join, P - k when somebody goes. What
   moves is told by the assignor: `range` and `roundrobin` deal anew to the members in the order of their ids.
 - `cooperative`: who joins gets floor(P/N) of what others have, so that many stop and move, in a second round; when
-  nobody has to give anything up, one round is enough. Nothing stops when somebody goes.
+  nobody has to give anything up, one round is enough. Nothing stops when somebody goes. Whoever has given something
+  up joins again at once; when that comes before another one's SyncGroup, that one is sent back to join with what it
+  was to give up still in its hands, and a further round follows: rounds and requests are then a matter of time.
 - `delayed`: joins as in `cooperative`. When somebody goes, nothing happens but a round, and, when the delay is over,
   another one in which the others get what it had; at once, and in the first one, when the leader went, whose memory
   of the assignment goes with it.
@@ -44,6 +46,7 @@ class GroupSetting:
     released: int | None = None  #: partitions of the member that went; None: not known
     moved: int | None = None  #: by the assignor, where it deals anew; None: not known
     leader_went: bool = False
+    synced_late: bool = False  #: a SyncGroup was answered REBALANCE_IN_PROGRESS
 
 
 def foretell(design: str, change: str, at: GroupSetting) -> Mapping[str, Foretold]:
@@ -51,6 +54,8 @@ def foretell(design: str, change: str, at: GroupSetting) -> Mapping[str, Foretol
     if design == DELAYED and change == RESTART:
         return {}
     told = _incrementally(design, change, at) if design in (COOPERATIVE, DELAYED) else _anew(design, change, at)
+    if design in (COOPERATIVE, DELAYED) and at.synced_late:
+        return {name: count for name, count in told.items() if name in ("stopped", "moved")}
     if design == SERVER:
         told = {name: count for name, count in told.items() if name not in ("JoinGroup", "SyncGroup")}
         told["notifications"] = Foretold(0, "0")

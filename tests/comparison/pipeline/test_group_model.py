@@ -39,10 +39,18 @@ def test_counts_of_a_change(
     assert tuple(foretell(design, change, at)[name].count for name in NAMES) == counts
 
 
-@pytest.mark.parametrize(("design", "generations"), [("delayed", 1), ("cooperative", 1)])
-def test_leader_that_dies_takes_the_memory_of_the_assignment_with_it(design: str, generations: int) -> None:
+def test_leader_that_dies_takes_the_memory_of_the_assignment_with_it() -> None:
     at = GroupSetting(members=3, partitions=12, released=3, leader_went=True)
-    assert foretell(design, "crash", at)["generations"].count == generations
+    assert foretell("delayed", "crash", at)["generations"].count == 1
+
+
+def test_sync_that_came_too_late_leaves_the_rounds_to_time() -> None:
+    at = GroupSetting(members=5, partitions=12, synced_late=True)
+    assert {name: told.count for name, told in foretell("cooperative", "join", at).items()} == {
+        "stopped": 2,
+        "moved": 2,
+    }
+    assert foretell("eager", "join", at)["generations"].count == 1
 
 
 def test_members_of_the_server_design_send_no_join_and_are_never_notified() -> None:

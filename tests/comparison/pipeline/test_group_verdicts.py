@@ -1,0 +1,198 @@
+"""Verdicts about the group as a whole: who waits, what goes on, what survives its coordinator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from comparison.pipeline.result import Change, Outcome, Term, Verdict, Wait
+from comparison.pipeline.verdicts import CHECKS, judge
+from tests.support.results import change, counted, run
+
+YES, NO, UNKNOWN = Outcome.EXPECTED, Outcome.NOT_EXPECTED, Outcome.UNKNOWN
+DESIGNS = ("zookeeper", "server", "eager", "static", "cooperative", "delayed")
+
+
+def designs_of(check: str, scenario: str) -> set[str]:
+    return {
+        design
+        for design in DESIGNS
+        if any(each.name == check and each.covers(run(scenario, design)) for each in CHECKS)
+    }
+
+
+@pytest.mark.parametrize(
+    ("check", "scenario", "designs"),
+    [
+        ("no record lost", "rolling-restart", set(DESIGNS)),
+        ("no stale write", "scale-out", set(DESIGNS) - {"zookeeper"}),
+        ("no offset moved back", "subscription-change", set(DESIGNS) - {"zookeeper"}),
+        ("never owned by two", "rolling-restart", set(DESIGNS) - {"zookeeper"}),
+        ("kept partitions never stop", "rolling-restart", {"cooperative", "delayed"}),
+        ("kept partitions never stop", "protocol-migration", set()),  # its first lives are eager
+        ("kept partitions never stop", "pause", set()),
+        ("delay honoured", "crash", {"delayed"}),
+        ("generation kept", "coordinator-failover", set(DESIGNS) - {"zookeeper"}),
+        ("no commit lost", "coordinator-failover", set(DESIGNS) - {"zookeeper"}),
+        ("waits for the slow", "slow-member", {"server", "eager", "static"}),
+        ("goes on while it waits", "slow-member", {"cooperative", "delayed"}),
+        ("counts", "join", set(DESIGNS)),
+        ("counts", "rolling-restart", {"server", "eager", "static", "cooperative"}),
+        ("counts", "scale-out", set()),
+    ],
+)
+def test_designs_that_a_scenario_holds_to_a_check(check: str, scenario: str, designs: set[str]) -> None:
+    assert designs_of(check, scenario) == designs
+
+
+def verdict_on(check: str, scenario: str, design: str, **given: Any) -> Verdict:
+    (verdict,) = [each for each in judge(run(scenario, design, **given)).verdicts if each.check == check]
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "told"),
+    [
+        ([change(kept=10, kept_delivered=10)], YES, "10 kept through rebalances, all delivered"),
+        ([change(kept=10, kept_delivered=9)], NO, "1 delivered nothing"),
+        ([change(kept=10, kept_delivered=10), change(stopped_kept=2)], NO, "2 partitions stopped and given back"),
+        ([change("form", stopped_kept=2), change(kept=1, kept_delivered=1)], YES, "1 kept"),
+        ([change(kept=0, kept_delivered=0)], UNKNOWN, "lasted long enough"),
+        ([change()], UNKNOWN, "lasted long enough"),
+    ],
+)
+def test_kept_partitions_never_stop(changes: list[Change], outcome: Outcome, told: str) -> None:
+    verdict = verdict_on("kept partitions never stop", "join", "cooperative", changes=changes)
+    assert verdict.outcome is outcome, verdict.reason
+    assert told in verdict.reason
+
+
+@pytest.mark.parametrize(("seconds", "outcome"), [(0.0, YES), (0.5, NO), (None, UNKNOWN)])
+def test_nobody_begins_before_the_one_before_has_stopped(seconds: float | None, outcome: Outcome) -> None:
+    verdict = verdict_on("never owned by two", "rolling-restart", "eager", double_owned_partition_s=seconds)
+    assert verdict.outcome is outcome
+
+
+def gone(**given: Any) -> list[Change]:
+    usual = {"members": 3, "stopped": 0, "rounds": 2, "unowned_longest_s": 6.2}
+    return [change("crash", **{**usual, **given})]
+
+
+TIMERS = {"timers": {"session_ms": 3000, "heartbeat_ms": 1000, "delay_ms": 3000}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "parameters", "outcome", "told"),
+    [
+        (gone(), TIMERS, YES, "6.2 s, the delay is 3 s"),
+        (gone(unowned_longest_s=2.9), TIMERS, YES, "2.9 s"),
+        (gone(unowned_longest_s=1.5), TIMERS, NO, "1.5 s"),
+        (gone(unowned_longest_s=30.0), TIMERS, NO, "30.0 s"),
+        (gone(stopped=3), TIMERS, NO, "3 partitions taken from members that stayed"),
+        (gone(rounds=1), TIMERS, UNKNOWN, "one round only"),
+        (gone(), {}, UNKNOWN, "how long it is waited for"),
+        ([change("join")], TIMERS, UNKNOWN, "does not show a member going"),
+    ],
+)
+def test_delay_is_honoured(changes: list[Change], parameters: dict[str, Any], outcome: Outcome, told: str) -> None:
+    verdict = verdict_on("delay honoured", "crash", "delayed", changes=changes, parameters=parameters)
+    assert verdict.outcome is outcome, verdict.reason
+    assert told in verdict.reason
+
+
+def term(broker: str, last_ms: float | None, commits: int = 9) -> Term:
+    return Term(group="g", broker=broker, leader_epoch=0, from_ms=0.0, commits=commits, last_ms=last_ms, late=False)
+
+
+KILLED = change("failover", target="broker-2", rounds=0, stopped=0)
+TAKEN_OVER = {"coordinators": [term("broker-2", 900.0), term("broker-1", 9_000.0)]}
+
+
+@pytest.mark.parametrize(
+    ("check", "given", "outcome", "told"),
+    [
+        ("generation kept", {"changes": [KILLED], **TAKEN_OVER}, YES, "broker-1 took the group over; no generation"),
+        (
+            "generation kept",
+            {"changes": [change("failover", target="broker-2", rounds=1)], **TAKEN_OVER},
+            NO,
+            "1 generation began, 12 stopped",
+        ),
+        ("generation kept", {"changes": [KILLED]}, UNKNOWN, "nobody was seen to take"),
+        ("generation kept", {}, UNKNOWN, "no coordinator was killed"),
+        ("no commit lost", {"changes": [KILLED], **TAKEN_OVER}, YES, "60 commits accepted, none lost"),
+        ("no commit lost", {"changes": [KILLED], **TAKEN_OVER, "started_behind": 1.0}, NO, "1 delivery started"),
+        ("no commit lost", {"changes": [KILLED], **TAKEN_OVER, "started_behind": 2.0}, NO, "2 deliveries started"),
+        ("no commit lost", {"changes": [KILLED], **TAKEN_OVER, "moved_back": 1.0}, NO, "1 offset moved back"),
+        (
+            "no commit lost",
+            {"changes": [KILLED], **TAKEN_OVER, "started_behind": None},
+            UNKNOWN,
+            "no commit was traced",
+        ),
+        (
+            "no commit lost",
+            {"changes": [KILLED], "coordinators": [term("broker-2", 900.0)]},
+            UNKNOWN,
+            "nobody was seen",
+        ),
+        ("no commit lost", {"changes": [KILLED], "coordinators": [term("broker-1", None, 0)]}, UNKNOWN, "nobody"),
+    ],
+)
+def test_coordinator_dies(check: str, given: dict[str, Any], outcome: Outcome, told: str) -> None:
+    verdict = verdict_on(check, "coordinator-failover", "static", **given)
+    assert verdict.outcome is outcome, verdict.reason
+    assert told in verdict.reason
+
+
+def wait(**given: Any) -> Wait:
+    usual: dict[str, Any] = {
+        "generation": 7,
+        "from_ms": 1_500.0,
+        "waited_for": "m2",
+        "gone": False,
+        "waiting": 4,
+        "longest_ms": 6_000.0,
+        "total_ms": 20_000.0,
+    }
+    return Wait(**{**usual, **given})
+
+
+def slowed(stalled_s: float | None, **given: Any) -> list[Change]:
+    slow = change("slow", members=None, from_ms=500.0, target="m2", stalled_s=0.0)
+    return [slow, change("join", from_ms=1_000.0, stalled_s=stalled_s, **given)]
+
+
+@pytest.mark.parametrize(
+    ("design", "given", "outcome", "told"),
+    [
+        ("eager", {"changes": slowed(5.5), "waits": [wait()]}, YES, "4 members waited up to 6.0 s for m2, which came"),
+        ("eager", {"changes": slowed(5.5), "waits": [wait(gone=True)]}, YES, "which was given up"),
+        ("eager", {"changes": slowed(5.5), "waits": [wait(), wait(longest_ms=9.0, waited_for="m3")]}, YES, "for m2"),
+        ("eager", {"changes": slowed(1.0), "waits": [wait()]}, NO, "nothing was delivered for 1.0 s"),
+        ("eager", {"changes": slowed(0.4), "waits": [wait(longest_ms=500.0)]}, NO, "0.5 s"),
+        ("eager", {"changes": slowed(5.5), "waits": [wait(waited_for="m1")]}, NO, "but m2 was the slow one"),
+        ("eager", {"changes": slowed(5.5)}, UNKNOWN, "no generation began"),
+        ("eager", {"changes": slowed(5.5), "waits": [wait(from_ms=100.0)]}, UNKNOWN, "no generation began"),
+        ("eager", {"waits": [wait()]}, UNKNOWN, "nobody was made slow"),
+        ("delayed", {"changes": slowed(0.3), "waits": [wait()]}, YES, "nothing was delivered for 0.3 s"),
+        ("delayed", {"changes": slowed(3.0), "waits": [wait()]}, NO, "nothing was delivered for 3.0 s"),
+        ("delayed", {"changes": slowed(0.3, stopped_kept=1), "waits": [wait()]}, NO, "1 partition stopped and given"),
+        ("delayed", {"changes": slowed(0.3), "waits": [wait(longest_ms=500.0)]}, UNKNOWN, "too short to show"),
+        ("delayed", {"changes": slowed(None), "waits": [wait()]}, UNKNOWN, "too short to show"),
+        ("delayed", {"waits": [wait()]}, UNKNOWN, "nobody was made slow"),
+    ],
+)
+def test_group_and_its_slow_member(design: str, given: dict[str, Any], outcome: Outcome, told: str) -> None:
+    check = "waits for the slow" if design == "eager" else "goes on while it waits"
+    verdict = verdict_on(check, "slow-member", design, **given)
+    assert verdict.outcome is outcome, verdict.reason
+    assert told in verdict.reason
+
+
+def test_rolling_restart_is_held_to_its_counts() -> None:
+    right = [change("restart", round=n, counted=[counted("generations", 2, 2)]) for n in (1, 2)]
+    wrong = [*right, change("restart", round=3, counted=[counted("generations", 3, 2)])]
+    assert verdict_on("counts", "rolling-restart", "eager", changes=right).outcome is YES
+    assert "3 generations instead of 2" in verdict_on("counts", "rolling-restart", "eager", changes=wrong).reason
