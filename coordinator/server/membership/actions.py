@@ -193,6 +193,7 @@ def start(member: Member, event: events.StartTold, now: int) -> Step:
         stopped=NO_GENERATION,
         stamp=member.stamp + 1,
         owned=frozenset(event.offsets),
+        owned_since=event.generation,
     )
     partitions = moves.partitions_field(began.owned)
     return began, (

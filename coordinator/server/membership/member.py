@@ -77,6 +77,7 @@ class Member:
     finding: bool = False  #: FindCoordinator is on its way
     asking: bool = False  #: AwaitCommand is on its way
     owned: frozenset[TopicPartition] = frozenset()
+    owned_since: int = NO_GENERATION  #: the generation that gave it, also once that one is given up
     trigger: str = "subscribe"  #: why the next rebalance begins
     attempt: int = 0  #: of the running rebalance, from 1; 0 outside of one
     introduced: str = ""  #: the member id that the trace knows

@@ -129,8 +129,9 @@ def lose(member: Member, trigger: str) -> Step:
 
 
 def tell_gone(member: Member, kind: str) -> Emit:
-    generation = None if member.generation == NO_GENERATION else member.generation
-    return emit(member, kind, partitions=partitions_field(member.owned), all=[], generation=generation)
+    """Of the generation that gave it, which the member may have given up already."""
+    fields = {"partitions": partitions_field(member.owned), "all": [], "generation": member.owned_since}
+    return Emit(kind, member.member_id, f"generation:{member.owned_since}", fields)
 
 
 def enter(member: Member, phase: str) -> Emit:

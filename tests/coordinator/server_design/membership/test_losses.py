@@ -139,6 +139,7 @@ def test_refused_commit_while_stopping_makes_it_a_loss_and_acknowledges_nothing(
     assert talk.identity is None
     assert talk.stopped() == (AwaitCommand(talk.member.stamp, "m-1", -1, -1),)
     assert talk.kinds()[-2:] == ["partitions_lost", "join"]
+    assert talk.last("partitions_lost").fields["generation"] == 4
 
 
 def test_late_refusal_of_a_generation_that_is_over_does_not_touch_the_next_one() -> None:

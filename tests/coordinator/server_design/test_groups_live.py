@@ -1,0 +1,173 @@
+"""Groups of the server design with everything real: members, coordinator, ZooKeeper, and processes that die."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.proxy import TcpProxy
+from coordinator.membership.effects import Identity
+from coordinator.server.calls import ServerCalls
+from coordinator.server.consumer import ServerConsumer
+from coordinator.service import mount
+from kernel.trace.writer import SilentTracer
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper.chroot import split_chroot
+from tests.support.brokers import client_of, create_topics, running_broker
+from tests.support.commanded_child import commanded_child
+from tests.support.commander import commanded
+from tests.support.consuming import committed_all, partitions_of, producing, shared_out
+from tests.support.eager import bootstrap_of
+from tests.support.zookeeper import expire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from kernel.broker.broker import Broker
+    from tests.support.consuming import Running
+
+EVERYTHING = partitions_of("t", 4)
+P0 = TopicPartition("t", 0)
+
+
+@asynccontextmanager
+async def laboratory(
+    chroot: str, data_dir: Path, *settings: dict[str, str]
+) -> AsyncIterator[tuple[Broker, list[Running]]]:
+    """A broker with topic t of four partitions, and members that poll, one for each given settings."""
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(running_broker(chroot, data_dir, mount=(mount,)))
+        await create_topics(broker, {"t": 4})
+        running = []
+        for given in settings:
+            member = commanded(bootstrap_of(broker), chroot, settings=given)
+            stack.push_async_callback(member.close)
+            running.append(await member.begin({"t": 1}))
+        yield broker, running
+
+
+def id_of(member: Running) -> str:
+    (member_id,) = member.consumer.member_ids
+    return member_id
+
+
+async def commit_as(broker: Broker, identity: Identity, offset: int) -> str:
+    """The answer to a commit of t-0 under any identity; '' is accepted."""
+    calls = ServerCalls(group="g", strategy="", wait_ms=0, patience_ms=5000, request_timeout_ms=5000)
+    async with client_of(broker) as client:
+        connection = await client.any_connection()
+        return (await calls.commit(connection, identity, {P0: offset}))[P0]
+
+
+def test_members_join_and_leave_and_every_record_is_delivered_once(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path, {}, {}) as (broker, members):
+            async with producing(bootstrap_of(broker)) as producer:
+                await producer.send("t", 10)
+                await shared_out(members, EVERYTHING)
+                joiner = await commanded(bootstrap_of(broker), chroot).begin({"t": 1})
+                await shared_out([*members, joiner], EVERYTHING)
+                await producer.send("t", 10)
+                everybody = [*members, joiner]
+                await until(lambda: sum(len(m.records) for m in everybody) >= 80, 10, "all the records")
+                left = id_of(joiner)
+                await joiner.close()
+                await shared_out(members, EVERYTHING)
+                await producer.send("t", 5)
+                await until(lambda: sum(len(m.records) for m in everybody) >= 100, 10, "the last records")
+            delivered = [(r.partition, r.offset) for m in everybody for r in m.records]
+            assert len(delivered) == len(set(delivered)) == 100
+            for member in members:
+                await committed_all(member)
+                # Nobody but the coordinator watches, and nobody reads: each id is one create.
+                assert not member.tracer.of("zk_notified")
+                assert {event["op"] for event in member.tracer.of("zk_op")} == {"create"}
+            assert [kind for kind, _, _ in joiner.listener.heard] == ["assigned", "revoked"]
+            assert await commit_as(broker, Identity(left, 3), 1) in ("ILLEGAL_GENERATION", "UNKNOWN_CONSUMER")
+
+    asyncio.run(test())
+
+
+def test_death_in_zookeeper_is_death_in_the_group_and_its_commit_is_refused(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path, {}, {}) as (broker, (dying, other)):
+            await shared_out([dying, other], EVERYTHING)
+            old, assigned, given_up = id_of(dying), dying.tracer.of("partitions_assigned")[-1], dying.owned
+            heard = len(dying.listener.heard)
+            consumer = dying.consumer
+            assert isinstance(consumer, ServerConsumer)
+            await expire(consumer.session)
+            await until(lambda: dying.consumer.member_ids not in ((), (old,)), 10, "another id")
+            await shared_out([dying, other], EVERYTHING)
+            # The coordinator may have told it to stop before it heard of its death itself: it asked under an id that
+            # was gone. Either way it gave up once what it had.
+            what, _, partitions = dying.listener.heard[heard]
+            assert (what in ("lost", "revoked"), partitions) == (True, given_up)
+            stale = Identity(old, assigned["generation"])
+            assert await commit_as(broker, stale, 1) == "UNKNOWN_CONSUMER"
+            not_mine = next(tp for tp in sorted(EVERYTHING) if tp not in dying.owned)
+            assert (await dying.consumer.commit({not_mine: 1})).refused == {not_mine: "PARTITION_NOT_ASSIGNED"}
+
+    asyncio.run(test())
+
+
+def test_process_that_stands_still_past_its_session_comes_back_fenced_and_one_that_is_killed_does_not(
+    chroot: str, tmp_path: Path
+) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            broker, (member,) = await stack.enter_async_context(laboratory(chroot, tmp_path, {}))
+            producer = await stack.enter_async_context(producing(bootstrap_of(broker)))
+            await producer.send("t", 10)
+            child = await stack.enter_async_context(
+                commanded_child(chroot, bootstrap_of(broker), tmp_path / "child.jsonl", 1500)
+            )
+            await until(lambda: child.owned == 2 and len(member.owned) == 2, 20, "two and two")
+            await until(lambda: len(child.of("commit_answered")) > 0, 10, "a commit of the child's")
+            child.process.send_signal(signal.SIGSTOP)
+            await shared_out([member], EVERYTHING)
+            old, before = child.of("member_started")[-1]["member"], len(child.of("commit_answered"))
+            child.process.send_signal(signal.SIGCONT)
+            await until(lambda: len(child.of("member_started")) == 2, 10, "the child under a new id")
+            await until(lambda: child.owned == 2 and len(member.owned) == 2, 20, "two and two again")
+            lost = child.of("partitions_lost")
+            assert [event["member"] for event in lost] == [old]
+            late = [event for event in child.of("commit_answered")[before:] if event["member"] == old]
+            assert all(event["outcome"] in ("refused", "dropped") for event in late), late
+            assert await commit_as(broker, Identity(old, lost[0]["generation"]), 0) == "UNKNOWN_CONSUMER"
+            child.process.kill()
+            await shared_out([member], EVERYTHING)
+
+    asyncio.run(test())
+
+
+def test_member_cut_off_from_zookeeper_has_given_up_before_others_have_its_partitions(
+    chroot: str, tmp_path: Path
+) -> None:
+    """Only from ZooKeeper: the coordinator, which it reaches, sees its id go; its own clock may be first."""
+
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            broker, (member,) = await stack.enter_async_context(laboratory(chroot, tmp_path, {}))
+            servers, folder = split_chroot(chroot)
+            proxy = TcpProxy("cut", SilentTracer())
+            stack.push_async_callback(proxy.stop)
+            await proxy.start(int(servers.rpartition(":")[2]))
+            settings = {"zookeeper.session.timeout.ms": "1500", "command.wait.ms": "60000"}
+            cut = commanded(bootstrap_of(broker), f"127.0.0.1:{proxy.port}{folder}", settings=settings)
+            stack.push_async_callback(cut.close)
+            await cut.begin({"t": 1})
+            await shared_out([member, cut], EVERYTHING)
+            proxy.cut()
+            await shared_out([member], EVERYTHING)
+            gone = [*cut.tracer.of("partitions_lost"), *cut.tracer.of("partitions_revoked")][-1]
+            assert len(gone["all"]) == 0
+            assert gone["ns"] < member.tracer.of("partitions_assigned")[-1]["ns"]
+            proxy.heal()
+            await shared_out([member, cut], EVERYTHING)
+
+    asyncio.run(test())
