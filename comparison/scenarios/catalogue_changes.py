@@ -89,12 +89,15 @@ CHANGES = (
             "no rebalance: the next broker finds generation, members and assignment in __consumer_offsets and goes on "
             "with them",
             "no committed offset lost: none moves back",
-            "how long nobody can commit: about the broker's session, plus loading",
+            "how long nobody can commit: about the broker's session, plus loading; members whose own session is "
+            "shorter than that give up, and all of them join again (-c session.timeout.ms=3000)",
             "zookeeper: no coordinator to lose, so its offsets are never out of reach; only the partitions that the "
             "lost broker led stand still until another one leads them",
         ),
         steps=(Form(), Steady(), KillCoordinator()),
         defaults=Parameters(time_limit_s=60),
+        # Longer than the brokers' sessions: a coordinator that comes back in time is what is looked at.
+        settings=MappingProxyType({"session.timeout.ms": "10000"}),
         budget_s=20,
         references=("KAFKA-364", "KAFKA-2017"),
     ),

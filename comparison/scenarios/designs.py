@@ -54,6 +54,8 @@ class Design:
     streams_are_threads: bool = False
     #: Settings that make it what it is: what a run is given for all designs goes to the others.
     made_by: frozenset[str] = frozenset()
+    #: A member that leaves in order stays in the group until its session ends: it may come back.
+    keeps_places: bool = False
     #: A member may change its subscription while it runs.
     resubscribes: bool = True
     #: What sets how long a silent member is waited for.
@@ -135,6 +137,7 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
                 consumer=_static,
                 settings=CONSUMER_SETTINGS,
                 known_elsewhere=KAFKA_CONSUMER_SETTINGS,
+                keeps_places=True,
             ),
             Design(
                 name="cooperative",

@@ -45,6 +45,7 @@ class GroupView:
         self._absent: set[str] = set()
         #: By process: a member may begin its first one without an id and end it with one.
         self._open_rebalances: Counter[str] = Counter()
+        self._ended_rebalances: Counter[str] = Counter()
         self._arrived: set[tuple[str, str]] = set()  # processes and members that have ended a rebalance
         self.moved_ns = 0  #: when anything about ownership was last heard of
 
@@ -67,6 +68,7 @@ class GroupView:
             self._open_rebalances[process] += 1
         elif kind == "rebalance_ended":
             self._open_rebalances[process] -= 1
+            self._ended_rebalances[process] += 1
             if event["outcome"] == "ok":
                 self._arrived.add((process, unit.member))
         elif kind == "member_failed":
@@ -130,6 +132,10 @@ class GroupView:
     def quiet(self, now_ns: int, for_ms: int) -> bool:
         """No member is in a rebalance, and nothing about ownership was heard for a while."""
         return not self._rebalancing() and now_ns - self.moved_ns >= for_ms * 1_000_000
+
+    def rebalanced(self) -> dict[str, int]:
+        """How many rebalances each process that is present has been through."""
+        return {process: ended for process, ended in self._ended_rebalances.items() if process not in self._absent}
 
     def _rebalancing(self) -> list[str]:
         return sorted(p for p, begun in self._open_rebalances.items() if begun > 0 and p not in self._absent)

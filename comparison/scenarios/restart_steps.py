@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.designs import DESIGNS
+from kernel.waiting import until
 
 if TYPE_CHECKING:
     from comparison.scenarios.changes import Changes
@@ -27,8 +28,11 @@ class Restarts:
 
     async def _restart(self, step: RestartEach, round_: int, place: str) -> None:
         async def go_and_come_back() -> None:
+            before = self._members.view.rebalanced()
             await self._members.go(place, self._changes.takeover_s)
             await asyncio.sleep(step.away_ms / 1000)
+            if not self._design.keeps_places:
+                await until(lambda: self._went_through_one(before), self._changes.takeover_s, "all others know it went")
             await self._members.come_back(place, step.settings)
 
         # After a rebalance everybody's heartbeats are in step: begin anywhere between two of them.
@@ -41,6 +45,12 @@ class Restarts:
         }
         present = self._members.present
         await self._changes.make("restart", go_and_come_back, members=present, round_=round_, detail=detail)
+
+    def _went_through_one(self, before: dict[str, int]) -> bool:
+        """Everybody who is present has ended a rebalance since."""
+        self._members.check()
+        now = self._members.view.rebalanced()
+        return all(ended > before.get(process, 0) for process, ended in now.items())
 
     async def go_over(self, step: GoOver) -> None:
         """A member takes other topics, in its process where its design can, in a new one where it cannot."""

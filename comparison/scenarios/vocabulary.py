@@ -46,6 +46,9 @@ class LeaveOne:
 class RestartEach:
     """Every process in turn leaves in its own order, is away for a while, and is started again; then the next one.
 
+    It is away at least until all others have been through the rebalance that its going causes, if it causes one: if it
+    came back in the middle of it, going and coming would be one rebalance or two by chance.
+
     The next one goes when every partition is owned once, nothing has changed for a moment, and a random part of the
     heartbeat interval is over: after a rebalance all heartbeats are in step, and what is measured would depend on it.
     The new process has the old one's place in the group: its group.instance.id, where the design has one.
