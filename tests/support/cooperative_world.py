@@ -125,6 +125,8 @@ class World:
     def check(self) -> None:
         seen: set[TopicPartition] = set()
         for client in self.clients:
+            member = client.member
+            assert member.identity is not None or member.owned == member.releasing, member
             if self.known(client):
                 assert not seen & client.member.owned, [c.member for c in self.clients]
                 seen |= client.member.owned

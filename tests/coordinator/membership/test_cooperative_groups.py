@@ -74,6 +74,9 @@ def test_no_partition_has_two_owners_and_the_group_comes_to_rest(settled: bool, 
     assert all(client.member.topics is None for client in world.clients if client.member.state is State.UNJOINED)
     assert frozenset().union(*(client.member.owned for client in stable)) == wanted(world)
     assert {client.member.generation for client in stable} <= {world.generation}
+    if len({client.member.topics for client in stable}) == 1:
+        shares = [len(client.member.owned) for client in stable]
+        assert max(shares) - min(shares) <= 1
 
 
 def formed(number: int, *topics: str) -> World:

@@ -171,6 +171,7 @@ class World:
             )
         assert accounted(before.owned, wanted) == after.owned
         assert after.releasing <= after.owned
+        assert after.identity is not None or after.owned == after.releasing, "who is nobody owns nothing"
         starts = sum(isinstance(e, effects.Emit) and e.kind == "rebalance_started" for e in wanted)
         ends = sum(isinstance(e, effects.Emit) and e.kind == "rebalance_ended" for e in wanted)
         assert (before.attempt > 0) + starts - ends == (after.attempt > 0)
