@@ -168,8 +168,10 @@ Examples:
   rebalance-lab consume --design zookeeper --group g --topic orders
   rebalance-lab consume --design zookeeper --group g --whitelist 'orders|invoices.*' --streams 2
   rebalance-lab consume --design zookeeper --group g --topic orders --set fix.claim.before.offsets=true
+  rebalance-lab consume --design server --group g --topic orders --set zookeeper.session.timeout.ms=3000
   rebalance-lab consume --design eager --group g --topic orders:2 --topic invoices
   rebalance-lab consume --design cooperative --group g --whitelist 'orders-.*'
+  rebalance-lab consume --design static --group g --topic orders --set group.instance.id=first
   rebalance-lab consume --design eager --group g --topic orders --set session.timeout.ms=6000 --format json
 
 \b
@@ -183,8 +185,8 @@ Without --zookeeper and --bootstrap-server, the servers started from here are us
 )
 @click.option("--blacklist", "black", metavar="PATTERN", help="For design zookeeper: all topics that do not match.")
 @click.option("--streams", type=click.IntRange(1), help="Streams of a pattern.  [default: 1]")
-@click.option("--zookeeper", "connect", help="For design zookeeper: HOST:PORT[,HOST:PORT...][/chroot].")
-@click.option("--bootstrap-server", "bootstrap", help="For the other designs: HOST:PORT[,HOST:PORT...].")
+@click.option("--zookeeper", "connect", help="For zookeeper and server: HOST:PORT[,HOST:PORT...][/chroot].")
+@click.option("--bootstrap-server", "bootstrap", help="For all designs but zookeeper: HOST:PORT[,HOST:PORT...].")
 @click.option(
     "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting by its name; repeatable."
 )
@@ -212,8 +214,8 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
         process="consume",
         group=group,
         client_id="consume",
-        zookeeper=(connect or started_zookeeper()) if design == "zookeeper" else "",
-        bootstrap=bootstrap_of(bootstrap) if design != "zookeeper" else "",
+        zookeeper=(connect or started_zookeeper()) if DESIGNS[design].sessions else "",
+        bootstrap=bootstrap_of(bootstrap) if DESIGNS[design].coordinator else "",
         settings=settings,
     )
     consumer = DESIGNS[design].consumer

@@ -158,7 +158,7 @@ COMPARED = tuple(scenario.name for scenario in FAULTS)
 SMOKE = ("herd", "crash")
 
 #: In the order of their history, which is that of the tables.
-DESIGNS = ("zookeeper", "eager", "static", "cooperative", "delayed")
+DESIGNS = ("zookeeper", "server", "eager", "static", "cooperative", "delayed")
 #: What is compared unless somebody asks for others: where it began, and what replaced it.
 COMPARED_DESIGNS = ("zookeeper", "eager")
 

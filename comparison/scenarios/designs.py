@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from coordinator.consumer import CoordinatorConsumer
+from coordinator.server.consumer import ServerConsumer
+from coordinator.server.settings import KNOWN_ELSEWHERE, SERVER_CONSUMER_SETTINGS, ServerConsumerConfig
 from coordinator.settings import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS, CoordinatorConsumerConfig
 from kernel.errors import ConfigurationError
 from zkconsumer.consumer import ZooKeeperConsumer
@@ -78,6 +80,20 @@ async def subscribe_by_pattern(
     await consumer.subscribe_pattern(topic_filter, streams, listener)
 
 
+def _server(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
+    given = {
+        "client.id": request.client_id,
+        **request.settings,
+        "zookeeper.connect": request.zookeeper,
+        "bootstrap.servers": request.bootstrap,
+        "group.id": request.group,
+    }
+    config, warnings = ServerConsumerConfig.from_settings(given)
+    for warning in warnings:
+        log.warning("%s: %s", request.process, warning)
+    return ServerConsumer(config, tracer=tracer, process=request.process)
+
+
 def _classic(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     """A member of the classic protocol; what it is beyond that its settings say."""
     given = {
@@ -124,6 +140,15 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
                 sessions=True,
                 streams_are_threads=True,
                 resubscribes=False,
+                session_setting="zookeeper.session.timeout.ms",
+            ),
+            Design(
+                name="server",
+                consumer=_server,
+                settings=SERVER_CONSUMER_SETTINGS,
+                known_elsewhere=KNOWN_ELSEWHERE,
+                sessions=True,
+                made_by=_STRATEGY,
                 session_setting="zookeeper.session.timeout.ms",
             ),
             Design(

@@ -66,6 +66,12 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                     "auto.commit.interval.ms": "1000",
                     "auto.offset.reset": "smallest",
                 },
+                "server": {
+                    "zookeeper.session.timeout.ms": "3000",
+                    "command.wait.ms": "1000",
+                    "auto.commit.interval.ms": "1000",
+                    "auto.offset.reset": "earliest",
+                },
                 "eager": _EQUAL_CLASSIC,
                 "static": _EQUAL_CLASSIC,
                 "cooperative": {**_EQUAL_CLASSIC, _STRATEGY: "cooperative-sticky"},
@@ -76,6 +82,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             brokers={
                 "group.initial.rebalance.delay.ms": "0",
                 "group.min.session.timeout.ms": "1000",
+                "group.server.rebalance.timeout.ms": "10000",
                 "zookeeper.session.timeout.ms": "3000",
                 **_BOTH_TOPIC_REPLICAS,
             },
@@ -91,6 +98,13 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                     "rebalance.max.retries": "4",
                     "auto.commit.interval.ms": "60000",
                     "auto.offset.reset": "smallest",
+                },
+                # Never released: ZooKeeper's side as in 0.8.2, the rest as in the first release with a coordinator.
+                "server": {
+                    "zookeeper.session.timeout.ms": "6000",
+                    "command.wait.ms": "3000",
+                    "auto.commit.interval.ms": "5000",
+                    "auto.offset.reset": "earliest",
                 },
                 "eager": _CLASSIC,
                 "static": _CLASSIC,

@@ -242,7 +242,9 @@ def test_trace_tells_what_was_delivered_and_committed(bench: Bench) -> None:
         assert {(0, 20), (1, 20)} <= committed
         assert told.of("member_started")
         assert told.of("member_closed")
-        assert {event["phase"] for event in told.of("phase_entered")} >= {"join", "claim", "resume"}
+        # Told what to start, a member of the server design has nothing left to claim.
+        phases = {"join", "resume"} if bench.design == "server" else {"join", "claim", "resume"}
+        assert {event["phase"] for event in told.of("phase_entered")} >= phases
         assigned = told.of("partitions_assigned")[0]
         assert assigned["all"] == [{"topic": bench.topic, "partition": n} for n in range(2)]
         revoked = told.of("partitions_revoked")[-1]
