@@ -176,7 +176,7 @@ def joined(member: Member, event: events.Joined, now: int) -> Step:
     )
     if event.leader == event.member_id:
         run = RunAssignor(known.stamp, known.protocol, event.members, skip_assignment=event.skip_assignment)
-        return replace(known, state=State.DECIDING, leads=True), (*started, moves.enter(known, "decide"), run)
+        return replace(known, state=State.DECIDING), (*started, moves.enter(known, "decide"), run)
     return moves.preceded(moves.send_sync(known, {}), started)
 
 

@@ -101,7 +101,6 @@ class Member:
     trigger: str = "subscribe"  #: why the next rebalance begins
     releasing: frozenset[TopicPartition] = frozenset()  #: part of `owned` that a revocation under way covers
     summoned: bool = False  #: told to rejoin while it was busy; it does so once it is STABLE
-    leads: bool = False  #: of the generation that it is in
     attempt: int = 0  #: of the running rebalance, from 1; 0 outside of one
     introduced: str = ""  #: the member id that the trace knows
     timers: Timers = field(default_factory=Timers)

@@ -71,7 +71,6 @@ def send_join(member: Member) -> Step:
         stamp=member.stamp + 1,
         joined=member.topics,
         summoned=False,
-        leads=False,
         timers=while_parked(member),
     )
     return joining, (SendJoin(joining.stamp, joining.member_id),)
@@ -150,7 +149,6 @@ def forgotten(member: Member) -> Member:
         generation=NO_GENERATION,
         stamp=member.stamp + 1,
         summoned=False,
-        leads=False,
         timers=Timers(poll_ns=member.timers.poll_ns, retry_ns=member.timers.retry_ns),
     )
 

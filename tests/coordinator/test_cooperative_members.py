@@ -11,7 +11,7 @@ from coordinator.service import mount
 from kernel.waiting import until
 from tests.support.brokers import create_topics, running_broker
 from tests.support.consuming import Listener, NumberedProducer, partitions_of, producing
-from tests.support.eager import bootstrap_of, eager, generation_of, settled
+from tests.support.eager import bootstrap_of, eager, generation_of, joining, settled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,17 +48,13 @@ def delivered(members: list[Running]) -> int:
     return sum(len(member.records) for member in members)
 
 
-def joining(member: Running) -> bool:
-    """Its JoinGroup is parked: the last thing that it told of is that it joins."""
-    told = [event for event in member.tracer.events if event["kind"] in ("phase_entered", "rebalance_ended")]
-    return told[-1].get("phase") == "join"
-
-
 async def delivered_while_joining(members: list[Running], producer: NumberedProducer) -> None:
     await until(lambda: all(map(joining, members)), 10, "the Joins to be parked")
     expected = [len(member.records) + 5 * len(member.owned) for member in members]
     await producer.send("t", 5)
     await until(lambda: [len(member.records) for member in members] == expected, 10, "records of what is kept")
+    outcome = await members[0].consumer.commit()
+    assert set(outcome.refused.values()) == {"REBALANCE_IN_PROGRESS"}
     assert all(map(joining, members))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.introduction import Introduction
+from coordinator.introduction import Introduction, instance_of
 from coordinator.protocol import decode_subscription
 from kernel.values import TopicPartition
 
@@ -35,6 +35,20 @@ def test_sticky_member_says_what_it_had_and_in_which_generation() -> None:
         "cooperative-sticky": HEAD + "00000004ffffffff" + NOTHING_OWNED + generation + NO_RACK,
         "range": HEAD + "ffffffff" + NOTHING_OWNED + generation + NO_RACK,
     }
+
+
+def test_cooperative_member_names_what_it_keeps_in_every_subscription() -> None:
+    kept = frozenset({TopicPartition("t", 2), TopicPartition("t", 0)})
+    introduction = Introduction(STRATEGIES).after("cooperative-sticky", kept, 6)
+    told = introduction.protocols(("t",), 6, kept)
+    owned = "00000001" + "000174" + "00000002" + "00000000" + "00000002"
+    assert told["cooperative-sticky"].hex() == HEAD + "0000000400000006" + owned + "00000006" + NO_RACK
+    assert {decode_subscription(data).owned for data in told.values()} == {tuple(sorted(kept))}
+
+
+def test_streams_of_a_static_consumer_are_told_apart_by_their_numbers() -> None:
+    assert [instance_of("web", stream) for stream in range(3)] == ["web", "web-1", "web-2"]
+    assert instance_of(None, 1) is None
 
 
 def test_each_strategy_remembers_only_what_it_decided() -> None:

@@ -46,6 +46,12 @@ def generation_of(member: Running) -> int:
     return max((event["generation"] for event in member.tracer.of("partitions_assigned")), default=-1)
 
 
+def joining(member: Running) -> bool:
+    """Its JoinGroup is on its way, or parked: the last thing that it told of is that it joins."""
+    told = [event for event in member.tracer.events if event["kind"] in ("phase_entered", "rebalance_ended")]
+    return bool(told) and told[-1].get("phase") == "join"
+
+
 async def settled(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 15) -> None:
     """Wait until the members own all of `partitions`, each a fair share, in one generation.
 

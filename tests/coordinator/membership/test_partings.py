@@ -95,7 +95,6 @@ def test_static_leader_that_comes_back_leads_and_is_told_to_leave_the_assignment
     members = (GroupMember("web-1-id", "web-1", b"metadata"),)
     joined = events.Joined(talk.member.stamp, "web-1-id", 7, "range", "web-1-id", members, skip_assignment=True)
     assert talk.say(joined) == (effects.RunAssignor(talk.member.stamp, "range", members, skip_assignment=True),)
-    assert talk.member.leads
     sync = effects.SendSync(talk.member.stamp, Identity("web-1-id", 7), "range", {})
     assert talk.say(events.Decided(talk.member.stamp, {})) == (sync,)
 
