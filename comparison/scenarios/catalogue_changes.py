@@ -56,17 +56,17 @@ CHANGES = (
         name="slow-member",
         symptom="One consumer took long over one record, and the whole group stood still: its rate was zero.",
         look_for=(
-            "seconds without a record: eager, static and server wait in the rebalance for the slow member, until "
+            "seconds without a record: eager and static wait in the rebalance for the slow member, until "
             "max.poll.interval.ms; what they own is stopped meanwhile",
             "cooperative and delayed wait as well, but go on delivering what they keep: only the slow member's "
             "partitions stand still, and the new member has nothing",
-            "zookeeper waits for nobody: its members rebalance behind the application's back, and what the slow one "
-            "has in hand is delivered again by another",
+            "zookeeper and server wait for nobody: their members rebalance behind the application's back, and what "
+            "the slow one has in hand counts as processed",
             "the slow member itself: thrown out of the group, back with another rebalance when it is done",
         ),
         steps=(Form(), Steady(), SlowOwner()),
         defaults=Parameters(time_limit_s=60),
-        settings=MappingProxyType({"max.poll.interval.ms": "5000"}),
+        settings=MappingProxyType({"max.poll.interval.ms": "5000", "group.server.rebalance.timeout.ms": "5000"}),
         budget_s=20,
         references=("seed 002", "KIP-62", "KIP-429"),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coordinator.calls import GroupCalls
+from coordinator.server.calls import ServerCalls
 from kernel.broker.client import LATEST, ClusterClient, list_offset
 from kernel.broker.producer import Producer
 from kernel.errors import Unavailable
@@ -34,6 +35,11 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
             raise ValueError(f"{part.strip()!r} is not HOST:PORT")
         pairs.append((host, int(port)))
     return pairs
+
+
+def server_calls(group: str) -> ServerCalls:
+    """Of the server design; nothing is asked of a coordinator but to commit."""
+    return ServerCalls(group=group, strategy="", wait_ms=0, patience_ms=0, request_timeout_ms=_TIMEOUT_MS)
 
 
 class ClusterAccess:
@@ -134,11 +140,20 @@ class ClusterAccess:
 
         return await until(found, _READY_S, f"group {group!r} has a coordinator", every_s=0.1)
 
-    async def commit_as(self, group: str, identity: Identity, offsets: Mapping[TopicPartition, int]) -> dict[str, str]:
-        """A commit as that member would have sent it: {partition: Kafka's name of the error, '' when accepted}."""
-        calls = GroupCalls(group, session_timeout_ms=0, rebalance_timeout_ms=0, request_timeout_ms=_TIMEOUT_MS)
+    async def commit_as(
+        self, group: str, identity: Identity, offsets: Mapping[TopicPartition, int], *, server: bool = False
+    ) -> dict[str, str]:
+        """A commit as that member would have sent it: {partition: the error's name, '' when accepted}.
+
+        `server`: a member of the server design, whose commits have an API of their own.
+        """
         connection = await self._client.connection(await self.coordinator(group))
-        return {str(tp): error for tp, error in (await calls.commit(connection, identity, offsets)).items()}
+        if server:
+            answered = await server_calls(group).commit(connection, identity, offsets)
+        else:
+            calls = GroupCalls(group, session_timeout_ms=0, rebalance_timeout_ms=0, request_timeout_ms=_TIMEOUT_MS)
+            answered = await calls.commit(connection, identity, offsets)
+        return {str(tp): error for tp, error in answered.items()}
 
     async def committed(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Offsets committed with the coordinator; NO_OFFSET where there is none."""

@@ -60,6 +60,8 @@ def configuration(design: str, parameters: Parameters) -> Configuration:
     given = {name: value for name, value in parameters.settings.items() if name not in made_by}
     member = {**preset.members[design], **_known(DESIGNS[design].settings, given)}
     broker = {**preset.brokers, **_known(BROKER_SETTINGS, parameters.settings)}
+    if design == "server" and (strategy := parameters.settings.get("partition.assignment.strategy")):
+        broker["group.server.assignment.strategy"] = strategy  # the brokers' to say, not the members'
     return Configuration(
         member=member,
         broker=broker,

@@ -85,7 +85,7 @@ class Faults:
         member_id, generation = identity
         late = Identity(member_id, generation - generations_ago)
         group, offsets = self._testbed.group, dict.fromkeys(held, 0)
-        await self._testbed.access.commit_as(group, late, offsets)
+        await self._testbed.access.commit_as(group, late, offsets, server=self._design.name == "server")
 
     async def _slow_owner(self, step: SlowOwner) -> None:
         """The join comes while the member is slow, so the group's next rebalance is the one that waits for it."""

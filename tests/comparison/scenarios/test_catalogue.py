@@ -111,11 +111,11 @@ def test_a_migration_is_a_run_of_the_design_that_it_ends_in() -> None:
 
 def test_settings_of_a_scenario_go_over_the_preset_and_under_what_a_user_gives() -> None:
     made = CATALOGUE["slow-member"].parameters({"settings": {"session.timeout.ms": "4000"}})
-    assert made.settings == {"max.poll.interval.ms": "5000", "session.timeout.ms": "4000"}
+    assert made.settings == {**CATALOGUE["slow-member"].settings, "session.timeout.ms": "4000"}
     assert configuration("eager", made).max_poll_ms == 5000
     assert configuration("zookeeper", made).max_poll_ms == 5000
     given = CATALOGUE["slow-member"].parameters({"settings": {"max.poll.interval.ms": "9000"}})
-    assert given.settings == {"max.poll.interval.ms": "9000"}
+    assert given.settings["max.poll.interval.ms"] == "9000"
 
 
 @pytest.mark.parametrize(("name", "given"), [("members", 3), ("topics", 1)])
@@ -211,6 +211,9 @@ def test_what_makes_a_design_is_not_taken_from_it_by_a_setting_for_the_others() 
         "cooperative": "cooperative-sticky",
         "delayed": "delayed",
     }
+    server = configuration("server", parameters)
+    assert "partition.assignment.strategy" not in server.member
+    assert server.broker["group.server.assignment.strategy"] == "roundrobin"
 
 
 @pytest.mark.parametrize(
