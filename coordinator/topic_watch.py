@@ -11,6 +11,10 @@ Two things are watched between rebalances (ConsumerCoordinator.rejoinNeededOrPen
 
 What was seen before a rebalance began is no reason for another: the leader's memory is that of its last assignment.
 
+A topic that was deleted is a change like any other, and its members rejoin at once. Kafka's do that only without
+auto-commit: with it kafka-clients 4.1.1 was seen to repeat the commit of the topic's partitions, which no broker takes
+any more, until max.poll.interval.ms is over, and to keep them meanwhile.
+
 Metadata is asked for anew when it is metadata.max.age.ms old, and soon when a topic that is wanted by name is not
 there: after retry.backoff.ms, then after twice that, up to a second (Metadata.requestUpdate; KIP-580).
 """

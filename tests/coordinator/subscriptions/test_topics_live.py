@@ -95,6 +95,28 @@ def test_follower_that_sees_a_topic_grow_leaves_it_to_the_leader(places: Places)
     asyncio.run(test())
 
 
+def test_static_leader_that_comes_back_to_a_standing_assignment_goes_on_watching(places: Places) -> None:
+    async def test() -> None:
+        async with places.place() as place:
+            t = place.topic("t")
+            await place.topics.create({t: 4})
+            leader = await place.member(group_instance_id="a").begin({t: 1})
+            await settled([leader], partitions_of(t, 4))
+            follower = await place.member(group_instance_id="b", metadata_max_age_ms="600000").begin({t: 1})
+            await settled([leader, follower], partitions_of(t, 4))
+            before = generation_of(leader)
+            await leader.close()
+            back = await place.member(group_instance_id="a").begin({t: 1})
+            await settled([back, follower], partitions_of(t, 4))
+            assert generation_of(back) == before
+            await place.topics.grow(t, 6)
+            await settled([back, follower], partitions_of(t, 6))
+            assert generation_of(back) == before + 1
+            assert triggers(back)[-1] == "metadata-changed"
+
+    asyncio.run(test())
+
+
 def test_topic_that_was_deleted_is_given_back_and_taken_again_when_it_is_back(places: Places) -> None:
     async def test() -> None:
         async with places.place() as place:
@@ -145,6 +167,27 @@ def test_pattern_takes_what_matches_when_it_comes_and_gives_it_back_when_it_goes
             # rebalance for each change, and two when the second did not ask the brokers again so soon.
             after = generation_of(first)
             assert before + 2 <= after <= before + 4
+
+    asyncio.run(test())
+
+
+def test_member_with_a_pattern_that_is_told_to_rejoin_looks_first(places: Places) -> None:
+    """One topic, one rebalance: the second would not look for itself in the next ten minutes."""
+
+    async def test() -> None:
+        async with places.place() as place:
+            a, b = place.topic("p.a"), place.topic("p.b")
+            await place.topics.create({a: 2})
+            members = [
+                await place.member(metadata_max_age_ms=age).begin_pattern(place.topic("p[.]."))
+                for age in ("200", "600000")
+            ]
+            await settled(members, partitions_of(a, 2))
+            before = generation_of(members[0])
+            await place.topics.create({b: 2})
+            await settled(members, partitions_of(a, 2) | partitions_of(b, 2))
+            assert generation_of(members[0]) == before + 1
+            assert [triggers(member)[-1] for member in members] == ["subscription-changed", "group-rebalancing"]
 
     asyncio.run(test())
 
