@@ -7,6 +7,8 @@ import signal
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
 from comparison.scenarios.proxy import TcpProxy
 from coordinator.membership.effects import Identity
 from coordinator.server.calls import ServerCalls
@@ -21,6 +23,7 @@ from tests.support.commanded_child import commanded_child
 from tests.support.commander import commanded
 from tests.support.consuming import committed_all, partitions_of, producing, shared_out
 from tests.support.eager import bootstrap_of
+from tests.support.failover import cluster
 from tests.support.zookeeper import expire
 
 if TYPE_CHECKING:
@@ -36,11 +39,13 @@ P0 = TopicPartition("t", 0)
 
 @asynccontextmanager
 async def laboratory(
-    chroot: str, data_dir: Path, *settings: dict[str, str]
+    chroot: str, data_dir: Path, *settings: dict[str, str], broker_settings: dict[str, str] | None = None
 ) -> AsyncIterator[tuple[Broker, list[Running]]]:
     """A broker with topic t of four partitions, and members that poll, one for each given settings."""
     async with AsyncExitStack() as stack:
-        broker = await stack.enter_async_context(running_broker(chroot, data_dir, mount=(mount,)))
+        broker = await stack.enter_async_context(
+            running_broker(chroot, data_dir, settings=broker_settings, mount=(mount,))
+        )
         await create_topics(broker, {"t": 4})
         running = []
         for given in settings:
@@ -124,7 +129,7 @@ def test_process_that_stands_still_past_its_session_comes_back_fenced_and_one_th
             producer = await stack.enter_async_context(producing(bootstrap_of(broker)))
             await producer.send("t", 10)
             child = await stack.enter_async_context(
-                commanded_child(chroot, bootstrap_of(broker), tmp_path / "child.jsonl", 1500)
+                commanded_child(chroot, bootstrap_of(broker), tmp_path / "child.jsonl", 1000)
             )
             await until(lambda: child.owned == 2 and len(member.owned) == 2, 20, "two and two")
             await until(lambda: len(child.of("commit_answered")) > 0, 10, "a commit of the child's")
@@ -169,5 +174,65 @@ def test_member_cut_off_from_zookeeper_has_given_up_before_others_have_its_parti
             assert gone["ns"] < member.tracer.of("partitions_assigned")[-1]["ns"]
             proxy.heal()
             await shared_out([member, cut], EVERYTHING)
+
+    asyncio.run(test())
+
+
+def test_callback_that_does_not_return_stalls_the_group_until_the_rebalance_timeout(
+    chroot: str, tmp_path: Path
+) -> None:
+    """The stall of this design: everybody else has stopped, and waits for the one that does not say so."""
+
+    async def test() -> None:
+        timeout = {"group.server.rebalance.timeout.ms": "1000"}
+        async with laboratory(chroot, tmp_path, {}, {}, broker_settings=timeout) as (broker, (stuck, other)):
+            await shared_out([stuck, other], EVERYTHING)
+            released = asyncio.Event()
+            told = stuck.listener.on_revoked
+
+            async def wait_for_the_end(stream: int, partitions: frozenset[TopicPartition]) -> None:
+                await released.wait()
+                await told(stream, partitions)
+
+            stuck.listener.on_revoked = wait_for_the_end  # type: ignore[method-assign]
+            held, generation = stuck.owned, stuck.tracer.of("partitions_assigned")[-1]["generation"]
+            joiner = await commanded(bootstrap_of(broker), chroot).begin({"t": 1})
+            await until(lambda: other.owned == frozenset(), 5, "the other to have stopped")
+            assert stuck.owned == held
+            await until(lambda: len(other.owned) == len(joiner.owned) == 2, 10, "the two to go on without it")
+            begun = other.tracer.of("rebalance_started")[-1]["ns"]
+            assert other.tracer.of("rebalance_ended")[-1]["ns"] - begun >= 1_000_000_000
+            late = await stuck.consumer.commit(dict.fromkeys(held, 1))
+            assert set(late.refused) == held
+            assert set(late.refused.values()) <= {"UNKNOWN_CONSUMER", "ILLEGAL_GENERATION"}
+            released.set()
+            await shared_out([stuck, other, joiner], EVERYTHING)
+            assert stuck.tracer.of("partitions_lost")[-1]["generation"] == generation
+            await joiner.close()
+
+    asyncio.run(test())
+
+
+@pytest.mark.faults
+def test_members_go_on_in_their_generation_when_the_coordinating_broker_is_killed(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            brokers = await stack.enter_async_context(cluster(chroot, tmp_path, 2))
+            await brokers.create_topic("u", 4)
+            members = []
+            for _ in range(2):
+                member = commanded(brokers.bootstrap, chroot)
+                stack.push_async_callback(member.close)
+                members.append(await member.begin({"u": 1}))
+            await shared_out(members, partitions_of("u", 4))
+            owned = [member.owned for member in members]
+            await brokers.kill(await brokers.coordinator_of("g"))
+            for member in members:
+                outcome = await member.consumer.commit(dict.fromkeys(member.owned, 0))
+                assert not outcome.refused
+            assert [member.owned for member in members] == owned
+            heard = [what for member in members for what, _, _ in member.listener.heard]
+            assert heard.count("assigned") == heard.count("revoked") + 2  # what came before the kill
+            assert "lost" not in heard
 
     asyncio.run(test())
