@@ -36,14 +36,16 @@ class Eyes:
         self._every_led = every_led
         self._watches = MemberWatches(services)
         self._topics: asyncio.Task[None] | None = None
+        self._stopped = False
 
     def look(self, look: Look, partition: LedPartition) -> None:
         """What the machine of `partition` wants to see; it is told by `LedPartition.tell`."""
-        if self._topics is None and isinstance(look, WatchIds):
+        if self._topics is None and isinstance(look, WatchIds) and not self._stopped:
             self._topics = asyncio.create_task(self._follow_topics(), name="server-groups-topics")
         self._watches.look(look, partition, lambda ids: partition.tell(partial(_seen, look.group_id, ids)))
 
     async def stop(self) -> None:
+        self._stopped = True
         await self._watches.stop()
         if self._topics is not None:
             self._topics.cancel()

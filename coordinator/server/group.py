@@ -63,6 +63,7 @@ class ServerGroup:
     id: str
     state: State = State.EMPTY
     record: ServerRecord = NEVER_ASSIGNED
+    members: dict[str, ServerMember] = field(default_factory=dict)  #: of the record, by id
     proposal: ServerRecord | None = None  #: on its way to the log
     retrying: bool = False  #: assigning or storing has failed; the round's timer tries again
     seen: dict[str, tuple[str, ...]] | None = None  #: {id: topics} in ZooKeeper; None: not read yet
@@ -76,8 +77,16 @@ class ServerGroup:
     @classmethod
     def from_record(cls, group_id: str, record: ServerRecord) -> ServerGroup:
         """As loaded: whoever is in the assignment may have been started."""
-        ids = {member.member_id for member in record.members}
-        return cls(group_id, State.STABLE if ids else State.EMPTY, record, running=ids)
+        group = cls(group_id, State.STABLE if record.members else State.EMPTY)
+        group.take(record)
+        group.running.update(group.members)
+        return group
+
+    def take(self, record: ServerRecord) -> None:
+        """This generation counts from now on, and nobody runs it yet."""
+        self.record = record
+        self.members = {member.member_id: member for member in record.members}
+        self.running, self.started = set(), set()
 
     def move(self, trigger: Trigger, turn: Turn) -> None:
         """Take the transition of the table; the only place where a state changes."""
@@ -100,24 +109,28 @@ class ServerGroup:
         return self.record.generation
 
     @property
-    def members(self) -> dict[str, ServerMember]:
-        """Of the stored generation, by id."""
-        return {member.member_id: member for member in self.record.members}
-
-    @property
     def eligible(self) -> dict[str, tuple[str, ...]]:
         """Who takes part in the next generation, by what ZooKeeper says: {id: topics}."""
         return {member_id: topics for member_id, topics in (self.seen or {}).items() if member_id not in self.dropped}
 
-    @property
-    def unstopped(self) -> list[str]:
-        """Who has to acknowledge the stop before the next generation may be assigned."""
-        return sorted(self.running.intersection(self.eligible))
+    def is_eligible(self, member_id: str) -> bool:
+        return member_id not in self.dropped and self.seen is not None and member_id in self.seen
 
     @property
-    def unstarted(self) -> list[str]:
-        """Who has not come back with the stored generation."""
-        return [member_id for member_id in self.members if member_id not in self.started]
+    def has_stopped(self) -> bool:
+        """Whether everybody who takes part in the next generation has acknowledged the stop of this one."""
+        return not any(self.is_eligible(member_id) for member_id in self.running)
+
+    @property
+    def has_started(self) -> bool:
+        """Whether everybody has come back with the stored generation."""
+        return len(self.started) == len(self.members)
+
+    @property
+    def late(self) -> list[str]:
+        """Who is waited for: to stop, or to start."""
+        awaited = self.running if self.state is State.STOPPING else self.members.keys() - self.started
+        return sorted(filter(self.is_eligible, awaited))
 
     @property
     def in_use(self) -> bool:
@@ -129,7 +142,7 @@ class ServerGroup:
 
     def heard(self, member_id: str, runs: int) -> None:
         """A member says what it runs."""
-        if runs == self.generation:
+        if runs == self.generation and member_id in self.members:
             self.running.add(member_id)
             self.started.add(member_id)
         else:

@@ -85,11 +85,11 @@ class ServerGroups:
         if not group.watched:
             self._watch(group, turn)
         rounds.answer(group, asked.member_id, Commanded(), turn)  # an earlier question that nobody waits for any more
-        self._hear(group, request, turn)
+        came_back = self._hear(group, request, turn)
         known = None if group.seen is None else group.seen.get(asked.member_id)
         if known is not None and set(known) != set(asked.topics):
             turn.look(ReadAgain(group.id, asked.member_id))
-        rounds.advance(group, self._around, turn)
+        (rounds.advance if came_back else rounds.proceed)(group, self._around, turn)
         rounds.tell(group, asked.member_id, turn)
         if asked.wait_ms == 0:
             rounds.answer(group, asked.member_id, Commanded(), turn)
@@ -97,13 +97,17 @@ class ServerGroups:
             turn.set_timer(TimerKey(TimerKind.AWAIT, group.id, asked.member_id), turn.now.ms + asked.wait_ms)
         self._tidy(group, turn)
 
-    def _hear(self, group: ServerGroup, request: Await, turn: Turn) -> None:
+    @staticmethod
+    def _hear(group: ServerGroup, request: Await, turn: Turn) -> bool:
+        """Note what the member runs; whether it was dropped and takes part again."""
         member_id, runs = request.asked.member_id, request.asked.runs
         group.asking[member_id] = Asking(request.token, runs, request.client_id, request.client_host)
         was_dropped = member_id in group.dropped
         group.heard(member_id, runs)
-        if was_dropped and member_id not in group.dropped:
+        came_back = was_dropped and member_id not in group.dropped
+        if came_back:
             turn.trace("group_member_joined", group=group.id, id=member_id)
+        return came_back
 
     def _refusal(self, request: Await) -> ServerError | None:
         asked, rules = request.asked, self._around.rules
@@ -153,7 +157,14 @@ class ServerGroups:
         rounds.advance(group, self._around, turn)
         for member_id in list(group.asking):
             rounds.tell(group, member_id, turn)
+        self._forget_strangers(group)
         self._tidy(group, turn)
+
+    def _forget_strangers(self, group: ServerGroup) -> None:
+        """What those ran that are gone is of no more interest, unless they still ask."""
+        for member_id in [m for m in group.asking if m not in (group.seen or {}) and m not in group.members]:
+            if not self._is_parked(group, member_id):
+                del group.asking[member_id]
 
     def topics_changed(self, turn: Turn) -> None:
         """Topics came, went or grew."""
@@ -171,9 +182,6 @@ class ServerGroups:
 
     def _tidy(self, group: ServerGroup, turn: Turn) -> None:
         """A group without members, ids and questions is watched no longer; one that never had any is nothing at all."""
-        for member_id in [m for m in group.asking if m not in (group.seen or {}) and m not in group.members]:
-            if not self._is_parked(group, member_id):
-                del group.asking[member_id]
         if group.state is State.EMPTY and group.seen is not None and not group.in_use:
             self._forget_ids(group, turn)
             if group.generation == 0:
@@ -201,6 +209,7 @@ class ServerGroups:
             case GenerationStored(member_id=None):
                 if group is not None and group.state is not State.DEAD:
                     rounds.stored(group, done, self._around, turn)
+                    self._forget_strangers(group)
                     self._tidy(group, turn)
             case GenerationStored():
                 if group is not None and group.state is not State.DEAD:

@@ -1,6 +1,7 @@
 """The rounds of a group of the server design, from the reason to begin one until everybody has started.
 
-    advance   does whatever can be done now; called after everything that happened
+    advance   does whatever can be done now; called after everything that may be a reason for a round
+    proceed   the same without looking for a reason; called after the other things
     begin     everybody who runs the generation is told to stop
     decide    nobody runs it any more, or is given up: the next one is assigned, and stored
     stored    it is durable: everybody is told to start
@@ -36,9 +37,14 @@ def advance(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
         trigger = reason_for_a_round(group, around)
         if trigger is not None:
             _begin(group, trigger, around, turn)
-    if group.state is State.STOPPING and group.proposal is None and not group.retrying and not group.unstopped:
+    proceed(group, around, turn)
+
+
+def proceed(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
+    """As `advance`, after something that is no reason for a round: most questions."""
+    if group.state is State.STOPPING and group.proposal is None and not group.retrying and group.has_stopped:
         _decide(group, around, turn)
-    elif group.state is State.STARTING and not group.unstarted:
+    elif group.state is State.STARTING and group.has_started:
         turn.cancel_timer(_round_timer(group))
         group.move(Trigger.ALL_STARTED, turn)
 
@@ -54,15 +60,15 @@ def round_timer_fired(group: ServerGroup, around: Surroundings, turn: Turn) -> N
     """The rebalance timeout is over: who was not heard of is dropped. Or storing is tried again."""
     if group.state is State.STOPPING and group.proposal is None:
         group.retrying = False
-        _drop(group, group.unstopped, "not stopped in time", turn)
+        _drop(group, "not stopped in time", turn)
     elif group.state is State.STARTING:
-        _drop(group, group.unstarted, "not started in time", turn)
+        _drop(group, "not started in time", turn)
     advance(group, around, turn)
 
 
-def _drop(group: ServerGroup, late: list[str], why: str, turn: Turn) -> None:
+def _drop(group: ServerGroup, why: str, turn: Turn) -> None:
     """Their ids stand still: they are taken in again once they have acknowledged a stop."""
-    for member_id in late:
+    for member_id in group.late:
         group.dropped.add(member_id)
         turn.trace("group_member_left", group=group.id, id=member_id, reason=why)
 
@@ -108,8 +114,8 @@ def stored(group: ServerGroup, done: GenerationStored, around: Surroundings, tur
     if group.proposal is not done.record:
         return
     _clear_authority(group, "generation ended", turn)
-    group.record, group.proposal = done.record, None
-    group.running, group.started = set(), set()
+    group.proposal = None
+    group.take(done.record)
     if not group.record.members:
         group.move(Trigger.ALL_GONE, turn)
         advance(group, around, turn)
@@ -149,7 +155,7 @@ def tell(group: ServerGroup, member_id: str, turn: Turn) -> None:
     if asking is None or asking.token is None or group.seen is None:
         return
     assigned = group.state in (State.STARTING, State.STABLE) and member_id in group.members
-    seen = member_id in group.eligible
+    seen = group.is_eligible(member_id)
     if asking.runs == NO_GENERATION:
         if assigned and seen:
             _start_behind_the_fence(group, member_id, turn)
@@ -181,7 +187,7 @@ def not_stored_again(group: ServerGroup, done: GenerationStored, error: Error, t
 def is_waiting_to_start(group: ServerGroup, member_id: str) -> bool:
     asking = group.asking.get(member_id)
     parked = asking is not None and asking.token is not None and asking.runs == NO_GENERATION
-    return parked and member_id in group.members and member_id in group.eligible
+    return parked and member_id in group.members and group.is_eligible(member_id)
 
 
 def start(group: ServerGroup, member_id: str, around: Surroundings, turn: Turn) -> None:

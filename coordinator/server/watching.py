@@ -76,9 +76,12 @@ class MemberWatches:
         self._watched: dict[tuple[object, str], _Watched] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._opening: asyncio.Task[ZooKeeperSession] | None = None
+        self._stopped = False
 
     def look(self, look: Look, whose: object, report: Report) -> None:
         """For the machine of the partition `whose`; `report` is called after every read."""
+        if self._stopped:
+            return  # a partition whose loading has ended too late; it is given up at once
         key = (whose, look.group_id)
         match look:
             case WatchIds():
@@ -99,7 +102,8 @@ class MemberWatches:
         watched.task.add_done_callback(self._ending.discard)
 
     async def stop(self) -> None:
-        """End every watch, with the session."""
+        """End every watch, with the session. Whatever is to be looked at from now on is not."""
+        self._stopped = True
         for watched in self._watched.values():
             self._end(watched)
         self._watched.clear()

@@ -199,9 +199,12 @@ class Served:
 
     def write_all(self, error: Error | None = None) -> None:
         """What was held back reaches the log, or is refused with `error`."""
-        self.holding = False
+        self.holding = True  # what follows comes behind what was held back
         for _ in range(len(self.writes)):
             self._write(self.writes.popleft(), error)
+        self.holding = False
+        while self.writes:
+            self._write(self.writes.popleft(), None)
 
     def reload(self, *, strategy: str | None = None) -> None:
         """The coordinator is gone with all that it did not write; another one loads the log."""
