@@ -101,6 +101,7 @@ def terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
     ("design", "settings"),
     [
         ("zookeeper", ("auto.offset.reset=smallest", "rebalance.backoff.ms=300")),
+        ("server", ("auto.offset.reset=earliest", "zookeeper.session.timeout.ms=4000")),
         ("eager", ("auto.offset.reset=earliest", "heartbeat.interval.ms=300")),
     ],
 )
