@@ -13,7 +13,7 @@ from comparison.pipeline.coordinators import terms
 from comparison.pipeline.counts import MISSING, QUARANTINED, TOTAL
 from comparison.pipeline.delivery import OFFSETS, SERIALS
 from comparison.pipeline.ownership import AUTHORITY, BELIEVED, DELIVERING
-from comparison.pipeline.per_change import change_of, delivery_of
+from comparison.pipeline.per_change import RunKind, change_of, delivery_of
 from comparison.pipeline.readings import compared
 from comparison.pipeline.result import Change, Outcome, Overlap, Run
 from comparison.pipeline.rounds import phase_times, waits_of
@@ -41,11 +41,13 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
     whole = by_window[WHOLE_RUN]
     parameters = _parameters(measured)
     design = str(run.header.get("design", ""))
-    changes = [change_of(design, measured, row, by_window[row.window], parameters) for row in measured.changes]
+    scenario = str(run.header.get("scenario", ""))
+    kind = RunKind(scenario, design, parameters)
+    changes = [change_of(kind, measured, row, by_window[row.window]) for row in measured.changes]
     ended = next((row for row in measured.told if row.kind == "run_ended"), None)
     return Run(
         path=str(run.folder),
-        scenario=str(run.header.get("scenario", "")),
+        scenario=scenario,
         design=design,
         implementations=sorted(run.implementations),
         seed=int(run.header.get("seed", 0)),
@@ -63,7 +65,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         zk_operations=whole.by("zk_op", lambda row: row.name if row.outcome == "ok" else f"{row.name} ({row.outcome})"),
         phases=phase_times(measured.phases),
         changes=changes,
-        waits=waits_of(measured.rounds, measured.group, measured.phases),
+        waits=waits_of(measured.rounds, measured.group, measured.phases, _ended(measured)),
         delivery=delivery_of(measured),
         counters=compared(measured.told, measured.counters),
         coordinators=terms(measured.takeovers, measured.acting),
@@ -76,6 +78,10 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         verdicts=[],
         verdict=Outcome.UNKNOWN,
     )
+
+
+def _ended(measured: Measured) -> dict[str, int]:
+    return {row.target: row.t_ns for row in measured.told if row.kind == "process_ended"}
 
 
 def _parameters(measured: Measured) -> dict[str, Any]:

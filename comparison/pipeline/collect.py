@@ -137,6 +137,7 @@ def _told(events: DataFrame, found: dict[int, Measured]) -> None:
         "group",
         "state",
         "generation",
+        "members",
         "id",
         "reason",
     )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.group_model import COORDINATED
+from comparison.pipeline.model import RESTART
 from comparison.pipeline.result import Outcome
 from comparison.pipeline.windows import FORMING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from comparison.pipeline.result import Change, Counted, Run, Term
 
 #: None: the check has nothing to say of such a run.
@@ -216,7 +220,24 @@ def counts_equal_the_model(run: Run) -> Judgement:
     if wrong:
         told = ", ".join(f"{named(change)}: {_beside(count)}" for change, count in wrong)
         return NOT_EXPECTED, f"{told} ({wrong[0][1].formula})"
-    return EXPECTED, "; ".join(f"{named(change)}: {_all_of(change)}" for change in run.changes if change.counted)
+    restarts = [change for change in run.changes if change.counted and change.change == RESTART]
+    others = [change for change in run.changes if change.counted and change not in restarts]
+    parts = [f"{named(change)}: {_all_of(change)}" for change in others]
+    return EXPECTED, "; ".join([*parts, *([_together(restarts)] if restarts else [])])
+
+
+def _together(changes: Sequence[Change]) -> str:
+    """The counts of changes of one name, added up; where a count was not foretold for all of them, for how many."""
+    sums: Counter[str] = Counter()
+    times: Counter[str] = Counter()
+    for count in (count for change in changes for count in change.counted):
+        sums[count.what] += count.measured or 0
+        times[count.what] += 1
+    told = ", ".join(
+        f"{count} {what}{f' in {times[what]} of them' if times[what] < len(changes) else ''}"
+        for what, count in sums.items()
+    )
+    return f"{len(changes)} {changes[0].change}s: {told}"
 
 
 def _all_of(change: Change) -> str:
@@ -246,5 +267,7 @@ def counters_equal_the_trace(run: Run) -> Judgement:
 
 
 def named(change: Change) -> str:
-    """A change in few words: `join to 5`, or the fault's name."""
+    """A change in few words: `join to 5`, `restart 2`, or the fault's name."""
+    if change.change == RESTART:
+        return f"restart {change.round}"
     return f"{change.change} to {change.members}" if change.members is not None else change.change

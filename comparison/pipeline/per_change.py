@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.pipeline import model
 from comparison.pipeline.delivery import BIN_NS, BINNED_NS_MAX
@@ -27,7 +27,19 @@ ROUND_NS_MIN = 500_000_000
 RECORDS_A_ROUND_MIN = 4
 
 
-def change_of(design: str, measured: Measured, row: Row, tally: Tallies, parameters: Mapping[str, Any]) -> Change:
+#: Where something else goes on than the change alone: nothing is foretold.
+NOT_FORETOLD = ("slow-member", "protocol-migration", "subscription-change")
+
+
+class RunKind(NamedTuple):
+    """What a run is one of."""
+
+    scenario: str
+    design: str
+    parameters: Mapping[str, Any]
+
+
+def change_of(run: RunKind, measured: Measured, row: Row, tally: Tallies) -> Change:
     """The figures of the change, or fault, that window `row` is about."""
     believed = measured.stretches.get((row.window, BELIEVED))
     delivering = measured.stretches.get((row.window, DELIVERING))
@@ -36,7 +48,7 @@ def change_of(design: str, measured: Measured, row: Row, tally: Tallies, paramet
     named_ns = tally.first_ns("authority_named")
     rounds = [number for number, each in enumerate(measured.rounds) if row.from_ns <= each.from_ns < row.until_ns]
     moved, stopped = (turnover.moved, turnover.stopped) if turnover is not None else (0, 0)
-    kept, kept_delivered = _kept(measured, rounds, parameters)
+    kept, kept_delivered = _kept(measured, rounds, run.parameters)
     target = _target(measured, row)
     seen = Seen(
         change=row.change,
@@ -62,7 +74,7 @@ def change_of(design: str, measured: Measured, row: Row, tally: Tallies, paramet
         unowned_longest_s=_s(believed.gap_longest or 0) if believed is not None else 0.0,
         two_delivering_partition_s=_s(delivering.doubled) if delivering is not None else 0.0,
         moved=moved if owners else None,
-        moved_minimum=_moved_minimum(row, owners),
+        moved_minimum=_moved_minimum(measured, row, owners),
         stopped=stopped,
         stopped_kept=turnover.stopped_kept if turnover is not None else 0,
         kept=kept,
@@ -75,17 +87,30 @@ def change_of(design: str, measured: Measured, row: Row, tally: Tallies, paramet
         zk_writes=tally.operations(reads=False, commits=False),
         zk_commits=tally.operations(reads=False, commits=True),
         requests=tally.by("request_answered", lambda count: str(count.name)),
-        counted=counted(design, seen, tally, parameters),
+        counted=counted(run.design, seen, tally, run.parameters) if run.scenario not in NOT_FORETOLD else [],
     )
 
 
-def _moved_minimum(row: Row, owners: list[Row] | None) -> int | None:
+def _moved_minimum(measured: Measured, row: Row, owners: list[Row] | None) -> int | None:
     if not owners:
         return None
     if row.change == model.RESTART:
         return 0  # who comes back could have what it had
-    pairs = [(each.before, each.after) for each in owners]
+    names = _names(measured, owners)
+    pairs = [(names.get(each.before, each.before), names.get(each.after, each.after)) for each in owners]
     return model.moved_minimum(pairs, row.members or len({after for _, after in pairs if after}))
+
+
+def _names(measured: Measured, owners: list[Row]) -> dict[str, str]:
+    """Processes by member id, so that one that lives again under another id is the same; where several members share
+    a process, nobody is named.
+    """
+    process_of = {phase.member: phase.process for phase in measured.phases if phase.member}
+    for side in ({each.before for each in owners}, {each.after for each in owners}):
+        homes = [process_of[owner] for owner in side if owner in process_of]
+        if len(set(homes)) < len(homes):
+            return {}
+    return process_of
 
 
 def _target(measured: Measured, row: Row) -> str:
@@ -152,6 +177,8 @@ def _stalled_s(measured: Measured, row: Row) -> float | None:
 
 def _converged_ms(row: Row, believed: Row | None, span: Row | None) -> float | None:
     """None when it never converged within the window, or nothing was owned at all."""
+    if row.from_ns >= row.until_ns:
+        return 0.0  # the next change came at once: nothing is measured here
     if believed is None or span is None:
         return None
     if believed.unsettled_until is None:

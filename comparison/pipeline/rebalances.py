@@ -18,15 +18,18 @@ def phases(events: DataFrame) -> DataFrame:
     """One row a phase that a member was in: run, process, member, phase, from_ns, until_ns.
 
     A phase lasts until the next one, or the end of its attempt; one that never ended is left out. So is
-    whatever comes between: a member that waits for nothing is in no phase.
+    whatever comes between: a member that waits for nothing is in no phase. What a member did before it was handed
+    its id is its own: of the id that its stream is known by next.
     """
     phase_kinds = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_started")
     per_member = Window.partitionBy("run", "process", "member").orderBy("seq")
+    from_here = Window.partitionBy("run", "process", "stream").orderBy("seq").rowsBetween(0, Window.unboundedFollowing)
     later = per_member.rowsBetween(1, Window.unboundedFollowing)
     ended_ns = F.min(F.when(F.col("kind") == "rebalance_ended", F.col("t_ns"))).over(later)
     is_whole = F.col("kind") == "rebalance_started"
     return (
         events.where(F.col("kind").isin(*phase_kinds))
+        .withColumn("member", F.first("member", ignorenulls=True).over(from_here))
         .withColumn("until_ns", F.when(is_whole, ended_ns).otherwise(F.lead("t_ns").over(per_member)))
         .where((is_whole | (F.col("kind") == "phase_entered")) & F.col("until_ns").isNotNull())
         .select(

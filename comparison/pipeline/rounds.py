@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
 _NS_PER_MS = 1_000_000
+#: When a generation begins so long after the last one has come, it was not that one who was waited for.
+_LATE_NS = 200_000_000
 #: The states of a group that a round goes through, by Kafka's names.
 PREPARING, COMPLETING, STABLE = "PreparingRebalance", "CompletingRebalance", "Stable"
 
@@ -35,6 +37,7 @@ class Round:
     until_ns: int | None
     gathered_ns: int | None = None
     generation: int | None = None
+    members: int = 0  #: of that generation
 
 
 def phase_times(phases: Iterable[Row]) -> list[Phase]:
@@ -74,7 +77,7 @@ def _generations(changed: Sequence[Row]) -> list[Round]:
             open_[row.group] = Round(row.t_ns, None)
         elif row.state == COMPLETING:
             begun = open_.get(row.group, Round(row.t_ns, None))
-            open_[row.group] = replace(begun, gathered_ns=row.t_ns, generation=row.generation)
+            open_[row.group] = replace(begun, gathered_ns=row.t_ns, generation=row.generation, members=row.members)
         elif row.state not in (PREPARING, COMPLETING) and now is not None:
             del open_[row.group]
             if now.gathered_ns is not None:
@@ -93,45 +96,76 @@ def _stretches(phases: Iterable[Row]) -> list[Round]:
     return found
 
 
-def waits_of(rounds: Iterable[Round], group: Iterable[Row], phases: Sequence[Row]) -> list[Wait]:
+def waits_of(
+    rounds: Iterable[Round], group: Iterable[Row], phases: Sequence[Row], ended: Mapping[str, int]
+) -> list[Wait]:
     """For every generation that others had to wait for: for whom, and how long.
 
     Whoever enters the phase `join` last is waited for; or whoever was given up, or left, after everybody else had
-    come.
+    come; or whoever did not come before the rebalance timeout and stayed in the group (as static members do).
+    `ended`: when processes ended that did.
     """
-    joins = [row for row in phases if row.phase == "join"]
-    process_of = {row.member: row.process for row in phases if row.member}
-    left = [row for row in group if row.kind == "group_member_left"]
-    gathered = [each for each in rounds if each.gathered_ns is not None]
-    return [wait for each in gathered if (wait := _wait(each, joins, left, process_of)) is not None]
+    known = _Known(phases, [row for row in group if row.kind == "group_member_left"], ended)
+    return [wait for each in rounds if (wait := known.wait(each)) is not None]
 
 
-def _wait(each: Round, joins: Iterable[Row], left: Iterable[Row], process_of: Mapping[str, str]) -> Wait | None:
-    assert each.gathered_ns is not None
-    came: dict[tuple[str, str], int] = {}
-    for row in joins:
-        if row.from_ns <= each.gathered_ns and row.until_ns >= each.from_ns:
-            # One that asks twice (the first time it is handed its id) came when it asked first.
-            key = (row.process, "" if row.member is None else row.member)
-            came[key] = min(row.from_ns, came.get(key, row.from_ns))
-    if not came:
-        return None
-    (last, _), last_ns = max(came.items(), key=lambda item: item[1])
-    gone = [row for row in left if last_ns < row.t_ns <= each.gathered_ns and each.from_ns <= row.t_ns]
-    if gone:
-        last_ns, last = gone[-1].t_ns, process_of.get(gone[-1].id, gone[-1].id)
-    waited = [last_ns - max(ns, each.from_ns) for (process, _), ns in came.items() if process != last]
-    if not waited:
-        return None
-    return Wait(
-        generation=each.generation,
-        from_ms=round(each.from_ns / _NS_PER_MS, 3),
-        waited_for=last,
-        gone=bool(gone),
-        waiting=len(waited),
-        longest_ms=round(max(0, *waited) / _NS_PER_MS, 3),
-        total_ms=round(sum(max(0, ns) for ns in waited) / _NS_PER_MS, 3),
-    )
+class _Known:
+    """What is known of the members of one run."""
+
+    def __init__(self, phases: Sequence[Row], left: Sequence[Row], ended: Mapping[str, int]) -> None:
+        self._joins = [row for row in phases if row.phase == "join"]
+        self._left = left
+        self._ended = ended
+        self._process_of = {row.member: row.process for row in phases if row.member}
+        self._first_ns: dict[str, int] = {}
+        for row in phases:
+            self._first_ns[row.process] = min(row.from_ns, self._first_ns.get(row.process, row.from_ns))
+
+    def wait(self, each: Round) -> Wait | None:
+        if each.gathered_ns is None:
+            return None
+        came = self._came(each, each.gathered_ns)
+        if not came:
+            return None
+        last, last_ns = max(came.items(), key=lambda item: item[1])
+        name, gone = last[0], False
+        left = [row for row in self._left if max(last_ns, each.from_ns - 1) < row.t_ns <= each.gathered_ns]
+        if left:
+            name, gone, last_ns = self._process_of.get(left[-1].id, left[-1].id), True, left[-1].t_ns
+        elif each.gathered_ns - last_ns > _LATE_NS and (missing := self._missing(each, came)):
+            name, gone, last_ns = missing[0], True, each.gathered_ns
+        waited = [max(0, last_ns - max(ns, each.from_ns)) for (process, _), ns in came.items() if process != name]
+        # One that was given up is not counted among the members, but for a static one.
+        waiting = each.members - (0 if left else 1)
+        if not waited or waiting < 1:
+            return None
+        return Wait(
+            generation=each.generation,
+            from_ms=round(each.from_ns / _NS_PER_MS, 3),
+            waited_for=name,
+            gone=gone,
+            waiting=waiting,
+            longest_ms=round(max(waited) / _NS_PER_MS, 3),
+            total_ms=round(sum(waited) / _NS_PER_MS, 3),
+        )
+
+    def _came(self, each: Round, gathered_ns: int) -> dict[tuple[str, str], int]:
+        """When each (process, member) came; one that asks twice, when it asked first."""
+        came: dict[tuple[str, str], int] = {}
+        for row in self._joins:
+            if row.from_ns <= gathered_ns and row.until_ns >= each.from_ns:
+                key = (row.process, row.member or "")
+                came[key] = min(row.from_ns, came.get(key, row.from_ns))
+        return came
+
+    def _missing(self, each: Round, came: Iterable[tuple[str, str]]) -> list[str]:
+        """Processes with members from before the round, of which none came."""
+        there = {
+            process
+            for process, first_ns in self._first_ns.items()
+            if first_ns < each.from_ns < self._ended.get(process, each.from_ns + 1)
+        }
+        return sorted(there - {process for process, _ in came})
 
 
 def deciders(phases: Iterable[Row]) -> list[tuple[int, str]]:

@@ -136,6 +136,12 @@ def test_phase_lasts_until_the_next_one_or_its_attempts_end(spark: SparkSession)
             e(10, "m1", "rebalance_ended", outcome="ok", **A),
         ],
         "killed": [e(0, "m1", "rebalance_started", trigger="ids", **A), phase(1, "stop")],
+        "not named yet": [
+            e(1, "m1", "phase_entered", phase="join", attempt=1, stream=0),
+            e(3, "m1", "phase_entered", phase="claim", attempt=1, member="b", stream=0),
+            e(4, "m1", "attempt_ended", attempt=1, outcome="ok", member="b", stream=0),
+            e(9, "m1", "phase_entered", phase="join", attempt=1, stream=0),
+        ],
     }
     rows = staged(spark, cases, rebalances.phases)
     assert {row.phase: (row.from_ns // MS, row.until_ns // MS) for row in rows["whole"]} == {
@@ -144,6 +150,8 @@ def test_phase_lasts_until_the_next_one_or_its_attempts_end(spark: SparkSession)
         "claim": (4, 9),
     }
     assert rows["killed"] == []
+    found = [(row.member, row.phase, row.from_ns // MS, row.until_ns // MS) for row in rows["not named yet"]]
+    assert sorted(found) == [("b", "claim", 3, 4), ("b", "join", 1, 3)]
 
 
 def test_polls_out_of_order_are_those_that_go_back_without_a_new_start(spark: SparkSession) -> None:

@@ -194,5 +194,9 @@ def test_group_and_its_slow_member(design: str, given: dict[str, Any], outcome: 
 def test_rolling_restart_is_held_to_its_counts() -> None:
     right = [change("restart", round=n, counted=[counted("generations", 2, 2)]) for n in (1, 2)]
     wrong = [*right, change("restart", round=3, counted=[counted("generations", 3, 2)])]
-    assert verdict_on("counts", "rolling-restart", "eager", changes=right).outcome is YES
+    kept = verdict_on("counts", "rolling-restart", "eager", changes=right)
+    assert (kept.outcome, kept.reason) == (YES, "2 restarts: 4 generations")
+    right.append(change("restart", round=3, counted=[counted("stopped", 9, 9)]))
+    kept = verdict_on("counts", "rolling-restart", "cooperative", changes=right)
+    assert kept.reason == "3 restarts: 4 generations in 2 of them, 9 stopped in 1 of them"
     assert "3 generations instead of 2" in verdict_on("counts", "rolling-restart", "eager", changes=wrong).reason
