@@ -37,8 +37,9 @@ ALL = ("*",)
 BROKER_DESIGNS = ("server", "eager", "static", "cooperative", "delayed", "consumer")
 ENSEMBLE = ("split-brain-ensemble",)
 CUTS = ("split-brain", *ENSEMBLE)
-#: Where everything is given up, and everybody waits for the last one, before anybody has anything again.
-ALL_AT_ONCE = ("server", "eager", "static")
+#: Where everything is given up inside polls, and everybody waits for the last one, before anybody has anything again.
+#: Members of the server design give everything up too, but behind the application's back: they wait for nobody's poll.
+ALL_AT_ONCE = ("eager", "static")
 #: Where what stays with its owner is never stopped.
 INCREMENTAL = ("cooperative", "delayed")
 COUNTED = ("herd", "join", "leave", "crash")

@@ -35,7 +35,7 @@ def designs_of(check: str, scenario: str) -> set[str]:
         ("delay honoured", "crash", {"delayed"}),
         ("generation kept", "coordinator-failover", set(DESIGNS) - {"zookeeper"}),
         ("no commit lost", "coordinator-failover", set(DESIGNS) - {"zookeeper"}),
-        ("waits for the slow", "slow-member", {"server", "eager", "static"}),
+        ("waits for the slow", "slow-member", {"eager", "static"}),
         ("goes on while it waits", "slow-member", {"cooperative", "delayed"}),
         ("counts", "join", set(DESIGNS)),
         ("counts", "rolling-restart", {"server", "eager", "static", "cooperative"}),
