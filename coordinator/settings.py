@@ -2,7 +2,8 @@
 
 What Kafka has and we do not implement is in `KAFKA_CONSUMER_SETTINGS`; using one is a warning. Two defaults differ
 from Kafka's: `client.id` is "rebalance-lab", because Kafka's is empty and member ids begin with it, and
-`partition.assignment.strategy` is range alone, because the eager design knows no other protocol than its own.
+`partition.assignment.strategy` is range alone, where Kafka's has cooperative-sticky beside it for a later migration: a
+design that is compared with others offers one strategy. A member is cooperative when all that it offers is.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ _ALL = (
         name="partition.assignment.strategy",
         parse=_strategies,
         default=("range",),
-        doc="range, roundrobin, sticky, in order of preference, or one plugged in; Kafka's class names are understood",
+        doc="range, roundrobin, sticky, cooperative-sticky, in order of preference, or one plugged in; or delayed alone. "
+        "Kafka's class names are understood",
     ),
     _number(
         "scheduled.rebalance.max.delay.ms", 300_000, 0, "strategy delayed: how long a lost member's partitions wait"

@@ -171,7 +171,8 @@ class GroupStream:
         for effect in wanted:
             self._perform(effect)
         self._arm()
-        if wanted or before.state is not self.member.state:
+        told_nothing = before.state is self.member.state and (not wanted or isinstance(event, events.Polled))
+        if not told_nothing:  # a poll that only commits must not wake itself
             moved, self._moved = self._moved, asyncio.Event()
             moved.set()
             self._around.changed()
@@ -311,7 +312,8 @@ class GroupStream:
 
     async def _heartbeat(self, effect: effects.SendHeartbeat) -> None:
         connection, sent_ns = self._link.connection, self._now()
-        assert connection is not None, self.member
+        if connection is None:
+            return  # taken away before this task began
         try:
             error = await self._around.calls.heartbeat(connection, effect.identity)
         except (Unavailable, ProtocolError) as failure:

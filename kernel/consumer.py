@@ -40,7 +40,8 @@ class Capabilities:
 class RebalanceListener(Protocol):
     """What a caller may hook into. `stream` is 0 for a member with one stream."""
 
-    async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None: ...
+    async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        """What is new after a rebalance: everything where it was all given back before, and possibly nothing."""
 
     async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
         """The partitions still are this member's: a commit made here is accepted."""

@@ -4,6 +4,9 @@ An eager member gives up everything before it joins. A cooperative one (KIP-429)
 rebalance: before the join it gives up what it does not subscribe to any more, after the sync what the new assignment
 takes away, and goes on delivering the rest. `Member.releasing` is what a revocation under way covers; whatever else
 is owned may meanwhile be lost at once.
+
+A parked Join or Sync has no time limit but its own: should the coordinator fall silent then, what is kept is delivered
+until the request is given up, though the group may have handed it on. So it is with the Java client.
 """
 
 from __future__ import annotations
