@@ -56,6 +56,8 @@ class Design:
     streams_are_threads: bool = False
     #: Settings that make it what it is: what a run is given for all designs goes to the others.
     made_by: frozenset[str] = frozenset()
+    #: Who decides remembers what was lost: when it goes itself, nobody waits for anything to come back.
+    remembers_losses: bool = False
     #: A member that leaves in order stays in the group until its session ends: it may come back.
     keeps_places: bool = False
     #: A member may change its subscription while it runs.
@@ -176,6 +178,7 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
                 consumer=_incremental("delayed"),
                 settings=CONSUMER_SETTINGS,
                 known_elsewhere=KAFKA_CONSUMER_SETTINGS,
+                remembers_losses=True,
                 made_by=_STRATEGY,
             ),
         )

@@ -101,8 +101,9 @@ class GroupMembers:
         return dict.fromkeys(self._topics[place], self._request.parameters.streams)
 
     def choose_owner(self) -> str:
-        """A process that owns something, by the seed."""
-        owning = [name for name in self.view.owning_processes() if name not in self._gone]
+        """A process that owns something, by the seed; not the one whose memory is what a design lives by."""
+        spared = {self.view.decider} if DESIGNS[self._request.design].remembers_losses else set()
+        owning = [name for name in self.view.owning_processes() if name not in self._gone | spared]
         assert owning, "nobody owns anything"
         return self.random.choice(owning)
 

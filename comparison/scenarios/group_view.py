@@ -41,6 +41,7 @@ class GroupView:
         self.failures: list[str] = []
         #: Member id and generation of each process's last assignment, in designs that have them.
         self.identities: dict[str, tuple[str, int]] = {}
+        self.decider = ""  #: the process that was the last to decide who gets what
         self._beliefs: dict[Unit, frozenset[TopicPartition]] = {}
         self._absent: set[str] = set()
         #: By process: a member may begin its first one without an id and end it with one.
@@ -63,6 +64,9 @@ class GroupView:
         elif kind == "commit_answered":
             if event["outcome"] == "accepted":
                 self._advance(self.committed, event, _number(event["offset"]))
+            return
+        elif kind == "phase_entered":
+            self.decider = process
             return
         elif kind == "rebalance_started":
             self._open_rebalances[process] += 1

@@ -12,8 +12,8 @@ Standard input: one line of configuration (`MemberConfig`), then one command a l
 - `{"command": "leave"}`: leave in the design's own order, and end the process;
 - `{"command": "stop"}`: the same. The end of the input means it too.
 
-Standard output: the events of its trace that a runner decides by (`TOLD`), as JSON lines. An implementation
-that is not ours keeps the same contract.
+Standard output: the events of its trace that a runner decides by (`TOLD`, and who decides in a group), as JSON
+lines. An implementation that is not ours keeps the same contract.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ TOLD = frozenset(
 )
 
 POLL_MS = 100
+
+
+def _is_told(event: Mapping[str, object]) -> bool:
+    return event["kind"] in TOLD or (event["kind"] == "phase_entered" and event["phase"] == "decide")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +228,7 @@ async def run() -> None:
     if first is None or "command" in first:  # told to stop before it was needed
         return
     config = msgspec.convert(first, MemberConfig)
-    tracer = ChildTrace.of(config, Role.MEMBER, tee=lambda event: tell(event) if event["kind"] in TOLD else None)
+    tracer = ChildTrace.of(config, Role.MEMBER, tee=lambda event: tell(event) if _is_told(event) else None)
     members = Members(config, tracer)
     obeying = asyncio.create_task(obey(lines, members))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, obeying.cancel)
