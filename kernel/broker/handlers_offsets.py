@@ -1,7 +1,9 @@
-"""ListOffsets: the log's ends, or the first record at or after a point in time.
+"""ListOffsets: the log's ends, or the first record at or after a point in time; OffsetForLeaderEpoch: an epoch's end.
 
 Source: KafkaApis.handleListOffsetRequest and UnifiedLog.fetchOffsetByTimestamp of Kafka 3.9; version 0, which the
-original consumers of 0.8 to 1.1 send, by KafkaApis.fetchOffsetsBefore of 1.1.1.
+original consumers of 0.8 to 1.1 send, by KafkaApis.fetchOffsetsBefore of 1.1.1. For epochs
+Partition.lastOffsetForLeaderEpoch and LeaderEpochFileCache.endOffsetFor of 3.9: a consumer that hears of a new
+leader asks whether what it has read is still there (KIP-320), and kafka-python reads no further before it knows.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from kernel.broker.cluster_view import ClusterView
     from kernel.broker.handlers import HandlerTable, RequestContext
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 #: ListOffsetsRequest's special timestamps; the local ones are of tiered storage, which there is none of.
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+
+#: What an answer has for an epoch that there is not.
+NO_EPOCH, NO_OFFSET = -1, -1
 
 _TIMESTAMP_MAX = 2**63 - 1
 
@@ -39,7 +44,30 @@ class OffsetHandlers:
         self._clock = clock
 
     def table(self) -> HandlerTable:
-        return {Api.ListOffsets: self.list_offsets}
+        return {Api.ListOffsets: self.list_offsets, Api.OffsetForLeaderEpoch: self.epoch_ends}
+
+    def epoch_ends(self, _: RequestContext, body: Any) -> Mapping[str, Any]:
+        return {
+            "topics": [
+                {
+                    "topic": topic.topic,
+                    "partitions": [self._epoch_end(topic.topic, wanted) for wanted in topic.partitions],
+                }
+                for topic in body.topics
+            ]
+        }
+
+    def _epoch_end(self, topic: str, wanted: Any) -> dict[str, Any]:
+        tp = TopicPartition(topic, wanted.partition)
+        led = self._logs.get(tp)
+        error, epoch, end = ErrorCode.none, NO_EPOCH, NO_OFFSET
+        if led is None:
+            error = self._absence(tp)
+        elif (wrong := _wrong_epoch(led, wanted.current_leader_epoch)) is not None:
+            error = wrong
+        else:
+            epoch, end = epoch_end(led.epochs, led.leader_epoch, led.end_offset, wanted.leader_epoch)
+        return {"partition": tp.partition, "error_code": error, "leader_epoch": epoch, "end_offset": end}
 
     async def list_offsets(self, context: RequestContext, body: Any) -> Mapping[str, Any]:
         answer = self._several if context.version == 0 else self._one
@@ -93,10 +121,8 @@ class OffsetHandlers:
         epoch = getattr(wanted, "current_leader_epoch", -1)
         if led is None:
             return _refusal(tp, self._absence(tp))
-        if epoch >= 0 and epoch != led.leader_epoch:
-            return _refusal(
-                tp, ErrorCode.fenced_leader_epoch if epoch < led.leader_epoch else ErrorCode.unknown_leader_epoch
-            )
+        if (wrong := _wrong_epoch(led, epoch)) is not None:
+            return _refusal(tp, wrong)
         try:
             offset, timestamp_ms, leader_epoch = await self._found(led, wanted.timestamp)
         except Fenced:
@@ -129,6 +155,27 @@ class OffsetHandlers:
             if record.timestamp_ms >= timestamp_ms:
                 return record.offset, record.timestamp_ms, header.leader_epoch
         return -1, -1, -1
+
+
+def epoch_end(epochs: Sequence[tuple[int, int]], leader_epoch: int, end_offset: int, wanted: int) -> tuple[int, int]:
+    """The newest epoch up to `wanted` that wrote something, and where the next one began; NO_EPOCH, NO_OFFSET for none.
+
+    `epochs` are (epoch, its first offset), ascending; the one that leads now counts also before its first write.
+    """
+    if wanted == leader_epoch:
+        return leader_epoch, end_offset
+    if wanted > leader_epoch or wanted < 0:
+        return NO_EPOCH, NO_OFFSET
+    begun = [epoch for epoch, _ in epochs if epoch <= wanted]
+    next_begins = next((start for epoch, start in epochs if epoch > wanted), end_offset)
+    return (begun[-1] if begun else wanted), next_begins
+
+
+def _wrong_epoch(led: PartitionLog, epoch: int) -> ErrorCode | None:
+    """What is wrong with a client's belief of who leads; below 0 it has none."""
+    if epoch < 0 or epoch == led.leader_epoch:
+        return None
+    return ErrorCode.fenced_leader_epoch if epoch < led.leader_epoch else ErrorCode.unknown_leader_epoch
 
 
 async def _largest_timestamp(led: PartitionLog) -> int:

@@ -35,6 +35,7 @@ class Api(IntEnum):
     CreateTopics = 19
     DeleteTopics = 20
     InitProducerId = 22
+    OffsetForLeaderEpoch = 23
     AddPartitionsToTxn = 24
     AddOffsetsToTxn = 25
     EndTxn = 26
@@ -68,6 +69,7 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.CreateTopics: (2, 7),
         Api.DeleteTopics: (1, 6),
         Api.InitProducerId: (0, 5),  # 6 is for two-phase commit
+        Api.OffsetForLeaderEpoch: (2, 4),
         Api.AddPartitionsToTxn: (4, 4),  # between brokers; 0 to 3 are for clients with transactions on data
         Api.AddOffsetsToTxn: (0, 4),
         Api.EndTxn: (0, 4),  # 5 raises the epoch with each transaction (KIP-890)
