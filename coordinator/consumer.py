@@ -177,7 +177,8 @@ class CoordinatorConsumer:
             await self._watcher.freshen((deadline - self._clock.monotonic_ns()) / 1e9)
             self._watcher.look()
             for stream in self._streams:
-                stream.poll()
+                if not self._watcher.holds_back(stream):
+                    stream.poll()
             batches = self._fetcher.take(limit)
             remaining_ns = deadline - self._clock.monotonic_ns()
             if batches or remaining_ns <= 0:

@@ -64,6 +64,8 @@ class TopicWatcher:
         self._asked_ns = 0
         self._unanswered = False
         self._asking: asyncio.Task[None] | None = None
+        self._awaited: asyncio.Task[None] | None = None  #: whoever is about to join waits for it
+        self._await_until_ns = 0
         self._watching: asyncio.Task[None] | None = None
         self._reconsider = asyncio.Event()
 
@@ -84,7 +86,7 @@ class TopicWatcher:
         """Nothing is subscribed to any more. Idempotent."""
         self._subscription = None
         tasks = [task for task in (self._watching, self._asking) if task is not None]
-        self._watching = self._asking = None
+        self._watching = self._asking = self._awaited = None
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -120,13 +122,26 @@ class TopicWatcher:
     async def freshen(self, timeout_s: float) -> None:
         """Before a member with a pattern rejoins, so that one new topic costs one rebalance and not one a member.
 
-        Returns when the answer has come, or none comes in time: the rebalance does not wait for it any longer.
+        Returns when the answer has come, or the time is over: then `holds_back` says who has to wait for a later poll.
         Source: ConsumerCoordinator.poll of kafka-clients 4.1.1.
         """
+        if self._awaited is None and self._must_look_first():
+            self._awaited = self._asked()
+            # Who is held back does not count as polled.
+            self._await_until_ns = self._clock.monotonic_ns() + self._config.max_poll_interval_ms // 2 * NS_PER_MS
+        if self._awaited is not None:
+            await asyncio.wait({self._awaited}, timeout=max(0.0, timeout_s))
+            if self._awaited is None or self._awaited.done() or self._clock.monotonic_ns() >= self._await_until_ns:
+                self._awaited = None
+
+    def holds_back(self, stream: GroupStream) -> bool:
+        """Whether this poll must not reach a stream, since it would join with topics that may be old."""
+        return self._awaited is not None and stream.member.state in _ABOUT_TO_JOIN
+
+    def _must_look_first(self) -> bool:
         if self._subscription is None or self._subscription.names is not None or not self._may_ask():
-            return
-        if any(stream.member.state in _ABOUT_TO_JOIN for stream in self._streams):
-            await asyncio.wait({self._asked()}, timeout=max(0.0, timeout_s))
+            return False
+        return any(stream.member.state in _ABOUT_TO_JOIN for stream in self._streams)
 
     def _may_ask(self) -> bool:
         age_ns = self._clock.monotonic_ns() - self._asked_ns

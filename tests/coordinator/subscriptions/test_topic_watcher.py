@@ -15,7 +15,7 @@ from coordinator.settings import CoordinatorConsumerConfig
 from coordinator.subscription import by_name, by_pattern
 from coordinator.topic_watcher import TopicWatcher
 from kernel.broker.client import ClusterMetadata, PartitionLeader
-from kernel.clock import SystemClock
+from kernel.clock import Clock, ManualClock, SystemClock
 from kernel.errors import Unavailable
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -83,10 +83,12 @@ class Stream:
 
 
 @asynccontextmanager
-async def watching(brokers: Brokers, stream: Stream, subscription: Any, **settings: str) -> AsyncIterator[TopicWatcher]:
+async def watching(
+    brokers: Brokers, stream: Stream, subscription: Any, clock: Clock | None = None, **settings: str
+) -> AsyncIterator[TopicWatcher]:
     streams: Any = [stream]
     client: Any = brokers
-    watcher = TopicWatcher(client, config(**settings), SystemClock(), streams, lambda: None)
+    watcher = TopicWatcher(client, config(**settings), clock or SystemClock(), streams, lambda: None)
     await watcher.ask(subscription)
     watcher.begin(subscription)
     try:
@@ -169,16 +171,58 @@ def test_who_is_about_to_join_with_a_pattern_waits_for_the_brokers_as_long_as_th
         async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
             brokers.gate.clear()
             await watcher.freshen(0.0)
+            held: Any = stream
+            assert watcher.holds_back(held)
             waits = asyncio.create_task(watcher.freshen(60))
-            await until(lambda: len(brokers.asked) == 2, 5, "the request, which both share")
+            await until(lambda: len(brokers.asked) == 2, 5, "the request, which both polls share")
             brokers.sizes["t2"] = 1
             brokers.gate.set()
             await waits
+            assert not watcher.holds_back(held)
             watcher.look()
             assert stream.told == [frozenset({"t", "t2"})]
             stream.member.state = State.STABLE
             await watcher.freshen(60)
             assert len(brokers.asked) == 2  # nobody joins: nobody asks
+
+    asyncio.run(test())
+
+
+def test_short_polls_that_come_rarely_join_with_the_answer_that_came_in_between() -> None:
+    async def test() -> None:
+        brokers, stream = Brokers(t=4), Stream("t", state=State.SUMMONED)
+        async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
+            brokers.sizes["t2"] = 1
+            brokers.gate.clear()
+            held: Any = stream
+            await watcher.freshen(0.0)
+            assert watcher.holds_back(held)
+            brokers.gate.set()
+            await until(lambda: "t2" in watcher.seen().sizes, 5, "the answer")
+            await watcher.freshen(0.0)
+            assert not watcher.holds_back(held)
+            assert len(brokers.asked) == 2
+
+    asyncio.run(test())
+
+
+def test_brokers_that_never_answer_do_not_keep_a_member_from_joining_until_its_polls_are_overdue() -> None:
+    async def test() -> None:
+        brokers, stream = Brokers(t=4), Stream("t", state=State.SUMMONED)
+        clock = ManualClock(monotonic_ns=1_000_000_000)
+        patience = {"metadata_max_age_ms": "600000", "retry_backoff_ms": "0", "max_poll_interval_ms": "100"}
+        async with watching(brokers, stream, BY_PATTERN, clock, **patience) as watcher:
+            brokers.gate.clear()
+            held: Any = stream
+
+            await watcher.freshen(0.0)
+            assert watcher.holds_back(held)
+            clock.advance_ms(49)
+            await watcher.freshen(0.0)
+            assert watcher.holds_back(held)
+            clock.advance_ms(1)
+            await watcher.freshen(0.0)
+            assert not watcher.holds_back(held)
 
     asyncio.run(test())
 
