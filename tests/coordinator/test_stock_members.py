@@ -88,7 +88,7 @@ class Group:
             await member.begin({"t": 1})
         else:
             made = stock_member(kind, self.bootstrap, "g", "t", strategy=self.strategy, instance=instance)
-            member = self._stack.enter_context(made)
+            member = await self._stack.enter_async_context(made)
         self.members.append(member)
         self._everybody.append(member)
         return member

@@ -58,12 +58,17 @@ class Brokers:
     async def connect(self, node_id: int) -> WireConnection:
         return await WireConnection.open("127.0.0.1", self.running[node_id][1], "client")
 
-    async def create_topic(self, name: str) -> None:
-        """Wait until every broker knows it; offsets of unknown topics are refused."""
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for _, port in self.running.values())
+
+    async def create_topic(self, name: str, partitions: int = 1) -> None:
+        """With a replica everywhere. Wait until every broker knows it; offsets of unknown topics are refused."""
+        sizes = {"num_partitions": partitions, "replication_factor": len(self.running)}
         for node_id in self.running:
             connection = await self.connect(node_id)
             try:
-                wanted = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
+                wanted = {"name": name, "assignments": [], "configs": [], **sizes}
                 await connection.send(Api.CreateTopics, 5, {"topics": [wanted], "timeout": 10_000})
 
                 async def known(connection: WireConnection = connection) -> bool:

@@ -1,12 +1,13 @@
 """Stock consumers as group members for tests, each a child process: they leave threads and sockets behind.
 
-    with stock_member("confluent", bootstrap, "g", "t", strategy="roundrobin") as member:
+    async with stock_member("confluent", bootstrap, "g", "t", strategy="roundrobin") as member:
         member.owned, member.read, member.failure
 
 They differ in everything but this: joining with one strategy, 200 ms heartbeats, no auto-commit, committing
 what they have read after each poll. A child is run as `python -m tests.support.stock_members KIND BOOTSTRAP GROUP
-TOPIC STRATEGY [INSTANCE]`; it writes a JSON line {"owned": [partition...], "read": [[partition, offset]...]} when
-something has changed, and leaves the group when its standard input ends; a static one (INSTANCE) leaves nothing.
+TOPIC STRATEGY INSTANCE SESSION_MS`; it writes a JSON line {"owned": [partition...], "read": [[partition, offset]...]}
+when something has changed, and leaves the group when its standard input ends; a static one (INSTANCE is not empty)
+stays in it.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import json
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable
 
 CLIENTS = ("kafka-python", "aiokafka", "confluent")
 #: What each of them has of Kafka's four.
@@ -39,14 +41,14 @@ SESSION_MS, HEARTBEAT_MS = 6000, 200
 class StockMember:
     """The parent's side of a child."""
 
-    def __init__(self, kind: str, bootstrap: str, group: str, topic: str, strategy: str, instance: str = "") -> None:
+    def __init__(self, kind: str, bootstrap: str, group: str, topic: str, *options: str) -> None:
         self.kind = kind
         self.topic = topic
         self.owned: frozenset[TopicPartition] = frozenset()
         self.owned_before: list[frozenset[TopicPartition]] = []  #: everything that it ever said to own, in order
         self.read: list[tuple[int, int]] = []  #: (partition, offset)
         self._stopping = False
-        arguments = (kind, bootstrap, group, topic, strategy, instance)
+        arguments = (kind, bootstrap, group, topic, *options)
         self._child = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "tests.support.stock_members", *arguments],
             stdin=subprocess.PIPE,
@@ -88,19 +90,41 @@ class StockMember:
             self.read += [(partition, offset) for partition, offset in said["read"]]
 
 
-@contextmanager
-def stock_member(
-    kind: str, bootstrap: str, group: str, topic: str, *, strategy: str = "range", instance: str = ""
-) -> Iterator[StockMember]:
-    """A member that polls until the end of the `with`, or until it is stopped; static with an `instance`."""
-    member = StockMember(kind, bootstrap, group, topic, strategy, instance)
+@asynccontextmanager
+async def stock_member(
+    kind: str,
+    bootstrap: str,
+    group: str,
+    topic: str,
+    *,
+    strategy: str = "range",
+    instance: str = "",
+    session_ms: int = SESSION_MS,
+) -> AsyncIterator[StockMember]:
+    """A member that polls until the end of the `with`, or until it is stopped; static with an `instance`.
+
+    While it stops the event loop goes on: the group waits for members that run there.
+    """
+    member = StockMember(kind, bootstrap, group, topic, strategy, instance, str(session_ms))
     try:
         yield member
     finally:
-        member.stop()
+        await asyncio.to_thread(member.stop)
 
 
 # -- the child ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a child is told to be."""
+
+    bootstrap: str
+    group: str
+    topic: str
+    strategy: str
+    instance: str
+    session_ms: str
 
 
 class Teller:
@@ -127,7 +151,7 @@ class Teller:
             sys.stdout.flush()
 
 
-def run_kafka_python(teller: Teller, bootstrap: str, group: str, topic: str, strategy: str, instance: str) -> None:
+def run_kafka_python(teller: Teller, given: Given) -> None:
     """kafka-python 3.0.12 forgets a rejoin of its own, for new metadata, when the poll's time ends inside it; it then
     neither reads nor sends heartbeats. So polls are long until partitions have come, and a listener tells of those.
     """
@@ -153,16 +177,16 @@ def run_kafka_python(teller: Teller, bootstrap: str, group: str, topic: str, str
             teller.tell([], set(consumer.assignment()).union(assigned))
 
     consumer = kafka.KafkaConsumer(
-        bootstrap_servers=bootstrap,
-        group_id=group,
-        group_instance_id=instance or None,
-        session_timeout_ms=SESSION_MS,
+        bootstrap_servers=given.bootstrap,
+        group_id=given.group,
+        group_instance_id=given.instance or None,
+        session_timeout_ms=int(given.session_ms),
         heartbeat_interval_ms=HEARTBEAT_MS,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        partition_assignment_strategy=[assignors[strategy]],
+        partition_assignment_strategy=[assignors[given.strategy]],
     )
-    consumer.subscribe([topic], listener=Listener())
+    consumer.subscribe([given.topic], listener=Listener())
     while teller.going_on:
         polled = consumer.poll(timeout_ms=100 if consumer.assignment() else 5000)
         records = [(r.partition, r.offset) for found in polled.values() for r in found]
@@ -173,20 +197,20 @@ def run_kafka_python(teller: Teller, bootstrap: str, group: str, topic: str, str
     consumer.close()
 
 
-def run_confluent(teller: Teller, bootstrap: str, group: str, topic: str, strategy: str, instance: str) -> None:
+def run_confluent(teller: Teller, given: Given) -> None:
     import confluent_kafka
 
     settings = {
-        "bootstrap.servers": bootstrap,
-        "group.id": group,
-        "session.timeout.ms": SESSION_MS,
+        "bootstrap.servers": given.bootstrap,
+        "group.id": given.group,
+        "session.timeout.ms": given.session_ms,
         "heartbeat.interval.ms": HEARTBEAT_MS,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "partition.assignment.strategy": strategy,
+        "partition.assignment.strategy": given.strategy,
     }
-    consumer = confluent_kafka.Consumer(settings | ({"group.instance.id": instance} if instance else {}))
-    consumer.subscribe([topic])
+    consumer = confluent_kafka.Consumer(settings | ({"group.instance.id": given.instance} if given.instance else {}))
+    consumer.subscribe([given.topic])
     while teller.going_on:
         messages = [message for message in consumer.consume(100, timeout=0.1) if message.error() is None]
         if messages:
@@ -196,7 +220,7 @@ def run_confluent(teller: Teller, bootstrap: str, group: str, topic: str, strate
     consumer.close()
 
 
-def run_aiokafka(teller: Teller, bootstrap: str, group: str, topic: str, strategy: str, instance: str) -> None:
+def run_aiokafka(teller: Teller, given: Given) -> None:
     from aiokafka import AIOKafkaConsumer
     from aiokafka.coordinator.assignors.range import RangePartitionAssignor
     from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -211,15 +235,15 @@ def run_aiokafka(teller: Teller, bootstrap: str, group: str, topic: str, strateg
 
     async def run() -> None:
         consumer = AIOKafkaConsumer(
-            topic,
-            bootstrap_servers=bootstrap,
-            group_id=group,
-            group_instance_id=instance or None,
-            session_timeout_ms=SESSION_MS,
+            given.topic,
+            bootstrap_servers=given.bootstrap,
+            group_id=given.group,
+            group_instance_id=given.instance or None,
+            session_timeout_ms=int(given.session_ms),
             heartbeat_interval_ms=HEARTBEAT_MS,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            partition_assignment_strategy=[assignors[strategy]],
+            partition_assignment_strategy=[assignors[given.strategy]],
         )
         await consumer.start()
         while teller.going_on:
@@ -237,4 +261,4 @@ def run_aiokafka(teller: Teller, bootstrap: str, group: str, topic: str, strateg
 RUNS = {"kafka-python": run_kafka_python, "aiokafka": run_aiokafka, "confluent": run_confluent}
 
 if __name__ == "__main__":
-    RUNS[sys.argv[1]](Teller(), *sys.argv[2:])
+    RUNS[sys.argv[1]](Teller(), Given(*sys.argv[2:]))

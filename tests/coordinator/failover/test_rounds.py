@@ -30,14 +30,14 @@ def groups_of(number: int) -> list[str]:
     return list(found.values())
 
 
-async def busy(clients: list[CommittingClient]) -> None:
-    """Everybody has had a hundred commits acknowledged since now, and somebody waits for some."""
+async def busy(clients: list[CommittingClient], commits: int = 50) -> None:
+    """Everybody has had so many commits acknowledged since now, and somebody waits for some."""
     since = {client.group_id: client.acknowledged for client in clients}
 
     def are() -> bool:
         for client in clients:
             client.check()
-        done = all(client.acknowledged >= since[client.group_id] + 100 for client in clients)
+        done = all(client.acknowledged >= since[client.group_id] + commits for client in clients)
         return done and any(client.under_way for client in clients)
 
     await until(are, 20, lambda: f"commits of {[(c.group_id, c.acknowledged) for c in clients]}", every_s=0.001)
