@@ -89,7 +89,7 @@ _ALL = (
         name="partition.assignment.strategy",
         parse=_strategies,
         default=("range",),
-        doc="range, roundrobin, sticky, cooperative-sticky, or one plugged in, in order of preference; or delayed alone. "
+        doc="range, roundrobin, sticky, cooperative-sticky or one plugged in, by preference, or delayed alone; "
         "Kafka's class names are understood",
     ),
     _number(
