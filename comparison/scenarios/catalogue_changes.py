@@ -49,7 +49,7 @@ CHANGES = (
         steps=(Form(), Steady(), RestartEach()),
         defaults=Parameters(members=5, partitions=12, time_limit_s=120),
         settings=_PATIENT,
-        budget_s=35,
+        budget_s=22,
         references=("KIP-345", "KIP-415", "KIP-429"),
     ),
     Scenario(
@@ -67,7 +67,7 @@ CHANGES = (
         steps=(Form(), Steady(), SlowOwner()),
         defaults=Parameters(time_limit_s=60),
         settings=MappingProxyType({"max.poll.interval.ms": "5000", "group.server.rebalance.timeout.ms": "5000"}),
-        budget_s=20,
+        budget_s=16,
         references=("seed 002", "KIP-62", "KIP-429"),
     ),
     Scenario(
@@ -79,7 +79,7 @@ CHANGES = (
         ),
         steps=(Form(), Steady(), JoinOne(1), JoinOne(2), Form(10, "scale-out")),
         defaults=Parameters(members=4, time_limit_s=60),
-        budget_s=20,
+        budget_s=14,
         references=("KIP-134", "KIP-429", "KIP-415"),
     ),
     Scenario(
@@ -98,7 +98,7 @@ CHANGES = (
         defaults=Parameters(time_limit_s=60),
         # Longer than the brokers' sessions: a coordinator that comes back in time is what is looked at.
         settings=MappingProxyType({"session.timeout.ms": "10000"}),
-        budget_s=20,
+        budget_s=12,
         references=("KAFKA-364", "KAFKA-2017"),
     ),
     Scenario(
@@ -113,7 +113,7 @@ CHANGES = (
         steps=(Form(), Steady(), AddPartitions()),
         defaults=Parameters(time_limit_s=60),
         settings=MappingProxyType({"metadata.max.age.ms": "1000"}),
-        budget_s=14,
+        budget_s=9,
         references=("KAFKA-3135",),
     ),
     Scenario(
@@ -130,7 +130,7 @@ CHANGES = (
         first_topics=MappingProxyType({1: (0,), 2: (0,), 3: (1,), 4: (1,)}),
         members_min=4,
         topics_min=2,
-        budget_s=16,
+        budget_s=12,
     ),
     Scenario(
         name="protocol-migration",
@@ -150,7 +150,7 @@ CHANGES = (
         ),
         defaults=Parameters(members=_MIGRANTS, time_limit_s=120),
         settings=_PATIENT,
-        budget_s=40,
+        budget_s=30,
         not_applicable=MappingProxyType(
             {
                 "zookeeper": "members decide each for itself and vote on nothing: those that decide in another way "

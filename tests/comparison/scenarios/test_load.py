@@ -75,3 +75,22 @@ def test_offsets_with_a_gap_are_told_as_two_ranges() -> None:
 def test_a_send_that_fails_ends_the_load_with_its_error() -> None:
     with pytest.raises(Unavailable, match="nobody leads"):
         produced(Log(fails=True), 1)
+
+
+def test_partitions_that_are_added_get_records_from_then_on() -> None:
+    added = TopicPartition("t", 2)
+
+    async def scenario() -> None:
+        log = Log()
+        log.stored[added] = []
+        load = Load(log, PARTITIONS, 2000, ListTracer())
+        running = asyncio.create_task(load.run())
+        await until(lambda: log.stored[PARTITIONS[0]], 5, "records are produced")
+        load.grow([added])
+        await until(lambda: len(log.stored[added]) > 3, 5, "the new partition has records")
+        load.stop()
+        await running
+        assert [serial_of(value) for value in log.stored[added]] == list(range(len(log.stored[added])))
+        assert load.ends[added] == len(log.stored[added])
+
+    asyncio.run(scenario())
