@@ -12,6 +12,7 @@ import msgspec
 from rich.console import Console
 
 from comparison.exits import Exit
+from comparison.report.page import page
 from comparison.report.terminal import render
 from comparison.scenarios.run_folder import UNWRITABLE, write_json
 from kernel.errors import EnvironmentFault
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-RESULT = "result.json"
+RESULT, REPORT = "result.json", "report.html"
 
 #: Of several verdicts the worst decides: a violation before what could not be told.
 _EXITS = {"as expected": Exit.AS_EXPECTED, "unknown": Exit.UNKNOWN, "not as expected": Exit.NOT_AS_EXPECTED}
@@ -33,7 +34,7 @@ def analysed(
     master: str = "local[*]",
     progress: Callable[[str], None] = lambda _: None,
 ) -> Mapping[str, Any]:
-    """Analyse and keep the result beside the runs as `result.json`.
+    """Analyse and keep the result beside the runs, as `result.json` and, to be looked at, as `report.html`.
 
     Raises `EnvironmentFault` when there is no room for it.
     """
@@ -46,6 +47,7 @@ def analysed(
     try:
         with spark_session(master) as spark:
             result = analyze(spark, run_dirs, output=folder, progress=progress)
+        (folder / REPORT).write_text(page(result), encoding="utf-8")
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise

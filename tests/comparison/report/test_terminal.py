@@ -15,7 +15,7 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import Overlap, Run, as_mapping
 from comparison.pipeline.verdicts import judge
 from comparison.report.terminal import render
-from tests.support.results import change, counted, run
+from tests.support.results import SIX, change, counted, run, six_designs
 
 GOLDEN = Path(__file__).with_name("terminal.golden.txt")
 
@@ -76,9 +76,38 @@ def test_traces_cannot_mark_up_the_report() -> None:
     assert "[bold red]alarm[/] [link=x]y[/link]" in rendered(evil)
 
 
-def test_later_version_of_the_result_is_refused() -> None:
-    with pytest.raises(ValueError, match="schema version 99"):
-        render({**result(), "schema_version": 99}, Console(file=io.StringIO()))
+@pytest.mark.parametrize(("version", "told"), [(99, "use the version that wrote it"), (1, "analyse the run again")])
+def test_other_version_of_the_result_is_refused(version: int, told: str) -> None:
+    with pytest.raises(ValueError, match=f"schema version {version}.*{told}"):
+        render({**result(), "schema_version": version}, Console(file=io.StringIO()))
+
+
+def test_rolling_restart_is_told_by_its_costs_side_by_side() -> None:
+    text = rendered(six_designs())
+    rows = [line.split() for line in text.splitlines()]
+    assert ["eager", "10", "108", "46", "13.90", "0", "1,800"] in rows
+    assert ["static", "0", "0", "0", "13", "0", "1,100"] in rows
+    assert "it does not lessen the time without an owner" in " ".join(text.split())
+
+
+def test_slow_member_is_told_by_who_waited_and_by_what_was_delivered() -> None:
+    text = rendered(six_designs())
+    assert "  eager        ▄▄▄▄▄▄▄▄▄▄____________________▄▄▄▄▄▄▄▄▄▄\n" in text
+    assert "m2 is slow; 3 waited for m2 5.0 s; nothing delivered for 4.80 s" in " ".join(text.split())
+
+
+def test_scenario_that_makes_no_sense_is_not_applicable_and_why() -> None:
+    text = " ".join(rendered(six_designs()).split())
+    assert "not applicable: slow-member in server: nobody is slow" in text
+    assert "protocol-migration" not in text
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_six_designs_fit_on_the_screen(width: int) -> None:
+    text = rendered(six_designs(), width=width)
+    assert max(map(len, text.splitlines())) <= width
+    (header,) = [line for line in text.splitlines() if line.split() == list(SIX)]
+    assert header
 
 
 def test_report_needs_no_spark() -> None:

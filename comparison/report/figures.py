@@ -1,0 +1,164 @@
+"""What both reports show of a run, in which order and under which names, and how a figure is written.
+
+Reads the plain mapping that result.json holds; no Spark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+#: The result's version that the reports were written for; a later one may lack what is shown here.
+SCHEMA_VERSION = 2
+
+EXPECTED, UNKNOWN, NOT_EXPECTED = "as expected", "unknown", "not as expected"
+NOT_APPLICABLE = "not applicable"
+MARKS = {EXPECTED: "+", UNKNOWN: "?", NOT_EXPECTED: "!", NOT_APPLICABLE: "-"}
+KINDS = {"promise": "promise", "history": "history", "model": "count"}
+
+#: Rows of every scenario's table: the name in the result, and the label. Indented ones are part of the one above.
+ROWS: tuple[tuple[str, str], ...] = (
+    ("converge_ms", "settled after, ms (worst)"),
+    ("unowned_partition_s", "unowned, partition-s"),
+    ("stalled_s", "nothing delivered, s"),
+    ("double_owned_partition_s", "believed by two, partition-s"),
+    ("two_delivering_partition_s", "two delivering, partition-s"),
+    ("stopped", "partitions stopped"),
+    ("stopped_kept", "  and given back"),
+    ("moved", "partitions moved"),
+    ("moved_minimum", "  of which had to"),
+    ("rounds", "rebalances of the group"),
+    ("rebalances", "  of its members"),
+    ("attempts", "  attempts"),
+    ("attempts_failed", "  failed"),
+    ("notifications", "notifications"),
+    ("zk_reads", "ZooKeeper reads"),
+    ("zk_reads_failed", "  failed"),
+    ("zk_writes", "ZooKeeper writes"),
+    ("zk_writes_failed", "  failed"),
+    ("group_requests", "join, sync and leave requests"),
+    ("heartbeats", "heartbeats"),
+    ("commit_requests", "commits sent"),
+    ("fetches", "fetches"),
+    ("delivered", "records delivered"),
+    ("duplicates", "  delivered again"),
+    ("lost", "  lost"),
+    ("out_of_order", "polls out of order"),
+    ("stale_deliveries", "delivered by a non-owner"),
+    ("stale_writes", "commits taken from a non-owner"),
+    ("moved_back", "offsets moved back"),
+    ("started_behind", "started behind a commit"),
+    ("fenced", "commits fenced"),
+    ("dropped", "commits dropped by their sender"),
+)
+#: Rows that are always shown; others only where one of the designs has something else than 0.
+_ALWAYS = frozenset(
+    {"converge_ms", "unowned_partition_s", "two_delivering_partition_s", "delivered", "duplicates", "lost"}
+)
+#: Changes that only bring the group to the size at which something is measured.
+_GROWTH = ("form", "grow")
+#: Changes whose cost stands in the table of figures already.
+_WHOLE_RUN = ("mass-start",)
+#: Columns of a change's row, beside its exact counts: the name in the result, and the heading.
+CHANGE_COLUMNS = (
+    ("converge_ms", "ms"),
+    ("rounds", "rounds"),
+    ("stopped", "stopped"),
+    ("moved", "moved"),
+    ("unowned_partition_s", "unowned, s"),
+)
+
+Run = dict[str, Any]
+
+
+def check_version(result: Mapping[str, Any]) -> None:
+    """Raises ValueError for a result of another version than the reports know."""
+    version = result["schema_version"]
+    if version != SCHEMA_VERSION:
+        what = "use the version that wrote it" if version > SCHEMA_VERSION else "this program shows newer results only"
+        raise ValueError(
+            f"the result has schema version {version}, this program knows {SCHEMA_VERSION}: analyse the run again, "
+            f"or {what}"
+        )
+
+
+def runs_of(scenario: Mapping[str, Any], result: Mapping[str, Any]) -> list[Run]:
+    return [result["runs"][number] for number in scenario["runs"]]
+
+
+def circumstances(runs: Sequence[Mapping[str, Any]]) -> str:
+    """What all designs had in common."""
+    parameters = runs[0]["parameters"]
+    named = [
+        f"{parameters[name]} {name}"
+        for name in ("members", "partitions", "brokers")
+        if parameters.get(name) is not None
+    ]
+    seeds = sorted({run["seed"] for run in runs})
+    rate = [f"{parameters['rate']:g} records/s"] if "rate" in parameters else []
+    preset = [str(parameters["preset"])] if "preset" in parameters else []
+    return ", ".join([*named, *rate, *preset, f"seed {', '.join(map(str, seeds))}"])
+
+
+def metric_rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[float | None]]]:
+    """Label and the designs' values, of everything worth showing."""
+    for name, label in ROWS:
+        values = [run["metrics"].get(name) for run in runs]
+        if name in _ALWAYS or any(values):
+            yield label, values
+
+
+def changes_shown(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The changes of membership that were measured one by one: with exact counts, or without a model for them."""
+    return [
+        change
+        for change in run["changes"]
+        if change["members"] is not None and (change["counted"] or change["change"] not in (*_GROWTH, *_WHOLE_RUN))
+    ]
+
+
+def by_change(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[tuple[str, Mapping[str, Any]]]]]:
+    """Changes of the same name and round, of all designs, in the order in which they were made."""
+    shown = [(run["design"], change) for run in runs for change in changes_shown(run)]
+    for key in dict.fromkeys((change["change"], change["round"]) for _, change in shown):
+        rows = [(design, change) for design, change in shown if (change["change"], change["round"]) == key]
+        yield named(rows[0][1]), rows
+
+
+def named(change: Mapping[str, Any]) -> str:
+    """`join to 5`; of a restart, which one."""
+    if change["change"] == "restart":
+        return f"restart {change['round']}"
+    return f"{change['change']} to {change['members']}"
+
+
+def evidence(overlap: Mapping[str, Any]) -> str:
+    """Where the first overlap is, in words."""
+    doing = "delivered" if overlap["view"] == "delivering" else "believed to own"
+    owners = " and ".join(owner.partition("/")[0] for owner in overlap["owners"])
+    return (
+        f"first overlap: {owners} {doing} {overlap['topic']}-{overlap['partition']}, "
+        f"{overlap['from_ms']:.0f}-{overlap['until_ms']:.0f} ms"
+    )
+
+
+def inapplicable(result: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """Why a scenario was not run under a design, by both names."""
+    return {(each["scenario"], each["design"]): each["reason"] for each in result["not_applicable"]}
+
+
+def number(value: float | None, *, whole: bool = False) -> str:
+    """Short, and the same everywhere; what could not be told is a dash."""
+    if value is None:
+        return "-"
+    if value == int(value) or whole or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def ratio(value: float | None, base: float | None) -> str:
+    if value is None or not base:
+        return ""
+    return f"{value / base:.2f}x"

@@ -1,0 +1,200 @@
+"""The records that a group hands out over time: where the line is at zero, everybody stood still.
+
+As a line of letters for the terminal, and as a picture whose time axis all designs share.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from statistics import median
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape, quoteattr
+
+from comparison.report.figures import number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SLOW = "slow-member"
+_FAULT = "slow"
+#: From little to much; nothing at all has a letter of its own.
+_LETTERS = "▁▂▃▄▅▆▇█"
+_NOTHING = "_"
+#: So many times the usual is the top of what is drawn.
+_USUAL = 2
+#: A wait shorter than this is an ordinary round.
+_WAIT_MS_MIN = 1_000.0
+
+WIDTH, GUTTER, RIGHT = 1000, 92, 16
+TOP, LANE, PLOT, FOOT = 40, 74, 52, 40
+_BEFORE_S = 1.0  #: what is shown of the quiet before the first change
+_TICKS_MAX = 12
+_BAR_COLOUR, _NOTHING_COLOUR, _FAULT_COLOUR, _MARK_COLOUR = "#0072B2", "#D55E00", "#F0E442", "#CC0000"
+
+
+def sparkline(run: Mapping[str, Any], letters: int) -> tuple[str, float] | None:
+    """The group's records from when a member became slow, in so many letters at most; how many ms a letter is."""
+    delivery = run["delivery"]
+    slow = next((change for change in run["changes"] if change["change"] == _FAULT), None)
+    if delivery is None or slow is None:
+        return None
+    first = max(0, int((slow["from_ms"] - delivery["from_ms"]) // delivery["bin_ms"]))
+    records = delivery["records"][first:]
+    if not records:
+        return None
+    together = -(-len(records) // letters)
+    sums = [sum(records[start : start + together]) for start in range(0, len(records), together)]
+    most = _top([sums])
+    line = "".join(
+        _NOTHING if not each else _LETTERS[min(len(_LETTERS) - 1, each * len(_LETTERS) // (most + 1))] for each in sums
+    )
+    return line, together * delivery["bin_ms"]
+
+
+def _top(lines: Sequence[Sequence[int]]) -> int:
+    """What is drawn as the most: what is caught up at once after a stall would leave nothing to see of the rest."""
+    delivered = [count for line in lines for count in line if count]
+    return max(1, round(_USUAL * median(delivered))) if delivered else 1
+
+
+def spell(run: Mapping[str, Any]) -> str:
+    """Who waited for whom, and how long nothing was delivered, in words."""
+    slow = next((change for change in run["changes"] if change["change"] == _FAULT), None)
+    stalled = f"nothing delivered for {number(run['metrics']['stalled_s'])} s"
+    if slow is None:
+        return f"nobody was made slow; {stalled}"
+    waits = [
+        f"{each['waiting']} waited for {each['waited_for']}{' (given up)' if each['gone'] else ''} "
+        f"{each['longest_ms'] / 1000:.1f} s"
+        for each in run["waits"]
+        if each["from_ms"] >= slow["from_ms"] and each["longest_ms"] >= _WAIT_MS_MIN
+    ]
+    return f"{slow['target']} is slow; {', '.join(waits) or 'nobody waited for anybody'}; {stalled}"
+
+
+def chart(runs: Sequence[Mapping[str, Any]]) -> str:
+    """An SVG picture: a lane for each design, aligned at its first change; '' when nothing was delivered."""
+    lanes = [_Lane(run) for run in runs if run["delivery"] is not None]
+    if not lanes:
+        return ""
+    end_s = max(lane.end_s for lane in lanes)
+    most = _top([lane.records for lane in lanes])
+    height = TOP + LANE * len(lanes) + FOOT
+    what = "Records that the whole group delivered in each 100 ms"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label={quoteattr(what)} class="chart">',
+        f"<title>{escape(what)}</title>",
+        f'<text x="{GUTTER}" y="14" class="legend">{escape(what)} (top of a lane: {most}; what is more is cut off). '
+        "Seconds since the first change or fault.</text>",
+        f'<rect x="{GUTTER}" y="21" width="10" height="10" fill="{_NOTHING_COLOUR}"/>'
+        f'<text x="{GUTTER + 15}" y="30" class="legend">nothing delivered</text>',
+        f'<rect x="{GUTTER + 125}" y="21" width="10" height="10" fill="{_FAULT_COLOUR}" fill-opacity="0.45"/>'
+        f'<text x="{GUTTER + 140}" y="30" class="legend">while a fault lasts</text>',
+    ]
+    parts += _axis(end_s, height)
+    for place, lane in enumerate(lanes):
+        parts += lane.drawn(TOP + LANE * place, end_s, most)
+    return "\n".join([*parts, "</svg>"])
+
+
+class _Lane:
+    """One run's records, in seconds since its first change."""
+
+    def __init__(self, run: Mapping[str, Any]) -> None:
+        delivery = run["delivery"]
+        self._run = run
+        self._bin_s = delivery["bin_ms"] / 1000
+        self._zero_ms = min((change["from_ms"] for change in _shown(run)), default=delivery["from_ms"])
+        skipped = max(0, ceil((self._zero_ms - delivery["from_ms"]) / delivery["bin_ms"] - _BEFORE_S / self._bin_s))
+        self.records = delivery["records"][skipped:] or [0]
+        self._begin_s = (delivery["from_ms"] - self._zero_ms) / 1000 + skipped * self._bin_s
+        self.end_s = self._begin_s + len(self.records) * self._bin_s
+
+    def drawn(self, y: int, end_s: float, most: int) -> list[str]:
+        bottom = y + PLOT + 16
+        parts = [
+            f'<text x="{GUTTER - 8}" y="{bottom - 20}" text-anchor="end" class="lane">'
+            f"{escape(self._run['design'])}</text>"
+        ]
+        parts += self._faults(y + 16, bottom, end_s)
+        parts += self._nothing(y + 16, end_s)
+        path = "".join(
+            f"M{_x(self._begin_s + place * self._bin_s, end_s):.1f} {bottom}v-{PLOT * min(1.0, count / most):.1f}"
+            for place, count in enumerate(self.records)
+            if count
+        )
+        width = max(1.0, _x(self._bin_s, end_s) - _x(0.0, end_s) - 0.3)
+        parts.append(f'<path d="{path}" stroke="{_BAR_COLOUR}" stroke-width="{width:.1f}" fill="none"/>')
+        parts.append(f'<line x1="{GUTTER}" y1="{bottom}" x2="{WIDTH - RIGHT}" y2="{bottom}" class="base"/>')
+        return [*parts, *self._marks(y + 16, bottom, end_s)]
+
+    def _nothing(self, top: int, end_s: float) -> list[str]:
+        """A strip above where bins in a row are empty, so that a colour-blind eye sees it too."""
+        parts, place = [], 0
+        while place < len(self.records):
+            if self.records[place]:
+                place += 1
+                continue
+            start = place
+            while place < len(self.records) and not self.records[place]:
+                place += 1
+            from_s, until_s = (self._begin_s + each * self._bin_s for each in (start, place))
+            x, end = _x(from_s, end_s), _x(until_s, end_s)
+            told = f"nothing delivered for {until_s - from_s:.1f} s"
+            parts.append(
+                f'<rect x="{x:.1f}" y="{top + PLOT - 7}" width="{end - x:.1f}" height="7" fill="{_NOTHING_COLOUR}">'
+                f"<title>{told}</title></rect>"
+            )
+            if end - x > 40:
+                parts.append(
+                    f'<text x="{(x + end) / 2:.1f}" y="{top + PLOT - 12}" text-anchor="middle" class="mark">'
+                    f"{until_s - from_s:.1f} s</text>"
+                )
+        return parts
+
+    def _faults(self, top: int, bottom: int, end_s: float) -> list[str]:
+        parts = []
+        for change in self._run["changes"]:
+            if change["healed_ms"] is not None:
+                from_s = (change["from_ms"] - self._zero_ms) / 1000
+                x, end = (_x(min(each, end_s), end_s) for each in (from_s, from_s + change["healed_ms"] / 1000))
+                parts.append(
+                    f'<rect x="{x:.1f}" y="{top}" width="{max(1.0, end - x):.1f}" height="{bottom - top}" '
+                    f'fill="{_FAULT_COLOUR}" fill-opacity="0.45"><title>{escape(change["change"])}</title></rect>'
+                )
+        return parts
+
+    def _marks(self, top: int, bottom: int, end_s: float) -> list[str]:
+        """Where changes begin; of those that are close together only the first is named."""
+        parts: list[str] = []
+        free = 0.0
+        for change in _shown(self._run):
+            x = _x(min((change["from_ms"] - self._zero_ms) / 1000, end_s), end_s)
+            name = change["change"] if change["round"] == 1 else f"{change['change']} {change['round']}"
+            parts.append(
+                f'<line x1="{x:.1f}" y1="{top - 4}" x2="{x:.1f}" y2="{bottom}" stroke="{_MARK_COLOUR}" '
+                f'stroke-dasharray="3 2"><title>{escape(name)}</title></line>'
+            )
+            if x >= free:
+                parts.append(f'<text x="{x + 3:.1f}" y="{top - 1}" class="mark">{escape(name)}</text>')
+                free = x + 10 + 6.2 * len(name)
+        return parts
+
+
+def _shown(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [change for change in run["changes"] if change["change"] != "form"]
+
+
+def _x(seconds: float, end_s: float) -> float:
+    return GUTTER + (WIDTH - GUTTER - RIGHT) * (seconds + _BEFORE_S) / (end_s + _BEFORE_S)
+
+
+def _axis(end_s: float, height: int) -> list[str]:
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if end_s / step <= _TICKS_MAX)
+    parts = []
+    for second in range(0, int(end_s) + 1, step):
+        x = _x(second, end_s)
+        parts.append(f'<line x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{height - FOOT}" class="grid"/>')
+        parts.append(f'<text x="{x:.1f}" y="{height - FOOT + 16}" text-anchor="middle" class="legend">{second}</text>')
+    return parts

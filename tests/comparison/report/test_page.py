@@ -1,0 +1,145 @@
+"""The report as one HTML file: whole, safe against what a trace may say, and the same in words as in pictures."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from comparison.pipeline.analysis import compose
+from comparison.pipeline.result import Outcome, as_mapping
+from comparison.pipeline.verdicts import judge
+from comparison.report.page import page
+from tests.support.results import SIX, change, counted, run, six_designs
+
+_VOID = frozenset({"meta", "br", "rect", "line", "path"})
+
+
+class _Reader(HTMLParser):
+    """What a browser would make of the file, as far as the tests look."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.rows: list[list[str]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.ids += [given["id"] or ""] if "id" in given else []
+        self.links += [given["href"] or ""] if "href" in given else []
+        self.loads += [tag] if tag in ("script", "link", "img", "iframe") or "src" in given else []
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+        if tag not in _VOID or tag in ("rect", "line", "path"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if "td" in self.open or "th" in self.open:
+            self.rows[-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def read() -> _Reader:
+    return _Reader(page(six_designs()))
+
+
+def test_file_is_whole_and_loads_nothing(read: _Reader) -> None:
+    assert read.open == []
+    assert read.loads == []
+    assert all(link.startswith("#") for link in read.links)
+
+
+def test_every_verdict_links_to_its_reasons(read: _Reader) -> None:
+    assert {link[1:] for link in read.links} <= set(read.ids)
+    assert len(read.ids) == len(set(read.ids))
+    assert "#rolling-restart-static" in read.links
+
+
+def test_designs_stand_side_by_side(read: _Reader) -> None:
+    assert ["scenario", *SIX] in read.rows
+    verdicts = ["+ as expected"] * 6
+    assert ["rolling-restart", *verdicts] in read.rows
+    verdicts[1] = "- not applicable"
+    assert ["slow-member", *verdicts] in read.rows
+    assert "slow-member in server: nobody is slow" in read.text
+
+
+def test_rolling_restart_is_told_by_its_costs(read: _Reader) -> None:
+    assert ["eager", "10", "108", "46", "13.90", "0", "1,800"] in read.rows
+    assert "it does not lessen the time without an owner" in read.text
+
+
+def test_slow_member_is_drawn_and_told(read: _Reader) -> None:
+    assert "nothing delivered for 4.0 s" in read.text  # in the picture
+    assert "eager: m2 is slow; 3 waited for m2 5.0 s; nothing delivered for 4.80 s" in read.text
+
+
+def test_counts_stand_beside_the_models() -> None:
+    changes = [change(counted=[counted("JoinGroup", 6, 6), counted("moved", 4, 3)], attempts_failed=1)]
+    shown = _Reader(page(as_mapping(compose([run("join", "eager", changes=changes)]))))
+    assert ["join to 5", "eager", "300", "1", "12", "3", "1.50", "6 JoinGroup (=), 4 moved (3), 1 failed"] in shown.rows
+
+
+def test_ratios_stand_below_what_is_not_zero() -> None:
+    runs = [run("join", "zookeeper", stopped=12.0, moved=3.0), run("join", "eager", stopped=6.0)]
+    shown = _Reader(page(as_mapping(compose(runs))))
+    assert ["partitions stopped", "12", "60.50x"] in shown.rows
+    assert ["partitions moved", "3", "0"] in shown.rows
+
+
+EVIL = '</td><script>alert(1)</script><img src="http://x/y">&amp;'
+
+
+def evil() -> dict[str, Any]:
+    named = run(EVIL, EVIL, failures=[EVIL], outcome="failed", error=EVIL, changes=[change(EVIL)])
+    result = as_mapping(compose([judge(named)]))
+    return {**result, "not_applicable": [{"scenario": EVIL, "design": EVIL, "reason": EVIL}]}
+
+
+def test_traces_cannot_mark_up_the_page() -> None:
+    shown = _Reader(page(evil()))
+    assert shown.loads == []
+    assert shown.open == []
+    assert shown.text.count(EVIL) >= 5
+
+
+def test_page_says_what_went_wrong() -> None:
+    broken = run("join", "eager", outcome="interrupted", verdict=Outcome.UNKNOWN)
+    text = _Reader(page(as_mapping(compose([broken])))).text
+    assert "the run was interrupted" in text
+    assert "? unknown" in text
+
+
+def test_nothing_in_the_style_is_fetched() -> None:
+    text = page(six_designs())
+    assert re.findall(r"url\(|@import|https?://", text.replace("http://www.w3.org/2000/svg", "")) == []
+
+
+def test_later_version_of_the_result_is_refused() -> None:
+    with pytest.raises(ValueError, match="schema version 99"):
+        page({**six_designs(), "schema_version": 99})
+
+
+def test_page_needs_no_spark() -> None:
+    code = "import sys; import comparison.report.page; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,68 @@
+"""What a rolling restart costs, and remarks that are made from these figures and from nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from comparison.pipeline.analysis import compose
+from comparison.pipeline.result import as_mapping
+from comparison.report.restarts import costs, remarks, title
+from tests.support.results import change, restarted, run, six_designs
+
+
+def shown(*runs: Any) -> list:
+    return costs(as_mapping(compose(list(runs)))["runs"])
+
+
+def test_costs_are_those_of_all_restarts_together() -> None:
+    found = {cost.design: cost.cells() for cost in costs(six_designs()["runs"])}
+    assert found["eager"] == ["10", "108", "46", "13.90", "0", "1,800"]
+    assert found["cooperative"] == ["15", "10", "23", "17.60", "0", "2,600"]
+    assert len(found) == 6
+
+
+def test_what_cannot_be_told_of_one_restart_cannot_be_told_of_all() -> None:
+    (cost,) = shown(
+        run(
+            "rolling-restart",
+            "eager",
+            changes=[change("restart"), change("restart", round=2, converge_ms=None, moved=None, stalled_s=None)],
+        )
+    )
+    assert (cost.moved, cost.slowest_ms, cost.stalled_s) == (None, None, 0.1)
+    assert title([cost]) == "what restarting 2 members one after the other costs"
+
+
+def test_other_scenarios_cost_nothing() -> None:
+    assert shown(run("join", "eager"), run("protocol-migration", "cooperative", changes=[change("restart")])) == []
+
+
+def test_remarks_hold_what_people_say_against_what_was_measured() -> None:
+    told = remarks(costs(six_designs()["runs"]))
+    assert told[0] == (
+        "static: 0 against 108 stops, 0 against 46 moves; it does not lessen the time without an owner: 13 partition-s "
+        "against 13.90 in eager"
+    )
+    assert told[1].startswith("cooperative: it costs more rebalances (15 against 10) and more time without an owner")
+    assert told[1].endswith("what it gains is 10 against 108 stops, 23 against 46 moves")
+    assert told[2].startswith("delayed: it costs more")
+    assert told[3].startswith("zookeeper: at this size")
+
+
+def test_remarks_say_the_opposite_where_that_was_measured() -> None:
+    quick = {"static": 2.0, "cooperative": 5.0}
+    runs = [
+        run(
+            "rolling-restart",
+            design,
+            changes=[change("restart", rounds=1, unowned_partition_s=quick.get(design, 10.0))],
+        )
+        for design in ("eager", "static", "cooperative")
+    ]
+    static, cooperative = remarks(shown(*runs))
+    assert "here less time without an owner: 2 partition-s against 10 in eager" in static
+    assert cooperative.startswith("cooperative: here it costs no more rebalances (1 against 1) and not more time")
+
+
+def test_without_eager_there_is_nothing_to_hold_them_against() -> None:
+    assert remarks(shown(restarted("static"), restarted("cooperative"))) == []
