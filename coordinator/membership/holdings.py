@@ -6,7 +6,7 @@ takes away, and goes on delivering the rest. `Member.releasing` is what a revoca
 is owned may meanwhile be lost at once.
 
 A parked Join or Sync has no time limit but its own: should the coordinator fall silent then, what is kept is delivered
-until the request is given up, though the group may have handed it on. So it is with the Java client.
+until the request is given up, though the group may have handed it on.
 """
 
 from __future__ import annotations
