@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from coordinator.group.errors import Error
+from coordinator.group.outcome import OffsetsStored
 from coordinator.group.records import ServerRecord
 from coordinator.server.commands import AwaitCommand, Command
 from coordinator.server.requests import Await
@@ -45,6 +46,13 @@ class Watchful(Served):
                 self._started(self.askers[token], answer)
         super()._perform(outcome)
 
+    def _write(self, write: Any, error: Error | None) -> None:
+        if error is None and isinstance(write.then, OffsetsStored):
+            record = self.stored()
+            assert record is not None, "a commit to a group without a generation was stored"
+            assert write.then.request.generation == record.generation, "a commit was stored behind its generation"
+        super()._write(write, error)
+
     def request(self, make: Any) -> Question:
         def noted(token: int) -> Any:
             request = make(token)
@@ -60,6 +68,11 @@ class Watchful(Served):
         assert answer.generation == record.generation, "started in a generation that is not the stored one"
         (mine,) = (member.partitions for member in record.members if member.member_id == member_id)
         assert mine == tuple((part.topic, part.partition) for part in answer.partitions)
+        group = self.machine.served.groups[GROUP]
+        for other, player in self.players.items():
+            # Whoever runs it still was given up: it is dropped, or its id is gone.
+            given_up = other == member_id or not group.is_eligible(other)
+            assert given_up or not player.runs or player.generation == answer.generation
         for part in answer.partitions:
             owner = self.owners.setdefault((answer.generation, part.topic, part.partition), member_id)
             assert owner == member_id, "two members were started on one partition in one generation"
@@ -236,6 +249,6 @@ class ServerGroupUnderFire(RuleBasedStateMachine):
 
 
 ServerGroupUnderFire.TestCase.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestServerGroupUnderFire = ServerGroupUnderFire.TestCase
