@@ -95,8 +95,9 @@ class GroupConsumer(Protocol):
     async def unsubscribe(self) -> None:
         """Give everything back and leave the group; `subscribe` may come again.
 
-        Nothing happens without a subscription. Raises `UserError` without the `resubscribe` capability, and what the
-        listener raised.
+        The classic designs commit nothing by themselves here, as Kafka's consumer: what was handed out since the last
+        commit comes again. `server` commits, as at each of its stops. Nothing happens without a
+        subscription. Raises `UserError` without the `resubscribe` capability, and what the listener raised.
         """
 
     async def getmany(self, *, timeout_ms: int, max_records: int = 500) -> Sequence[Batch]:

@@ -32,10 +32,10 @@ def to_release_before_join(member: Member) -> frozenset[TopicPartition]:
     return frozenset(tp for tp in member.owned if tp.topic not in (member.topics or ()))
 
 
-def release(member: Member, partitions: frozenset[TopicPartition]) -> Step:
+def release(member: Member, partitions: frozenset[TopicPartition], *, commit: bool = True) -> Step:
     """Commit everything that was handed out, then revoke these; `Stopped` says that it is done."""
     releasing = replace(member, releasing=partitions)
-    if not member.settings.auto_commit or member.identity is None:
+    if not commit or not member.settings.auto_commit or member.identity is None:
         return releasing, (Revoke(partitions),)
     return releasing, (CommitPositions(member.stamp, member.identity, wait=True), Revoke(partitions))
 

@@ -40,7 +40,7 @@ def rejoin_wanted(member: Member, event: events.RejoinWanted, _: int) -> Step:
 
 
 def unsubscribed(member: Member, _: events.Unsubscribed, __: int) -> Step:
-    """As a close, except that a later subscription begins anew."""
+    """As a close, except that a later subscription begins anew, and that nothing is committed: as in Kafka 4.1.1."""
     return _part(replace(member, topics=None), State.UNSUBSCRIBING, "unsubscribed")
 
 
@@ -66,7 +66,7 @@ def stopped(member: Member, _: events.Stopped, __: int) -> Step:
 
 def _revoke_then_leave(member: Member) -> Step:
     if member.owned:
-        return holdings.release(member, member.owned)
+        return holdings.release(member, member.owned, commit=member.state is State.CLOSING)
     if member.state is State.UNSUBSCRIBING:
         return replace(moves.forgotten(member), state=State.UNJOINED), moves.send_leave(member)
     closed = moves.emit(member, "member_closed", group=member.settings.group)

@@ -46,13 +46,6 @@ QUICK = {
         "fetch.max.wait.ms": "100",
         "retry.backoff.ms": "50",
     },
-    "server": {
-        "zookeeper.session.timeout.ms": "4000",
-        "auto.commit.interval.ms": "60000",
-        "auto.offset.reset": "earliest",
-        "fetch.max.wait.ms": "100",
-        "retry.backoff.ms": "50",
-    },
     "eager": _CLASSIC,
     "static": {**_CLASSIC, "session.timeout.ms": "2500"},  # which is what others wait for when it goes
     "cooperative": _CLASSIC,

@@ -68,6 +68,7 @@ def test_member_that_unsubscribes_has_nothing_and_goes_on_where_it_was_when_it_s
             await member.begin({t: 1})
             await until(lambda: len(member.records) == 20, 10, lambda: f"20 records, have {len(member.records)}")
             (old,) = member.consumer.member_ids
+            assert not (await member.consumer.commit()).refused
             await member.unsubscribe()
             await member.consumer.unsubscribe()
             assert member.owned == frozenset()
