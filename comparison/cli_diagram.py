@@ -1,4 +1,4 @@
-"""`diagram`: pictures and tables of what a group of the zookeeper design did, made from its traces."""
+"""`diagram`: pictures and tables of what a group did, made from its traces."""
 
 from __future__ import annotations
 
@@ -169,13 +169,19 @@ def _caption(traces: Sequence[Trace], chosen: _Chosen) -> str:
 
 
 def _print_list(story: Story) -> None:
+    counts = ("REQUESTS", "GENERATION") if story.coordinated else ("READS", "WRITES")
     table = Table(box=None, pad_edge=False)
-    for heading in ("REBALANCE", "FROM S", "TO S", "READS", "WRITES"):
+    for heading in ("REBALANCE", "FROM S", "TO S", *counts):
         table.add_column(heading, justify="right")
     table.add_column("MEMBERS", overflow="fold")
     for row in listing(story):
-        figures = (f"{row['from_s']:.3f}", f"{row['to_s']:.3f}", str(row["reads"]), str(row["writes"]))
-        table.add_row(str(row["number"]), *figures, "\n".join(row["members"]))
+        figures = (
+            (str(row["requests"]), ranges(map(str, row["generations"])))
+            if story.coordinated
+            else (str(row["reads"]), str(row["writes"]))
+        )
+        times = (f"{row['from_s']:.3f}", f"{row['to_s']:.3f}")
+        table.add_row(str(row["number"]), *times, *figures, "\n".join(row["members"]))
     Console().print(table)
 
 

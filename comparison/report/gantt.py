@@ -32,7 +32,7 @@ def gantt(drawn: Timeline) -> str:
             text += [_bar(drawn, span, span.what, _TAGS.get(span.what, "active")) for span in phases]
     for partition in drawn.partitions:
         text.append(f"    section {_plain(partition)}")
-        text += _bars(drawn, drawn.named.get(partition, ()), "owner node", "done")
+        text += _bars(drawn, drawn.named.get(partition, ()), drawn.authority, "done")
         text += _bars(drawn, drawn.delivered.get(partition, ()), "delivers", "active")
     return "\n".join(text) + "\n"
 

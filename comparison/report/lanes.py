@@ -1,7 +1,7 @@
 """A timeline as an SVG picture: a lane for each member's phases, and two bars in each partition's lane.
 
-The upper bar is whom the owner node names, the lower one who delivers by its own belief, each in its member's
-colour: a gap is a partition that nobody owns, two colours over one another are a zombie.
+The upper bar is whom the authority names (the owner node, the coordinator), the lower one who delivers by its own
+belief, each in its member's colour: a gap is a partition that nobody owns, two colours over one another are a zombie.
 """
 
 from __future__ import annotations
@@ -37,24 +37,33 @@ _LETTER = 6.2  #: width of a letter, about
 
 def lanes(drawn: Timeline, title: str) -> str:
     """The picture's text: the same for the same timeline."""
-    colours = {member: COLOURS[place % len(COLOURS)] for place, member in enumerate(drawn.members)}
+    places = list(dict.fromkeys(drawn.places[member] for member in drawn.members))
+    colours = {member: COLOURS[places.index(drawn.places[member]) % len(COLOURS)] for member in drawn.members}
     body: list[str] = []
     y = TOP
-    for member, phases in drawn.phases.items():
-        body += _lane(y, member, LANE)
+    for place, phases in _by_place(drawn).items():
+        body += _lane(y, place, LANE)
         body += [_bar(drawn, span, y + 4, BAR, PHASE_COLOURS.get(span.what, "#FFFFFF"), span.what) for span in phases]
         y += LANE
     y += GAP
     for partition in drawn.partitions:
         body += _lane(y, partition, LANE)
-        for spans, offset, what in ((drawn.named, 3, "owner node"), (drawn.delivered, 13, "delivers")):
+        for spans, offset, what in ((drawn.named, 3, drawn.authority), (drawn.delivered, 13, "delivers")):
             body += _owners(drawn, spans.get(partition, ()), y + offset, colours, what)
         y += LANE
     bottom = y
     head = [*_axis(drawn, bottom), *_marks(drawn, bottom)]
-    foot = _legend(bottom + 34, colours, drawn)
+    foot = _legend(bottom + 34, colours, places, drawn)
     height = bottom + 34 + 60
     return "\n".join([*_opening(height, title), *head, *body, *foot, "</svg>"]) + "\n"
+
+
+def _by_place(drawn: Timeline) -> dict[str, list[Span]]:
+    """Phases of all lives of a member in one lane: they follow one another."""
+    found: dict[str, list[Span]] = {}
+    for member, phases in drawn.phases.items():
+        found.setdefault(drawn.places[member], []).extend(phases)
+    return found
 
 
 def _opening(height: int, title: str) -> list[str]:
@@ -141,12 +150,12 @@ def _marks(drawn: Timeline, bottom: int) -> list[str]:
     return found
 
 
-def _legend(y: int, colours: dict[str, str], drawn: Timeline) -> list[str]:
+def _legend(y: int, colours: dict[str, str], places: Sequence[str], drawn: Timeline) -> list[str]:
     used = {span.what for spans in drawn.phases.values() for span in spans}
     phases = [(name, colour) for name, colour in PHASE_COLOURS.items() if name in used]
     rows: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (
         ("phases", phases),
-        ("members", [*colours.items()]),
+        ("members", [(name, colour) for name, colour in colours.items() if name in places]),
     )
     found = []
     for place, (heading, entries) in enumerate(rows):
@@ -157,6 +166,7 @@ def _legend(y: int, colours: dict[str, str], drawn: Timeline) -> list[str]:
             found.append(f'<rect x="{x:.1f}" y="{row - 9}" width="10" height="10" fill="{colour}"/>')
             found.append(f'<text x="{x + 14:.1f}" y="{row}">{escape(name)}</text>')
             x += 26 + _LETTER * len(name)
-    note = "in each partition's lane: above, whom the owner node names; below, who delivers"
+    authority = drawn.authority if drawn.authority.startswith("the ") else f"the {drawn.authority}"
+    note = f"in each partition's lane: above, whom {authority} names; below, who delivers"
     found.append(f'<text x="{GUTTER}" y="{y + 40}" fill="#555555">{note}</text>')
     return found

@@ -1,14 +1,16 @@
 """One round of rebalances as a Mermaid sequence diagram, made from the lines of its members.
 
 An arrow is a run of requests of one kind, at the time of the first answer; one that was refused ends in a cross.
-Reads and writes have no arrow back: the answer is in the label where it was a refusal.
+Reads and writes have no arrow back: the answer is in the label where it was a refusal. What waits at a coordinator
+has one arrow when it is asked, and a dashed one when it is answered.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.steps import Line, briefly, departures, lines_of, merged
+from comparison.report.exchanges import coordination, told_lines, without_details
+from comparison.report.steps import Line, briefly, departures, merged
 from comparison.report.story import AFTER
 
 if TYPE_CHECKING:
@@ -19,15 +21,20 @@ if TYPE_CHECKING:
 _ZOOKEEPER = "zk"
 #: Steps that have a name instead of a number.
 _OUTSIDE = {"register": "registers:", "subscribe": "listens:", "delivery": "listens again:", AFTER: "leaders:"}
-_ARROWS = {"read": "->>", "write": "->>", "refused": "-x", "broker": "->>"}
+_AT_ZOOKEEPER = frozenset({"read", "write", "refused", "told", "left"})
+_ARROWS = {"read": "->>", "write": "->>", "refused": "-x"}
 
 
 def sequence(story: Story, rebalances: Sequence[MemberRebalance], *, brief: bool = False) -> str:
     """The diagram's text. Times are milliseconds since its first line; `brief` is one arrow a step."""
-    told = [lines_of(story, each) for each in rebalances]
-    lines = merged([departures(story, rebalances), *(map(briefly, told) if brief else told)])
+    told = [told_lines(story, each) for each in rebalances]
+    if brief:
+        told = [without_details(lines) if story.coordinated else briefly(lines) for lines in told]
+    if story.coordinated:
+        told.append(coordination(story, rebalances))
+    lines = merged([departures(story, rebalances), *told])
     zero_ns = lines[0].began_ns
-    aliases = _Aliases([member.name for member in story.members], lines)
+    aliases = _Aliases(story, lines)
     messages = (_message(line, aliases, (line.began_ns - zero_ns) / 1e6) for line in lines)
     return "\n".join(["sequenceDiagram", *aliases.participants(), *(f"    {message}" for message in messages)]) + "\n"
 
@@ -35,23 +42,36 @@ def sequence(story: Story, rebalances: Sequence[MemberRebalance], *, brief: bool
 class _Aliases:
     """Mermaid's names of the participants: members in their order, ZooKeeper, brokers by id."""
 
-    def __init__(self, names: Sequence[str], lines: Sequence[Line]) -> None:
+    def __init__(self, story: Story, lines: Sequence[Line]) -> None:
         there = {line.member for line in lines if line.member}
+        names = [member.name for member in story.members]
         self._members = {name: f"p{place}" for place, name in enumerate(names, start=1) if name in there}
-        self._brokers = sorted({line.broker for line in lines if line.kind == "broker"})
+        self._coordinators = sorted({line.broker for line in lines if line.kind in ("asks", "answer", "state")})
+        brokers = {line.broker for line in lines if line.kind == "broker" or _is_a_brokers(line)}
+        self._others = sorted(brokers.difference(self._coordinators))
+        self._zookeeper = not story.coordinated or any(line.kind in _AT_ZOOKEEPER for line in lines)
 
     def participants(self) -> Iterable[str]:
+        """A coordinator stands between its members and ZooKeeper."""
         for name, alias in self._members.items():
             yield f"    participant {alias} as {escaped(name)}"
-        yield f"    participant {_ZOOKEEPER} as ZooKeeper"
-        for node in self._brokers:
+        for node in self._coordinators:
+            yield f"    participant {self.broker(node)} as {_broker_name(node)}, coordinator"
+        if self._zookeeper:
+            yield f"    participant {_ZOOKEEPER} as ZooKeeper"
+        for node in self._others:
             yield f"    participant {self.broker(node)} as {_broker_name(node)}"
 
-    def member(self, name: str) -> str:
-        return self._members[name]
+    def actor(self, line: Line) -> str:
+        """Whose line it is."""
+        return self._members[line.member] if line.member else self.broker(line.broker)
 
     def broker(self, node: int) -> str:
         return "any" if node < 0 else f"b{node}"
+
+
+def _is_a_brokers(line: Line) -> bool:
+    return not line.member and line.kind != "left"
 
 
 def _broker_name(node: int) -> str:
@@ -61,15 +81,17 @@ def _broker_name(node: int) -> str:
 def _message(line: Line, aliases: _Aliases, at_ms: float) -> str:
     if line.kind == "left":
         return f"Note over {_ZOOKEEPER}: {escaped(line.what)}<br/>{at_ms:.1f} ms"
-    member = aliases.member(line.member)
-    if line.kind == "did":
-        return f"Note over {member}: {escaped(_labelled(line))}<br/>{at_ms:.1f} ms"
+    actor = aliases.actor(line)
+    if line.kind in ("did", "state"):
+        return f"Note over {actor}: {escaped(_labelled(line))}<br/>{at_ms:.1f} ms"
     if line.kind == "told":
-        return f"{_ZOOKEEPER}--){member}: {escaped(line.what)}"
-    if line.kind == "broker":
+        return f"{_ZOOKEEPER}--){actor}: {escaped(line.what)}"
+    if line.kind == "answer":
+        return f"{aliases.broker(line.broker)}-->>{actor}: {escaped(line.what)}"
+    if line.kind in ("broker", "asks"):
         many = f" x {line.count}" if line.count > 1 else ""
-        return f"{member}->>{aliases.broker(line.broker)}: {escaped(line.what)}{many}"
-    return f"{member}{_ARROWS[line.kind]}{_ZOOKEEPER}: {escaped(_labelled(line))}"
+        return f"{actor}->>{aliases.broker(line.broker)}: {escaped(line.what)}{many}"
+    return f"{actor}{_ARROWS[line.kind]}{_ZOOKEEPER}: {escaped(_labelled(line))}"
 
 
 def _labelled(line: Line) -> str:

@@ -45,7 +45,8 @@ class Line:
     """One line of a story: operations of one kind (`what` says them, with how many), or something that happened.
 
     `kind` is read, write, refused, told (a notification), broker (a request), did (it stopped, started, failed...),
-    or left (ZooKeeper forgot a member; `member` is then '').
+    left (ZooKeeper forgot a member), asks and answer (a request that may wait at the broker, from `began_ns` on), or
+    state (what a broker says of the group). `member` is '' where it is nobody's: then it is the broker that does it.
     """
 
     member: str
@@ -63,19 +64,19 @@ class Line:
 def lines_of(story: Story, rebalance: MemberRebalance) -> list[Line]:
     """What a member did in one rebalance, one line for each run of operations of one kind."""
     name = rebalance.member.name
-    names = {member.id: member.name for member in story.members}
+    names = story.names()
     found: list[Line] = []
     run: list[Mapping[str, Any]] = []
     started = False  # whether it has begun to deliver what this rebalance gave it
 
     def close() -> None:
         if run:
-            found.append(_operations(story, name, names, run))
+            found.append(operations_line(story, name, names, run))
             run.clear()
 
     for event in rebalance.events:
         if event["kind"] == "zk_op":
-            if run and _kind_of(run[-1]) != _kind_of(event):
+            if run and not same_kind(run[-1], event):
                 close()
             run.append(event)
         else:
@@ -85,14 +86,19 @@ def lines_of(story: Story, rebalance: MemberRebalance) -> list[Line]:
                 close()
                 found.append(line)
     close()
-    return _together(found)
+    return together(found)
+
+
+def same_kind(before: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
+    """Whether two requests to ZooKeeper are of one run."""
+    return _kind_of(before) == _kind_of(event)
 
 
 def _kind_of(event: Mapping[str, Any]) -> tuple[object, ...]:
     return event["step"], event["op"], event["ok"], event.get("error"), str(event["path"]).rpartition("/")[0]
 
 
-def _operations(story: Story, name: str, names: Mapping[str, str], run: Sequence[Mapping[str, Any]]) -> Line:
+def operations_line(story: Story, name: str, names: Mapping[str, str], run: Sequence[Mapping[str, Any]]) -> Line:
     first, last = run[0], run[-1]
     folder = _short(story, str(first["path"]).rpartition("/")[0])
     leaves = [str(event["path"]).rpartition("/")[2] for event in run]
@@ -154,7 +160,7 @@ def _happened(story: Story, name: str, event: Mapping[str, Any]) -> Line | None:
             change = "the children of " if event["event"] == "children" else ""
             what = f"{change}{_short(story, str(event['path']))} {_EVENTS[str(event['event'])]}"
         case "session_changed" if event["state"] in ("suspended", "lost", "connected"):
-            step, what = "register", _SESSIONS[str(event["state"])]
+            step, what = "register", SESSIONS[str(event["state"])]
         case "rebalance_started":
             what = f"begins a rebalance ({event['trigger']})"
         case "attempt_started" if event["attempt"] > 1:
@@ -175,7 +181,7 @@ def _happened(story: Story, name: str, event: Mapping[str, Any]) -> Line | None:
         case "position_reset":
             partition = f"{event['topic']} {event['partition']}"
             step, what = "R12", f"has no usable offset of {partition}: starts at {event['offset']}"
-    return _line(name, event, step, kind, what) if what else None
+    return line_at(name, event, step, kind, what) if what else None
 
 
 def _delivering(name: str, event: Mapping[str, Any], *, started: bool) -> Line | None:
@@ -185,14 +191,14 @@ def _delivering(name: str, event: Mapping[str, Any], *, started: bool) -> Line |
         case "records_delivered":
             partition = f"{event['topic']} {event['partition']}"
             what = f"hands out {partition} from {event['first']} on" if started else f"still hands out {partition}"
-            return _line(name, event, step, "did", what)
+            return line_at(name, event, step, "did", what)
         case "request_answered" if event["api"] in _REQUESTS and event["error"] != "CANCELLED":
             refused = f": {event['error']}" if event["error"] else ""
-            return _line(name, event, step, "broker", f"{event['api']}{refused}", event["broker"])
+            return line_at(name, event, step, "broker", f"{event['api']}{refused}", event["broker"])
     return None
 
 
-def _line(name: str, event: Mapping[str, Any], step: str, kind: str, what: str, broker: int = -1) -> Line:
+def line_at(name: str, event: Mapping[str, Any], step: str, kind: str, what: str, broker: int = -1) -> Line:
     ns, zxid = event["ns"], event.get("zxid") or 0
     return Line(
         member=name, step=step, kind=kind, what=what, count=1, began_ns=ns, ended_ns=ns, broker=broker, zxid=zxid
@@ -206,18 +212,18 @@ _EVENTS = {
     "deleted": "was deleted",
     "none": "is watched no more: the connection broke",
 }
-_SESSIONS = {
+SESSIONS = {
     "connected": "has a session",
     "suspended": "loses its connection to ZooKeeper",
     "lost": "learns that its session has expired",
 }
 #: How long before its first notification a member's end may be traced: the transaction log counts milliseconds.
-_NOTICE_NS = 50_000_000
+NOTICE_NS = 50_000_000
 #: Requests to brokers that belong to a rebalance.
 _REQUESTS = frozenset({"Metadata", "ListOffsets", "FindCoordinator", "OffsetFetch", "OffsetCommit", "Fetch"})
 
 
-def _together(lines: Sequence[Line]) -> list[Line]:
+def together(lines: Sequence[Line]) -> list[Line]:
     """What fetchers repeat (requests of one kind to one broker, records handed out) once, at the place of the first."""
     kept: list[Line] = []
     seen: dict[tuple[str, str, int], int] = {}
@@ -235,15 +241,19 @@ def _together(lines: Sequence[Line]) -> list[Line]:
 
 
 def departures(story: Story, rebalances: Sequence[MemberRebalance]) -> list[Line]:
-    """Whom ZooKeeper forgot and why, where the observer's trace tells it; what a round may begin with."""
-    names = {member.id: member.name for member in story.members}
-    began = min(each.events[0]["ns"] for each in rebalances) - _NOTICE_NS
+    """Whom ZooKeeper forgot and why, where the observer's trace tells it; what a round may begin with.
+
+    Whom a coordinator forgot is in `exchanges.coordination`.
+    """
+    names = story.names()
+    began = min(each.events[0]["ns"] for each in rebalances) - NOTICE_NS
     ended = max(each.ended_ns for each in rebalances)
     found = []
     for event in story.events:
-        if event["kind"] == "group_member_left" and began <= event["ns"] <= ended:
+        of_zookeeper = event["kind"] == "group_member_left" and not str(event["process"]).startswith("broker")
+        if of_zookeeper and began <= event["ns"] <= ended:
             who = names.get(str(event["id"]), str(event["id"]))
-            found.append(_line("", event, "", "left", f"{who} is gone ({event['reason']})"))
+            found.append(line_at("", event, "", "left", f"{who} is gone ({event['reason']})"))
     return found
 
 

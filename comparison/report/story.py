@@ -1,12 +1,14 @@
-"""What a group of the zookeeper design did, read from traces: its members, its rounds of rebalances, who had what.
+"""What a group did, read from traces: its members, its rounds of rebalances, who had what.
 
-A *round* is a set of rebalances of different members that overlap: what one change of the group sets off. It begins
-with what told its members (a registration, a notification) and ends when the last of them is done and has looked for
-leaders. Rounds are counted from 1 in the order of time. Times are seconds since the first event of all.
+A *round* is a set of rebalances of different members that overlap: what one change of the group sets off, in several
+generations where a design needs them. It begins with what told its members (a registration, a notification, an
+answer of the coordinator) and ends when the last of them is done and its fetchers have begun. Rounds are counted from
+1 in the order of time. Times are seconds since the first event of all.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,29 +17,55 @@ from kernel.errors import UserError
 from kernel.trace.reader import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kernel.trace.reader import Trace
 
 Event = dict[str, Any]
 
+#: The one design without a coordinator.
+ZOOKEEPER = "zookeeper"
+#: What members ask a coordinator in a rebalance.
+GROUP_REQUESTS = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch", "OffsetCommit", "AwaitCommand", "CommitOwned"})
+#: Requests whose answers may tell a member of a rebalance.
+TELLING = frozenset({"Heartbeat", "OffsetCommit", "AwaitCommand", "CommitOwned"})
+_FETCHING = frozenset({"ListOffsets", "Fetch"})
 #: Steps outside of a rebalance that lead to one, and the one that follows it.
 BEFORE = frozenset({"register", "subscribe", "delivery"})
 AFTER = "leader-finder"
 #: A member whose rebalances are less apart than this has not been at rest between them.
 REST_NS = 1_000_000
+#: What was answered longer before a member is triggered has not told it.
+_TOLD_NS = 50_000_000
 #: For how long a rebalance is followed after its end: until the fetchers deliver, but not longer than this.
 FOLLOWED_NS = 1_000_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What belongs to a rebalance of the events around it."""
+
+    leading: Callable[[Sequence[Event]], list[Event]]  #: (events since the one before)
+    #: (events until the next one, those inside): with how many were looked at.
+    following: Callable[[Sequence[Event], Sequence[Event]], tuple[list[Event], int]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberStory:
-    """One member: `name` as diagrams call it, `id` as ZooKeeper does, and its events in order."""
+    """One member: `name` as diagrams call it, `ids` as its group does, one after the other, and its events in order.
+
+    In the zookeeper design a member is a consumer with all its threads; a coordinator knows each stream by itself.
+    """
 
     name: str
-    id: str
+    ids: tuple[str, ...]
     process: str
     events: tuple[Event, ...]
+
+    @property
+    def place(self) -> str:
+        """The process without the number of its life: `m1` of `m1.2`, which was started again."""
+        return re.sub(r"\.\d+$", "", self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +84,14 @@ class MemberRebalance:
         """ZooKeeper (reads, writes), refused ones among them."""
         reads = sum(e["kind"] == "zk_op" and is_read(e["op"]) for e in self.events)
         return reads, sum(e["kind"] == "zk_op" for e in self.events) - reads
+
+    def requests(self) -> int:
+        """To the coordinator, answered; without heartbeats."""
+        return sum(e["kind"] == "request_answered" and e["api"] in GROUP_REQUESTS for e in self.events)
+
+    def generation(self) -> int | None:
+        """The one that it ended with; None where there are none, or it was not let in."""
+        return next((e.get("generation") for e in reversed(self.events) if e["kind"] == "rebalance_ended"), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +115,7 @@ class Story:
     """One run of one group. `events` are everybody's, runner and observer included."""
 
     group: str
+    design: str
     members: tuple[MemberStory, ...]
     rounds: tuple[Round, ...]
     events: tuple[Event, ...]
@@ -90,10 +127,19 @@ class Story:
     def seconds(self, ns: int) -> float:
         return (ns - self.zero_ns) / 1e9
 
+    @property
+    def coordinated(self) -> bool:
+        """A broker coordinates the group; otherwise its members find out from ZooKeeper by themselves."""
+        return self.design != ZOOKEEPER
+
+    def names(self) -> dict[str, str]:
+        """Diagrams' names by the group's ids."""
+        return {each: member.name for member in self.members for each in member.ids}
+
     def member_named(self, name: str) -> MemberStory:
         """By name or id. Raises `UserError` that lists them."""
         for member in self.members:
-            if name in (member.name, member.id, member.process):
+            if name in (member.name, member.process, *member.ids):
                 return member
         raise UserError(f"no member {name!r} in these traces, only {', '.join(m.name for m in self.members)}")
 
@@ -127,16 +173,18 @@ def tell(traces: Sequence[Trace]) -> Story:
     if len({(header["run"], header["boot_id"]) for header in headers}) > 1:
         runs = sorted({str(header["run"]) for header in headers})
         raise UserError(f"these traces are of several runs ({', '.join(runs)}): give those of one")
-    designs = sorted({str(header["design"]) for header in headers} - {"", "zookeeper"})
-    if designs:
-        raise UserError(f"these traces are of the design {', '.join(designs)}: diagrams are made of zookeeper's")
+    designs = sorted({str(header["design"]) for header in headers} - {""}) or [ZOOKEEPER]
+    if len(designs) > 1:
+        raise UserError(f"these traces are of several designs ({', '.join(designs)}): give those of one")
+    (design,) = designs
     events = tuple(in_order(traces))
-    members = _members(events)
-    rounds = _rounds([rebalance for member in members for rebalance in _rebalances(member)])
+    members = _members(events) if design == ZOOKEEPER else _streams(events)
+    around = _WATCHED if design == ZOOKEEPER else _COORDINATED
+    rounds = _rounds([rebalance for member in members for rebalance in _rebalances(member, around)])
     if not rounds:
         raise UserError("nobody rebalances in these traces: give those of the members (m1.jsonl, ...) as well")
     group = next((str(e["group"]) for e in events if e["kind"] == "member_started"), "")
-    return Story(group=group, members=members, rounds=rounds, events=events)
+    return Story(group=group, design=design, members=members, rounds=rounds, events=events)
 
 
 def _members(events: Iterable[Event]) -> tuple[MemberStory, ...]:
@@ -156,17 +204,40 @@ def _members(events: Iterable[Event]) -> tuple[MemberStory, ...]:
                 if e["process"] == process and (e["member"] == member or (not e["member"] and len(ids[process]) == 1))
             )
             name = process if len(ids[process]) == 1 else member.rpartition("_")[2]
-            found.append(MemberStory(name=name, id=member, process=process, events=own))
+            found.append(MemberStory(name=name, ids=(member,), process=process, events=own))
     return tuple(found)
 
 
-def _natural(name: str) -> tuple[str, int]:
-    """m2 before m10."""
-    head = name.rstrip("0123456789")
-    return head, int(name[len(head) :] or 0)
+def _streams(events: Iterable[Event]) -> tuple[MemberStory, ...]:
+    """Each stream of a process is a member; what a process does for all of them belongs to a stream that is alone."""
+    kept = list(events)
+    ids: defaultdict[str, dict[int, dict[str, None]]] = defaultdict(dict)
+    for event in kept:
+        if event["kind"] in ("rebalance_started", "member_started"):
+            known = ids[event["process"]].setdefault(event["stream"] or 0, {})
+            if event["member"]:
+                known[event["member"]] = None
+    found = []
+    for process in sorted(ids, key=_natural):
+        for stream, known in sorted(ids[process].items()):
+            alone = len(ids[process]) == 1
+            own = tuple(
+                e
+                for e in kept
+                if e["process"] == process
+                and (e["stream"] == stream or (e["stream"] is None and (alone or e["member"] in known)))
+            )
+            name = process if alone else f"{process}-{stream}"
+            found.append(MemberStory(name=name, ids=tuple(known), process=process, events=own))
+    return tuple(found)
 
 
-def _rebalances(member: MemberStory) -> list[MemberRebalance]:
+def _natural(name: str) -> list[tuple[str, int]]:
+    """m2 before m10, and m1.2 behind m1."""
+    return [(head, int(number or 0)) for head, number in re.findall(r"(\D*)(\d*)", name)]
+
+
+def _rebalances(member: MemberStory, around: Around) -> list[MemberRebalance]:
     """Each `rebalance_started` to its end; what led to it is taken from before, what followed it from after."""
     starts = [i for i, event in enumerate(member.events) if event["kind"] == "rebalance_started"]
     found: list[MemberRebalance] = []
@@ -174,9 +245,9 @@ def _rebalances(member: MemberStory) -> list[MemberRebalance]:
     for number, start in enumerate(starts):
         limit = starts[number + 1] if number + 1 < len(starts) else len(member.events)
         end = next((i for i in range(start, limit) if member.events[i]["kind"] == "rebalance_ended"), limit - 1)
-        led = [e for e in member.events[first_free:start] if _leads(e)]
+        led = around.leading(member.events[first_free:start])
         inside = list(member.events[start : end + 1])
-        followed, after = _following(member.events[end + 1 : limit])
+        followed, after = around.following(member.events[end + 1 : limit], inside)
         first_free = end + 1 + after
         ended = member.events[end]
         found.append(
@@ -195,13 +266,46 @@ def _rebalances(member: MemberStory) -> list[MemberRebalance]:
     return found
 
 
+def _leading(events: Sequence[Event]) -> list[Event]:
+    return [e for e in events if _leads(e)]
+
+
+def _leading_from_the_answer(events: Sequence[Event]) -> list[Event]:
+    """The coordinator's answer that told the member, and what came of it; without one, what it did to come in."""
+    told = next((i for i in range(len(events) - 1, -1, -1) if events[i]["kind"] == "rebalance_triggered"), 0)
+    first = next((i for i in range(told - 1, -1, -1) if _tells(events[i], events[told])), told)
+    return [e for i, e in enumerate(events) if i >= first and (i == first or _leads(e))] if told else _leading(events)
+
+
+def _tells(event: Event, triggered: Event) -> bool:
+    if event["kind"] != "request_answered" or event["api"] not in TELLING:
+        return False
+    told = event["api"] == "AwaitCommand" or event["error"]
+    return bool(told) and triggered["ns"] - event["ns"] < _TOLD_NS
+
+
 def _leads(event: Event) -> bool:
     if event["kind"] == "zk_op":
         return event["step"] in BEFORE
     return event["kind"] in ("zk_notified", "rebalance_triggered", "session_changed", "member_started")
 
 
-def _following(events: Sequence[Event]) -> tuple[list[Event], int]:
+def _following_what_was_given(events: Sequence[Event], inside: Sequence[Event]) -> tuple[list[Event], int]:
+    """The fetchers' first requests, until something is handed out that the rebalance gave."""
+    given = [e["partitions"] for e in inside if e["kind"] == "partitions_assigned"]
+    new = {(each["topic"], each["partition"]) for partitions in given for each in partitions}
+    followed: list[Event] = []
+    for place, event in enumerate(events if new else ()):
+        if event["ns"] > events[0]["ns"] + FOLLOWED_NS or event["kind"] in ("rebalance_triggered", "partitions_lost"):
+            return followed, place
+        if event["kind"] == "records_delivered" and (event["topic"], event["partition"]) in new:
+            return [*followed, event], place + 1
+        if event["kind"] == "position_reset" or (event["kind"] == "request_answered" and event["api"] in _FETCHING):
+            followed.append(event)
+    return followed, len(events) if new else 0
+
+
+def _following(events: Sequence[Event], _: Sequence[Event]) -> tuple[list[Event], int]:
     """The first look for leaders and what began with it; how many events were looked at."""
     followed: list[Event] = []
     for place, event in enumerate(events):
@@ -214,6 +318,10 @@ def _following(events: Sequence[Event]) -> tuple[list[Event], int]:
         if wanted or (event["kind"] == "zk_op" and event["step"] == AFTER):
             followed.append(event)
     return followed, len(events)
+
+
+_WATCHED = Around(_leading, _following)
+_COORDINATED = Around(_leading_from_the_answer, _following_what_was_given)
 
 
 def _rounds(rebalances: Sequence[MemberRebalance]) -> tuple[Round, ...]:
@@ -246,6 +354,8 @@ def listing(story: Story) -> list[Mapping[str, Any]]:
                 ],
                 "reads": reads,
                 "writes": writes,
+                "requests": sum(r.requests() for r in each.rebalances),
+                "generations": sorted({r.generation() or 0 for r in each.rebalances} - {0}),
             }
         )
     return rows

@@ -1,7 +1,9 @@
-"""Who was where when: each member's phases, and for each partition whom ZooKeeper named and who delivered.
+"""Who was where when: each member's phases, and for each partition whom the authority named and who delivered.
 
-Two truths stand beside each other, as they are traced: the owner nodes (from ZooKeeper's transaction log) and what
-members believed. Where a partition is delivered by somebody whom ZooKeeper does not name, the two bars differ.
+Two truths stand beside each other, as they are traced: the owner nodes (from ZooKeeper's transaction log) or the
+generation's assignment (from the coordinator), and what members believed. Where a partition is delivered by somebody
+whom the authority does not name, the two bars differ: a zombie, or what a cooperative member keeps while its group is
+between two generations.
 """
 
 from __future__ import annotations
@@ -37,9 +39,11 @@ class Timeline:
     began_ns: int
     ended_ns: int
     members: tuple[str, ...]
+    places: Mapping[str, str]  #: by member: one that was started again has its first life's
+    authority: str  #: in words: what names owners
     phases: Mapping[str, tuple[Span, ...]]  #: by member
     partitions: tuple[str, ...]  #: `topic number`
-    named: Mapping[str, tuple[Span, ...]]  #: by partition: whom ZooKeeper names
+    named: Mapping[str, tuple[Span, ...]]  #: by partition: whom the authority names
     delivered: Mapping[str, tuple[Span, ...]]  #: by partition: who delivers, several where they do
     marks: tuple[Span, ...]
 
@@ -56,7 +60,8 @@ def timeline(story: Story, began_ns: int, ended_ns: int, only: Iterable[str] = (
     Raises `UserError` when there is nothing.
     """
     assert began_ns < ended_ns, "a window ends after it begins"
-    chosen = [member for member in story.members if not only or member.name in set(only)]
+    there = [member for member in story.members if _lives(member, began_ns, ended_ns)]
+    chosen = [member for member in there if not only or member.name in set(only)]
     window = (began_ns, ended_ns)
     phases = {member.name: _cut(_phases(member), window) for member in chosen}
     named, delivered = _by_partition(_named(story), window), _by_partition(_delivered(story), window)
@@ -68,12 +73,21 @@ def timeline(story: Story, began_ns: int, ended_ns: int, only: Iterable[str] = (
     return Timeline(
         began_ns=began_ns,
         ended_ns=ended_ns,
-        members=tuple(member.name for member in story.members),
+        members=tuple(member.name for member in there),
+        places={member.name: member.place for member in there},
+        authority="the coordinator" if story.coordinated else "owner node",
         phases=phases,
         partitions=tuple(sorted({*named, *delivered}, key=_by_number)),
         named=named,
         delivered=delivered,
         marks=_cut(_marks(story), window),
+    )
+
+
+def _lives(member: MemberStory, began_ns: int, ended_ns: int) -> bool:
+    """Those that are there all the time, and those of whom one life falls into the window."""
+    return member.name == member.place or (
+        bool(member.events) and member.events[0]["ns"] < ended_ns and member.events[-1]["ns"] > began_ns
     )
 
 
@@ -113,10 +127,11 @@ def _phases(member: MemberStory) -> list[Span]:
 
 
 def _named(story: Story) -> list[tuple[str, Span]]:
-    """Owner nodes: from `authority_named` to `authority_cleared`."""
+    """From `authority_named` to `authority_cleared`."""
     found: list[tuple[str, Span]] = []
     standing: dict[str, tuple[str, int]] = {}
     last = story.events[-1]["ns"]
+    names = story.names()
     for event in story.events:
         if event["kind"] not in ("authority_named", "authority_cleared"):
             continue
@@ -125,15 +140,15 @@ def _named(story: Story) -> list[tuple[str, Span]]:
             owner, since = standing.pop(partition)
             found.append((partition, Span(owner, since, event["ns"])))
         if event["kind"] == "authority_named":
-            standing[partition] = (_owner(story, str(event["owner"])), event["ns"])
+            standing[partition] = (_owner(names, str(event["owner"])), event["ns"])
     found += [(partition, Span(owner, since, last)) for partition, (owner, since) in standing.items()]
     return found
 
 
-def _owner(story: Story, thread: str) -> str:
-    """The member of a thread id."""
-    consumer, _, _ = thread.rpartition("-")
-    return next((member.name for member in story.members if member.id == consumer), consumer or thread)
+def _owner(names: Mapping[str, str], owner: str) -> str:
+    """The member of a coordinator's member id, or of a thread's id."""
+    consumer, _, _ = owner.rpartition("-")
+    return names.get(owner) or names.get(consumer) or consumer or owner
 
 
 def _delivered(story: Story) -> list[tuple[str, Span]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.steps import PURPOSES, lines_of
+from comparison.report.exchanges import purpose, told_lines
+from comparison.report.steps import PURPOSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,23 +16,28 @@ if TYPE_CHECKING:
 
 def walkthrough(story: Story, rebalance: MemberRebalance) -> str:
     """A heading, the table and a line of totals. Times are milliseconds since the table's first row."""
-    lines = lines_of(story, rebalance)
+    lines = told_lines(story, rebalance)
     rows = _rows(lines)
     zero_ns = lines[0].began_ns
-    reads, writes = rebalance.operations()
-    refused = sum(line.count for line in lines if line.kind == "refused")
     length_ms = (rebalance.ended_ns - rebalance.began_ns) / 1e6
     text = [
         f"### {rebalance.member.name}: {rebalance.trigger}",
         "",
         "| ms | step | what it is for | in the trace |",
         "|---:|---|---|---|",
-        *(_row(row, zero_ns) for row in rows),
+        *_told(story, rows, zero_ns),
         "",
-        f"{reads} reads, {writes} writes ({refused} refused), {_attempts(rebalance)}; the rebalance itself took "
-        f"{length_ms:.1f} ms.",
+        f"{_cost(story, rebalance, lines)}, {_attempts(rebalance)}; the rebalance itself took {length_ms:.1f} ms.",
     ]
     return "\n".join(text) + "\n"
+
+
+def _cost(story: Story, rebalance: MemberRebalance, lines: Sequence[Line]) -> str:
+    if story.coordinated:
+        return f"{rebalance.requests()} requests to the coordinator"
+    reads, writes = rebalance.operations()
+    refused = sum(line.count for line in lines if line.kind == "refused")
+    return f"{reads} reads, {writes} writes ({refused} refused)"
 
 
 def _attempts(rebalance: MemberRebalance) -> str:
@@ -50,21 +56,31 @@ def _rows(lines: Sequence[Line]) -> list[list[Line]]:
     return rows
 
 
-def _row(row: Sequence[Line], zero_ns: int) -> str:
-    step = row[0].step
-    shown = "<br>".join(_shown(line) for line in row)
-    return f"| {(row[0].began_ns - zero_ns) / 1e6:.1f} | {_named(step)} | {PURPOSES.get(step, '')} | {shown} |"
+def _told(story: Story, rows: Sequence[Sequence[Line]], zero_ns: int) -> list[str]:
+    """Under a coordinator, what a step is for is said once."""
+    said: set[str] = set()
+    found = []
+    for row in rows:
+        step = row[0].step
+        why = "" if step in said and story.coordinated else purpose(story, step, PURPOSES)
+        said.add(step)
+        named = step if story.coordinated or step[:1] == "R" else ""
+        shown = "<br>".join(_shown(line, zero_ns) for line in row)
+        found.append(f"| {_ms(row[0].began_ns, zero_ns)} | {named} | {why} | {shown} |")
+    return found
 
 
-def _named(step: str) -> str:
-    return step if step[:1] == "R" else ""
+def _ms(ns: int, zero_ns: int) -> str:
+    return f"{(ns - zero_ns) / 1e6:.1f}"
 
 
-def _shown(line: Line) -> str:
+def _shown(line: Line, zero_ns: int) -> str:
     what = line.what.replace("|", "\\|")
     if line.kind in ("did", "told"):
         return f"*{what}*"
-    if line.kind == "broker":
-        who = "a broker" if line.broker < 0 else f"broker {line.broker}"
+    who = "a broker" if line.broker < 0 else f"broker {line.broker}"
+    if line.kind in ("broker", "asks"):
         return f"`{what}` to {who}" + (f" x {line.count}" if line.count > 1 else "")
+    if line.kind == "answer":
+        return f"{who} at {_ms(line.began_ns, zero_ns)}: `{what}`"
     return f"`{what}`"

@@ -1,0 +1,334 @@
+"""One member's rebalance under a coordinator as a list of lines, and what the coordinator did meanwhile.
+
+The steps are the phases that the member's own events name. A trace has the answers: a question that waits at the
+coordinator is put where the member could first have asked it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from comparison.report.steps import (
+    NOTICE_NS,
+    SESSIONS,
+    Line,
+    line_at,
+    lines_of,
+    operations_line,
+    partitions_text,
+    same_kind,
+    together,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from comparison.report.story import Event, MemberRebalance, Story
+
+_CLASSIC: Mapping[str, str] = MappingProxyType(
+    {
+        "commit": "commits; what it owns it keeps meanwhile",
+        "stop": "stops what it may not keep, and commits it",
+        "join": "asks to be in the next generation; the answer waits until everybody has asked",
+        "decide": "leads the group: works out everybody's part",
+        "claim": "asks for its part; the answer waits for the leader's assignment",
+        "resume": "begins with what is new, from the committed offsets",
+        "backoff": "waits before it tries again",
+    }
+)
+#: What each step is for, by the design.
+PURPOSES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "server": MappingProxyType(
+            {
+                "register": "registers itself: an ephemeral node that says what it subscribes to",
+                "stop": "stops everything, and commits it",
+                "join": "acknowledges by asking on; the answer waits until all have stopped",
+                "resume": "begins, from the offsets that came with the command",
+                "backoff": "waits before it tries again",
+            }
+        ),
+        "eager": MappingProxyType({**_CLASSIC, "stop": "stops everything, and commits it"}),
+        "static": MappingProxyType({**_CLASSIC, "stop": "stops everything, and commits it"}),
+        "cooperative": _CLASSIC,
+        "delayed": _CLASSIC,
+    }
+)
+#: Questions that wait at the coordinator, and the phases in which they are asked.
+_WAITING = MappingProxyType({"JoinGroup": "join", "SyncGroup": "claim", "AwaitCommand": "join"})
+#: Requests that are answered at once and belong to a rebalance.
+_AT_ONCE = frozenset({"FindCoordinator", "OffsetFetch", "OffsetCommit", "CommitOwned", "ListOffsets", "Fetch"})
+_STILL, _HANDS_OUT, _DONE = "still hands out ", "hands out ", "done"
+_UNNUMBERED = -1  #: a broker whose process does not say which it is
+
+
+def told_lines(story: Story, rebalance: MemberRebalance) -> list[Line]:
+    """What a member did in one rebalance, in the way of its design."""
+    return _Exchange(story, rebalance).lines() if story.coordinated else lines_of(story, rebalance)
+
+
+def purpose(story: Story, step: str, otherwise: Mapping[str, str]) -> str:
+    """What a step is for, '' for none."""
+    return PURPOSES.get(story.design, _CLASSIC).get(step, "") if story.coordinated else otherwise.get(step, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Where in the rebalance an event is."""
+
+    phase: str
+    started: bool  #: whether it may deliver what this rebalance gave it
+
+
+class _Exchange:
+    """The events of one rebalance, in their order."""
+
+    def __init__(self, story: Story, rebalance: MemberRebalance) -> None:
+        self._story = story
+        self._name = rebalance.member.name
+        self._events = rebalance.events
+        self._asked_ns = rebalance.events[0]["ns"]  # from when on the next question can have been on its way
+        given = [e["partitions"] for e in rebalance.events if e["kind"] == "partitions_assigned"]
+        self._given = {_key(each) for partitions in given for each in partitions}
+
+    def lines(self) -> list[Line]:
+        found: list[Line] = []
+        run: list[Event] = []
+        seen = _Seen("", started=False)
+        for place, event in enumerate(self._events):
+            if event["kind"] == "phase_entered":
+                seen = replace(seen, phase=str(event["phase"]))
+                self._asked_ns = event["ns"]
+            if run and (event["kind"] != "zk_op" or not same_kind(run[-1], event)):
+                found.append(self._operations(run))
+                run = []
+            if event["kind"] == "zk_op":
+                run.append(event)
+                self._asked_ns = event["ns"]
+            else:
+                found += self._lines(place, event, seen)
+                seen = replace(seen, started=seen.started or event["kind"] == "partitions_assigned")
+        if run:
+            found.append(self._operations(run))
+        return together(sorted(_kept_on(found), key=lambda line: line.began_ns))
+
+    def _operations(self, run: Sequence[Event]) -> Line:
+        return operations_line(self._story, self._name, self._story.names(), run)
+
+    def _lines(self, place: int, event: Event, seen: _Seen) -> list[Line]:
+        if event["kind"] == "request_answered":
+            return self._answered(place, event, seen)
+        if event["kind"] == "records_delivered":
+            return [self._delivering(event, seen)]
+        what = _happened(event, seen)
+        return [self._line(event, seen.phase if event["kind"] in _OF_A_PHASE else "", "did", what)] if what else []
+
+    def _delivering(self, event: Event, seen: _Seen) -> Line:
+        partition = f"{event['topic']} {event['partition']}"
+        if seen.started and _key(event) in self._given:
+            return self._line(event, "resume", "did", f"{_HANDS_OUT}{partition} from {event['first']} on")
+        return self._line(event, seen.phase, "did", f"{_STILL}{partition}")
+
+    def _answered(self, place: int, event: Event, seen: _Seen) -> list[Line]:
+        api, broker = str(event["api"]), event["broker"]
+        if event["error"] == "CANCELLED":
+            return []
+        if api == "Heartbeat" or (api == "AwaitCommand" and seen.phase == ""):
+            told = str(event["error"]) or ("stop" if self._is_told(place) else "")
+            return [self._line(event, "", "answer", f"{api}: {told}", broker)] if told else []
+        if api not in _WAITING:
+            return self._answered_at_once(event, seen)
+        if seen.phase != _WAITING[api]:
+            return []
+        asked = replace(self._line(event, seen.phase, "asks", api, broker), began_ns=self._asked_ns)
+        self._asked_ns = event["ns"]
+        return [asked, self._line(event, seen.phase, "answer", f"{api}: {self._answer(place, event)}", broker)]
+
+    def _answered_at_once(self, event: Event, seen: _Seen) -> list[Line]:
+        """Without the fetches of what it still delivers."""
+        api = str(event["api"])
+        if api == "FindCoordinator":
+            self._asked_ns = event["ns"]
+        elif api == "Fetch" and not (seen.started and self._given):
+            return []
+        refused = f": {event['error']}" if event["error"] else ""
+        step = "resume" if seen.started else seen.phase or ("commit" if "Commit" in api else "")
+        return [self._line(event, step, "broker", f"{api}{refused}", event["broker"])] if api in _AT_ONCE else []
+
+    def _is_told(self, place: int) -> bool:
+        return any(event["kind"] == "rebalance_triggered" for event in self._events[place : place + 2])
+
+    def _answer(self, place: int, event: Event) -> str:
+        """What an answer said, which the events behind it show."""
+        if event["error"]:
+            return str(event["error"])
+        later = self._events[place + 1 :]
+        if event["api"] == "JoinGroup":
+            generation = next((e["cause"] for e in later if str(e["cause"]).startswith("generation:")), "")
+            phase = next((e["phase"] for e in later if e["kind"] == "phase_entered"), "")
+            number = f"generation {generation.partition(':')[2]}" if generation else "a new generation"
+            return f"{number}, lead it" if phase == "decide" else number
+        given = next((e for e in later if e["kind"] == "partitions_assigned"), None)
+        if event["api"] == "SyncGroup":
+            return partitions_text(given["all"]) if given is not None else "a part"
+        if given is None or next(e["kind"] for e in later) not in ("phase_entered", "member_started"):
+            return "nothing"
+        return f"start generation {given['generation']}: {partitions_text(given['all'])}"
+
+    def _line(self, event: Event, step: str, kind: str, what: str, broker: int = -1) -> Line:
+        return line_at(self._name, event, step, kind, what, broker)
+
+
+def _kept_on(lines: Sequence[Line]) -> list[Line]:
+    """What is still handed out, once in each step."""
+    partitions: dict[str, list[str]] = {}
+    for line in lines:
+        if line.what.startswith(_STILL):
+            partitions.setdefault(line.step, []).append(line.what.removeprefix(_STILL))
+    found: list[Line] = []
+    for line in lines:
+        if not line.what.startswith(_STILL):
+            found.append(line)
+        elif line.step in partitions:
+            named = [each.rpartition(" ") for each in partitions.pop(line.step)]
+            known = sorted({(topic, int(number)) for topic, _, number in named})
+            told = partitions_text({"topic": topic, "partition": number} for topic, number in known)
+            found.append(replace(line, what=f"{_STILL}{told}"))
+    return found
+
+
+#: What a member does in the phase that it is in.
+_OF_A_PHASE = frozenset({"partitions_revoked", "partitions_assigned", "phase_entered", "position_reset"})
+
+
+def _happened(event: Event, seen: _Seen) -> str:
+    match event["kind"]:
+        case "session_changed" if event["state"] in SESSIONS:
+            return SESSIONS[str(event["state"])]
+        case "rebalance_started":
+            return f"begins a rebalance ({event['trigger']})"
+        case "attempt_started" if event["attempt"] > 1:
+            return f"attempt {event['attempt']}"
+        case "phase_entered" if event["phase"] == "decide":
+            return "decides for everybody"
+        case "phase_entered" if event["phase"] == "backoff":
+            return "waits for its backoff"
+        case "partitions_revoked":
+            return f"stops delivering {partitions_text(event['partitions'])}{_and_keeps(event)}"
+        case "partitions_lost":
+            return f"has lost {partitions_text(event['partitions'])}{_and_keeps(event)}"
+        case "partitions_assigned":
+            return _given(event)
+        case "attempt_ended" if event["outcome"] != "ok":
+            told = f": {event['error']}" if event.get("error") else ""
+            return f"attempt {event['attempt']} has failed ({event['outcome']}{told})"
+        case "rebalance_ended":
+            return _DONE if event["outcome"] == "ok" else f"it is void ({event['outcome']})"
+        case "position_reset":
+            return f"has no usable offset of {event['topic']} {event['partition']}: starts at {event['offset']}"
+    return ""
+
+
+def _and_keeps(event: Event) -> str:
+    return f", keeps {partitions_text(event['all'])}" if event["all"] else ""
+
+
+def _given(event: Event) -> str:
+    new = {_key(each) for each in event["partitions"]}
+    kept = [each for each in event["all"] if _key(each) not in new]
+    if not event["all"]:
+        return "has nothing to deliver"
+    if not kept:
+        return f"may deliver {partitions_text(event['partitions'])}"
+    begins = f"may deliver {partitions_text(event['partitions'])}, " if new else ""
+    return f"{begins}goes on with {partitions_text(kept)}"
+
+
+def _key(partition: Mapping[str, Any]) -> tuple[str, int]:
+    return partition["topic"], partition["partition"]
+
+
+# -- the coordinator --------------------------------------------------------------------------------------------------
+
+
+def coordination(story: Story, rebalances: Sequence[MemberRebalance]) -> list[Line]:
+    """What the brokers' traces tell of the group meanwhile: its states, who is gone, what was read of ZooKeeper.
+
+    From when the coordinator began, which members are told of later, by their heartbeats.
+    """
+    found: list[Line] = []
+    ended_ns = max(each.ended_ns for each in rebalances)
+    began_ns = min(each.events[0]["ns"] for each in rebalances)
+    began_ns = min(began_ns, max(_prepared(story, began_ns), _settled(story, began_ns) + 1))
+    run: list[Event] = []
+    for event in story.events:
+        node = _node(event)
+        if node is None or not began_ns <= event["ns"] <= ended_ns or not _of_group(story, event):
+            continue
+        if event["kind"] == "zk_op" and (not run or same_kind(run[-1], event)):
+            run.append(event)
+            continue
+        found += _read(story, run)
+        run = [event] if event["kind"] == "zk_op" else []
+        what, kind = _state(story, event)
+        if what:
+            found.append(line_at("", event, "", kind, what, node))
+    return [*found, *_read(story, run)]
+
+
+def _prepared(story: Story, ns: int) -> int:
+    """When the coordinator last began a round before; a little earlier, for why is traced before that."""
+    begun = [e["ns"] for e in story.events if e["ns"] <= ns and _is_state(story, e, "PreparingRebalance")]
+    return begun[-1] - NOTICE_NS if begun else ns
+
+
+def _settled(story: Story, ns: int) -> int:
+    settled = [e["ns"] for e in story.events if e["ns"] <= ns and _is_state(story, e, "Stable")]
+    return settled[-1] if settled else 0
+
+
+def _is_state(story: Story, event: Event, state: str) -> bool:
+    return event["kind"] == "group_changed" and (event["group"], event["state"]) == (story.group, state)
+
+
+def _read(story: Story, run: Sequence[Event]) -> list[Line]:
+    if not run:
+        return []
+    return [replace(operations_line(story, "", story.names(), run), step="", broker=_node(run[0]) or _UNNUMBERED)]
+
+
+def _state(story: Story, event: Event) -> tuple[str, str]:
+    match event["kind"]:
+        case "group_changed":
+            return f"generation {event['generation']} is {event['state']}: {event['reason']}", "state"
+        case "group_member_left":
+            who = story.names().get(str(event["id"]), str(event["id"]))
+            return f"{who} is gone ({event['reason']})", "state"
+        case "zk_notified":
+            return f"the children of {str(event['path']).rpartition('/')[2]} have changed", "told"
+    return "", ""
+
+
+def _of_group(story: Story, event: Event) -> bool:
+    if event["kind"] in ("zk_op", "zk_notified"):
+        return f"{event['path']}/".startswith(f"/consumers/{story.group}/")
+    return bool(event.get("group") == story.group)
+
+
+def _node(event: Event) -> int | None:
+    """The broker's number by its process; None where it is none."""
+    name = re.fullmatch(r"broker(?:-(\d+))?", str(event["process"]))
+    return None if name is None else int(name[1] or _UNNUMBERED)
+
+
+def without_details(lines: Iterable[Line]) -> list[Line]:
+    """What is asked and answered and what becomes of it, without what fetchers and offsets need."""
+    return [
+        line
+        for line in lines
+        if not line.what.startswith((_STILL, _HANDS_OUT, _DONE))
+        and (line.kind != "broker" or line.what.startswith("FindCoordinator"))
+    ]

@@ -1,0 +1,185 @@
+"""Diagrams of groups that a coordinator leads, from recorded runs.
+
+`coordinated/` holds what was traced of one more that joins two (in `server`, `eager` and `cooperative`) and of one of
+four that is killed in `delayed`, without what no diagram shows; and what is made of it. After a wanted change: look at
+the difference, then write what was made into the golden file.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from comparison.cli_diagram import diagram
+from comparison.report.exchanges import told_lines, without_details
+from comparison.report.lanes import lanes
+from comparison.report.sequence import sequence
+from comparison.report.story import listing, tell
+from comparison.report.timeline import timeline
+from kernel.trace.reader import Trace, read_traces
+from tests.support.mermaid import GANTT, SEQUENCE
+
+RECORDED = Path(__file__).with_name("coordinated")
+NAMES = ("join-server", "join-eager", "join-cooperative", "crash-delayed")
+
+
+def story_of(name: str):
+    return tell(read_traces(RECORDED / name))
+
+
+def drawn(name: str, *arguments: str) -> str:
+    result = CliRunner().invoke(diagram, [str(RECORDED / name), *arguments], standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("golden", "arguments"),
+    [("sequence.mmd", []), ("steps.md", ["--show", "steps"]), ("timeline.svg", ["--format", "svg"])],
+)
+def test_what_was_recorded_is_drawn_as_recorded(name, golden, arguments):
+    assert drawn(name, *arguments) == (RECORDED / name / golden).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_diagrams_have_only_what_mermaid_reads(name):
+    for brief in ("--brief", "--full"):
+        for line in drawn(name, brief).splitlines():
+            assert SEQUENCE.fullmatch(line), line
+    for line in drawn(name, "--show", "timeline").splitlines()[6:]:
+        assert GANTT.fullmatch(line), line
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_request_to_the_coordinator_has_its_line(name):
+    story = story_of(name)
+    for each in story.rounds:
+        for rebalance in each.rebalances:
+            lines = told_lines(story, rebalance)
+            answers = sum(line.count for line in lines if line.kind == "answer" and "Heartbeat" not in line.what)
+            at_once = sum(line.count for line in lines if line.what.startswith(("Offset", "Commit")))
+            assert answers + at_once == rebalance.requests()
+            assert [line for line in without_details(lines) if line.kind == "asks"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_question_comes_before_its_answer_and_behind_what_had_to_be_known(name):
+    story = story_of(name)
+    for each in story.rounds:
+        for rebalance in each.rebalances:
+            lines = [line for line in told_lines(story, rebalance) if "Heartbeat" not in line.what]
+            waiting = [line for line in lines if line.kind in ("asks", "answer")]
+            for asked, answered in pairwise(waiting):
+                if asked.kind == "asks":
+                    assert (answered.kind, answered.what.partition(":")[0]) == ("answer", asked.what)
+                    assert asked.began_ns <= answered.began_ns
+
+
+def test_an_eager_member_stops_everything_and_asks_twice():
+    text = drawn("join-eager")
+    for member, partitions in (("p1", "orders 0-1"), ("p2", "orders 2-3")):
+        steps = (
+            rf"b2-->>{member}: Heartbeat: REBALANCE_IN_PROGRESS",
+            rf"Note over {member}: stops delivering {partitions}<",
+            rf"{member}->>b2: JoinGroup",
+            rf"b2-->>{member}: JoinGroup: generation 3",
+            rf"{member}->>b2: SyncGroup",
+            rf"b2-->>{member}: SyncGroup: orders",
+        )
+        assert re.search(".*".join(steps), text, re.DOTALL), text
+    assert text.count("lead it") == text.count("decides for everybody") == 1
+    assert "ZooKeeper" not in text
+
+
+def test_a_cooperative_member_stops_what_moves_and_joins_again_at_once():
+    story = story_of("join-cooperative")
+    assert [each["generations"] for each in listing(story)] == [[3, 4]]
+    (moved,) = re.findall(r"\*(stops delivering [^*]*)\*", drawn("join-cooperative", "--show", "steps"))
+    assert moved == "stops delivering orders 2, keeps orders 0"
+    lane = timeline(story, story.rounds[0].began_ns, story.rounds[0].ended_ns)
+    kept = [len(spans) for partition, spans in lane.delivered.items() if partition != "orders 2"]
+    assert kept == [1, 1, 1]  # never interrupted, while the coordinator names nobody between two generations
+    assert all(len(spans) >= 2 for spans in lane.named.values())
+
+
+def test_a_member_of_the_server_design_is_told_and_the_coordinator_alone_reads():
+    text = drawn("join-server")
+    told = text.index("zk--)b1: the children of ids have changed")
+    read = text.index("b1->>zk: getChildren ids", told)
+    stopped = text.index("b1-->>p1: AwaitCommand: stop", read)
+    assert stopped < text.index("b1-->>p1: AwaitCommand: start generation 2: orders", stopped)
+    assert re.findall(r"p\d[-x>)]+zk: .*", text) == ["p3->>zk: registers: create ids/m3"]
+
+
+def test_a_delayed_group_waits_and_its_members_come_back_by_themselves():
+    story = story_of("crash-delayed")
+    triggers = [{each.trigger for each in found.rebalances} for found in story.rounds[-2:]]
+    assert triggers == [{"group-rebalancing"}, {"scheduled"}]
+    before = drawn("crash-delayed", "--rebalance", str(len(story.rounds) - 1))
+    assert "m2 is gone (session)" in before
+    assert before.count("goes on with orders") == 3
+    assert "stops delivering" not in before
+    after = drawn("crash-delayed", "--rebalance", str(len(story.rounds)))
+    assert after.count("may deliver orders") == 3
+
+
+def test_the_list_has_requests_and_generations():
+    listed = drawn("join-eager", "--list").splitlines()
+    assert listed[0].split()[:7] == ["REBALANCE", "FROM", "S", "TO", "S", "REQUESTS", "GENERATION"]
+    assert re.match(r" +1 +[\d.]+ +[\d.]+ +12 +3 +m3: subscribe, ok", listed[1])
+
+
+# -- members that are started again, and several streams -----------------------------------------------------------
+
+
+def trace_of(process: str, *events: dict[str, object]) -> Trace:
+    header = {"run": "r", "boot_id": "b", "design": "static", "scenario": "", "seed": 0}
+    common = {"process": process, "member": None, "stream": None, "cause": ""}
+    numbered = [{**common, "seq": number, **event} for number, event in enumerate(events)]
+    return Trace(path=Path(process), header=header, events=tuple(numbered))
+
+
+def rebalance(member: str, ns: int, stream: int = 0, owned: int = 0) -> list[dict[str, object]]:
+    partitions = [{"topic": "t", "partition": owned}]
+    common = {"member": member, "stream": stream, "cause": "generation:1"}
+    return [
+        {**common, "ns": ns, "kind": "rebalance_started", "trigger": "subscribe"},
+        {**common, "ns": ns + 1, "kind": "member_started", "group": "g"},
+        {**common, "ns": ns + 2, "kind": "phase_entered", "phase": "join", "attempt": 1},
+        {**common, "ns": ns + 3, "kind": "partitions_assigned", "partitions": partitions, "all": partitions},
+        {**common, "ns": ns + 4, "kind": "rebalance_ended", "outcome": "ok", "generation": 1},
+        {**common, "ns": ns + 5, "kind": "partitions_revoked", "partitions": partitions, "all": []},
+    ]
+
+
+def test_lives_of_a_member_have_a_colour_and_a_lane_together():
+    second = 10**9
+    named = {"kind": "authority_named", "group": "g", "topic": "t", "partition": 0, "owner": "m1-0-b", "epoch": 1}
+    story = tell(
+        [
+            trace_of("m10", *rebalance("m10-0-a", second, owned=1)),
+            trace_of("m1.2", *rebalance("m1-0-b", 3 * second)),
+            trace_of("m1", *rebalance("m1-0-a", second)),
+            trace_of("broker-1", {"ns": 3 * second, **named}),
+        ]
+    )
+    assert [member.name for member in story.members] == ["m1", "m1.2", "m10"]
+    picture = timeline(story, 0, 4 * second)
+    assert [span.what for span in picture.named["t 0"]] == ["m1.2"]
+    labels = [text.text for text in ElementTree.fromstring(lanes(picture, "x")).iter() if text.tag.endswith("text")]
+    assert [labels.count(name) for name in ("m1", "m1.2", "m10")] == [2, 0, 2]  # a lane and the legend
+    assert timeline(story, 0, 2 * second).members == ("m1", "m10")  # the second life has not begun
+
+
+def test_streams_are_members_each():
+    story = tell([trace_of("m1", *rebalance("m1-0-a", 1000), *rebalance("m1-1-b", 2000, stream=1, owned=1))])
+    assert [(member.name, member.ids) for member in story.members] == [("m1-0", ("m1-0-a",)), ("m1-1", ("m1-1-b",))]
+    assert story.member_named("m1-1-b").name == "m1-1"
+    assert sequence(story, story.rounds[0].rebalances).startswith("sequenceDiagram\n    participant p1 as m1-0\n")
