@@ -20,7 +20,7 @@ from comparison.scenarios.parameters import Parameters
 from comparison.scenarios.request import RunRequest
 from comparison.scenarios.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.runner import RunOutcome, perform
-from comparison.scenarios.vocabulary import RestartEach
+from comparison.scenarios.vocabulary import CutAuthority, FreezeOwner, KillOwner, LeaveOne, RestartEach, SlowOwner
 from kernel.errors import UserError
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 #: How many session timeouts one run waits for at most: a takeover, a return, and some backoff.
 _SESSIONS_A_RUN = 4
+#: What it may take when one member more than usually is restarted.
+_A_LOSS_S = 6
+#: A session of Spark is started, once for all, and a run's measures cost it so much.
+_SPARK_S, _ANALYSIS_S = 20, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +78,7 @@ def plan(scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, o
                 continue
             limited = parameters
             if given.get("time_limit_s") is None:
-                longer_s = _longer_s(scenario, parameters, design)
+                longer_s = _Longer.of(scenario, parameters, design).most
                 limited = parameters.overridden(time_limit_s=parameters.time_limit_s + longer_s)
             planned.append(Planned(scenario=name, design=design, parameters=limited))
     return planned
@@ -106,32 +110,46 @@ def left_out(scenarios: Sequence[str], designs: Sequence[str]) -> list[LeftOut]:
     return found
 
 
-def _longer_s(scenario: Scenario, parameters: Parameters, design: str) -> float:
-    """How much longer a run may take under timers that are longer than those that the limits are made for."""
-    made_for = configuration(design, Parameters())
-    made = configuration(design, parameters)
-    session_ms = max(0, made.session_ms - made_for.session_ms)
-    delay_ms = max(0, made.delay_ms - made_for.delay_ms)
-    return (_SESSIONS_A_RUN * session_ms + changes_in(scenario, parameters) * delay_ms) / 1000
+@dataclass(frozen=True, slots=True)
+class _Longer:
+    """Seconds that a run takes more under timers, or sizes, that are longer or larger than a scenario's usual ones."""
+
+    a_session: float
+    delays: float
+    others: float
+
+    @classmethod
+    def of(cls, scenario: Scenario, parameters: Parameters, design: str) -> _Longer:
+        usual, made = configuration(design, Parameters()), configuration(design, parameters)
+        losses = losses_in(scenario, parameters)
+        slow = any(isinstance(step, SlowOwner) for step in scenario.steps)
+        slow_ms = max(0, made.max_poll_ms - usual.max_poll_ms) if slow else 0
+        return cls(
+            a_session=max(0, made.session_ms - usual.session_ms) / 1000,
+            delays=losses * max(0, made.delay_ms - usual.delay_ms) / 1000,
+            others=slow_ms / 1000 + _A_LOSS_S * max(0, losses - losses_in(scenario, scenario.defaults)),
+        )
+
+    @property
+    def most(self) -> float:
+        return _SESSIONS_A_RUN * self.a_session + self.delays + self.others
 
 
-def changes_in(scenario: Scenario, parameters: Parameters) -> int:
-    """How many changes a run makes, each of which may have to wait for the delay."""
-    return sum(parameters.members if isinstance(step, RestartEach) else 1 for step in scenario.steps)
-
-
-#: A session of Spark is started, once for all, and a run's measures cost it so much.
-_SPARK_S, _ANALYSIS_S = 20, 2
+def losses_in(scenario: Scenario, parameters: Parameters) -> int:
+    """How often a member is lost in a run, for a while or for good."""
+    lost = sum(isinstance(step, LeaveOne | KillOwner | FreezeOwner | CutAuthority) for step in scenario.steps)
+    return lost + sum(parameters.members for step in scenario.steps if isinstance(step, RestartEach))
 
 
 def estimated_s(planned: Sequence[Planned]) -> int:
-    """How long a plan takes on two cores, more or less: the runs under its timers, and the analysis of them all."""
+    """How long a plan takes on two cores, more or less: the runs under their timers, and the analysis of them all."""
     runs = 0.0
     for each in planned:
         scenario = scenario_named(each.scenario)
-        longer_s = _longer_s(scenario, each.parameters, each.design) / _SESSIONS_A_RUN
-        delay_s = configuration(each.design, each.parameters).delay_ms / 1000
-        runs += scenario.budget_s + longer_s + delay_s * changes_in(scenario, each.parameters) / 2
+        longer = _Longer.of(scenario, each.parameters, each.design)
+        delay_s = configuration(each.design, Parameters()).delay_ms / 1000
+        waits_s = delay_s * losses_in(scenario, each.parameters) + longer.delays
+        runs += scenario.budget_s + waits_s + longer.others + (longer.a_session if waits_s == 0 else 0)
     return round(runs + (_SPARK_S + _ANALYSIS_S * len(planned) if planned else 0))
 
 

@@ -74,11 +74,13 @@ FAULTS = (
             "the takeover, eager none (a race it wins narrowly)",
             "offset writes accepted while the authority names another member, and committed offsets moved "
             "back: zookeeper some, after the heal, in the new session; eager none, all refused",
+            "server: nothing tells the member either, and it goes on delivering, but its commits are refused",
         ),
         steps=(Form(), Steady(), CutAuthority()),
         defaults=Parameters(time_limit_s=60),
         budget_s=25,
         zookeeper_servers=3,
+        brokers_min=2,
         references=("seed 003 §2.1", "ZOOKEEPER programmer's guide, consistency guarantees"),
     ),
     Scenario(
@@ -86,13 +88,14 @@ FAULTS = (
         symptom="One ZooKeeper server was cut off from the other two: who believes what meanwhile?",
         look_for=(
             "zookeeper: the same run as split-brain, whose owner uses the cut server",
-            "eager: the coordinating broker uses the cut server; the group moves to the other broker, and "
-            "the old coordinator can acknowledge nothing",
+            "the coordinator designs: the coordinating broker uses the cut server; the group moves to the other "
+            "broker, and the old coordinator can acknowledge nothing",
         ),
         steps=(Form(), Steady(), CutEnsemble()),
         defaults=Parameters(time_limit_s=60),
         budget_s=25,
         zookeeper_servers=3,
+        brokers_min=2,
         same_run_as=MappingProxyType({"zookeeper": "split-brain"}),
     ),
     Scenario(

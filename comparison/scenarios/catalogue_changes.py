@@ -26,8 +26,6 @@ _STRATEGY = "partition.assignment.strategy"
 _BEFORE = MappingProxyType({_STRATEGY: "range"})
 _BOTH = MappingProxyType({_STRATEGY: "range,cooperative-sticky"})
 _AFTER = MappingProxyType({_STRATEGY: "cooperative-sticky"})
-#: Members of the migration: two bounces of each.
-_MIGRANTS = 3
 
 #: Long enough that a static member that is away for a second, and slow to start, is not given up meanwhile.
 _PATIENT: Mapping[str, str] = MappingProxyType(
@@ -77,7 +75,7 @@ CHANGES = (
             "every join by itself is a rebalance (cooperative: two); several at once may share one",
             "stopped partitions against moved ones, and the time until the last new member has something to do",
         ),
-        steps=(Form(), Steady(), JoinOne(1), JoinOne(2), Form(10, "scale-out")),
+        steps=(Form(), Steady(), JoinOne(1), JoinOne(2), Form(more=4, change="scale-out")),
         defaults=Parameters(members=4, time_limit_s=60),
         budget_s=14,
         references=("KIP-134", "KIP-429", "KIP-415"),
@@ -98,6 +96,7 @@ CHANGES = (
         defaults=Parameters(time_limit_s=60),
         # Longer than the brokers' sessions: a coordinator that comes back in time is what is looked at.
         settings=MappingProxyType({"session.timeout.ms": "10000"}),
+        brokers_min=2,
         budget_s=12,
         references=("KAFKA-364", "KAFKA-2017"),
     ),
@@ -146,9 +145,9 @@ CHANGES = (
             Form(settings=_BEFORE),
             Steady(),
             RestartEach(settings=_BOTH),
-            RestartEach(settings=_AFTER, round=1 + _MIGRANTS),
+            RestartEach(settings=_AFTER),
         ),
-        defaults=Parameters(members=_MIGRANTS, time_limit_s=120),
+        defaults=Parameters(members=3, time_limit_s=120),
         settings=_PATIENT,
         budget_s=30,
         not_applicable=MappingProxyType(

@@ -20,11 +20,13 @@ class Restarts:
         self._changes = changes
         self._members = changes.members
         self._design = DESIGNS[changes.testbed.request.design]
+        self._restarts = 0
 
     async def restart_each(self, step: RestartEach) -> None:
         """Every place in turn, each as one change."""
-        for round_, place in enumerate(self._members.places, start=step.round):
-            await self._restart(step, round_, place)
+        for place in self._members.places:
+            self._restarts += 1
+            await self._restart(step, self._restarts, place)
 
     async def _restart(self, step: RestartEach, round_: int, place: str) -> None:
         async def go_and_come_back() -> None:

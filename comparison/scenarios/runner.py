@@ -171,7 +171,7 @@ def members_in_all(request: RunRequest) -> int:
     present = most = 0
     for step in request.scenario.steps:
         if isinstance(step, Form):
-            present = max(present, step.members if step.members is not None else request.parameters.members)
+            present = max(present, step.size(present, request.parameters.members))
         elif isinstance(step, JoinOne | SlowOwner):
             present += 1
         most = max(most, present)

@@ -30,6 +30,7 @@ class Scenario:
     members_per_process: int = 1
     members_min: int = 1
     topics_min: int = 1
+    brokers_min: int = 1
     #: Designs whose run of this scenario is the same as their run of another one.
     same_run_as: Mapping[str, str] = field(default_factory=dict)
     #: Designs for which it makes no sense, and why.
@@ -46,7 +47,8 @@ class Scenario:
         settings = given.get("settings") or {}
         assert isinstance(settings, dict)
         made = self.defaults.overridden(**{**given, "settings": {**self.settings, **settings}})
-        for name, least in (("members", self.members_min), ("topics", self.topics_min)):
+        needed = {"members": self.members_min, "topics": self.topics_min, "brokers": self.brokers_min}
+        for name, least in needed.items():
             if getattr(made, name) < least:
                 raise ConfigurationError(f"{name} is {getattr(made, name)}: {self.name} needs {least} or more")
         return made

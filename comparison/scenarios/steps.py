@@ -83,7 +83,7 @@ class Nemesis:
         await self._changes.make(change, make, members=members, round_=round_, counted=counted)
 
     async def _form(self, step: Form) -> None:
-        size = step.members if step.members is not None else self._testbed.request.parameters.members
+        size = step.size(self._members.present, self._testbed.request.parameters.members)
         coming = size - self._members.present
         self._round += 1
 

@@ -19,7 +19,14 @@ class Form:
 
     members: int | None = None
     change: str = "form"  #: what it is called when it is measured: `mass-start`, or `grow` between others
+    more: int | None = None  #: instead of `members`: by how many it grows
     settings: Mapping[str, str] = field(default_factory=dict)  #: over the design's own, for these members
+
+    def size(self, present: int, asked: int) -> int:
+        """Of the group afterwards: `present` are there, a user has asked for `asked`."""
+        if self.more is not None:
+            return present + self.more
+        return self.members if self.members is not None else asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,6 @@ class RestartEach:
 
     away_ms: int = 1000
     settings: Mapping[str, str] = field(default_factory=dict)  #: over the design's own, from its new life on
-    round: int = 1  #: the first one's; the others count on
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,24 @@ def test_fewer_than_a_scenario_needs_are_refused(name: str, given: int) -> None:
         plan(["subscription-change"], ["eager"], {name: given})
 
 
+def test_the_loss_of_a_broker_needs_another_one() -> None:
+    with pytest.raises(ConfigurationError, match="brokers is 1: coordinator-failover needs 2 or more"):
+        plan(["coordinator-failover"], ["eager"], {"brokers": 1})
+
+
+def test_scaling_out_is_by_so_many_whatever_the_size_before() -> None:
+    assert members_in_all(request_of("scale-out")) == CATALOGUE["scale-out"].defaults.members + 6
+
+
+def test_more_restarts_and_slower_members_have_more_time() -> None:
+    def limit(scenario: str, **given: object) -> float:
+        (planned,) = plan([scenario], ["eager"], given)
+        return planned.parameters.time_limit_s
+
+    assert limit("rolling-restart", members=10) > limit("rolling-restart")
+    assert limit("slow-member", settings={"max.poll.interval.ms": "60000"}) >= limit("slow-member") + 50
+
+
 def test_a_design_that_waits_before_it_gives_partitions_away_has_more_time() -> None:
     def limits(scenario: str) -> dict[str, float]:
         planned = plan([scenario], ("eager", "delayed"), {"preset": "kafka-defaults"})

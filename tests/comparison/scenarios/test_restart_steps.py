@@ -90,12 +90,15 @@ def test_who_comes_back_waits_until_the_others_have_been_through_the_rebalance()
 def test_where_nobody_notices_who_is_away_nobody_is_waited_for() -> None:
     async def scenario() -> None:
         group = Group("static")
-        await Restarts(group.changes).restart_each(RestartEach(away_ms=0, settings={"a": "b"}, round=3))
+        restarts = Restarts(group.changes)
+        await restarts.restart_each(RestartEach(away_ms=0, settings={"a": "b"}))
         assert group.done == ["m1 goes", "m1 comes back", "m2 goes", "m2 comes back"]
         assert [(told["change"], told["round_"], told["members"]) for told in group.told] == [
-            ("restart", 3, 2),
-            ("restart", 4, 2),
+            ("restart", 1, 2),
+            ("restart", 2, 2),
         ]
+        await restarts.restart_each(RestartEach(away_ms=0))
+        assert [told["round_"] for told in group.told] == [1, 2, 3, 4]
         assert group.told[0]["detail"] == {"target": "m1", "life": "m1.2", "away_ms": 0, "settings": {"a": "b"}}
 
     asyncio.run(scenario())
