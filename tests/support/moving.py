@@ -42,6 +42,7 @@ SETTINGS = {
     "group.min.session.timeout.ms": "100",
 }
 SESSION_MS = 10_000
+TOPIC_PARTITIONS = 50
 JOIN = {
     "group_id": GROUP,
     "session_timeout": SESSION_MS,
@@ -101,7 +102,7 @@ class MovedCoordinator:
 
     def __init__(self, clock: Clock, shared: SharedLogs) -> None:
         self.storage = FencedStorage(shared)
-        self.coordinator = LoneCoordinator(clock, SETTINGS, {"t": 1}, self.storage)  # type: ignore[arg-type]  # its face
+        self.coordinator = LoneCoordinator(clock, SETTINGS, {"t": TOPIC_PARTITIONS}, self.storage)  # type: ignore[arg-type]  # its face
         self.leading = Leading(NODE, ListTracer(clock=clock))
         self.leading.subscribe(self.coordinator.listener, lambda _: True)
 
@@ -128,8 +129,8 @@ class MovedCoordinator:
         connection = await self.coordinator.connect("c")
         return await connection.call(api, version, **body)
 
-    async def commit(self, offset: int, member_id: str = "", generation: int = -1) -> str:
-        partitions = [{"partition_index": 0, "committed_offset": offset}]
+    async def commit(self, offset: int, member_id: str = "", generation: int = -1, *, partition: int = 0) -> str:
+        partitions = [{"partition_index": partition, "committed_offset": offset}]
         answer = await self.ask(
             Api.OffsetCommit,
             8,
@@ -146,6 +147,12 @@ class MovedCoordinator:
         answer = await self.ask(Api.OffsetFetch, 7, group_id=GROUP, topics=topics)
         name = str(answer.error_code.name)
         return int(answer.topics[0].partitions[0].committed_offset) if name == "none" else name
+
+    async def all_committed(self) -> dict[int, int]:
+        """Everything that is committed, by partition."""
+        answer = await self.ask(Api.OffsetFetch, 7, group_id=GROUP, topics=None)
+        assert answer.error_code.name == "none", answer
+        return {p.partition_index: p.committed_offset for topic in answer.topics for p in topic.partitions}
 
     async def heartbeat(self, member_id: str, generation: int) -> str:
         body = {"group_id": GROUP, "member_id": member_id, "generation_id": generation}

@@ -58,7 +58,7 @@ async def agreed(brokers: Brokers, *groups: str) -> dict[str, int]:
 async def play(chroot: str, folder: Path, *, number: int, rounds: int, clients: int) -> None:
     groups = groups_of(clients)
     async with cluster(chroot, folder, number) as brokers, committing(brokers, *groups) as members:
-        for _ in range(rounds):
+        for left in reversed(range(rounds)):
             where = await agreed(brokers, *groups)
             victim = max(brokers.running, key=lambda node_id: list(where.values()).count(node_id))
             await busy(members)
@@ -68,7 +68,8 @@ async def play(chroot: str, folder: Path, *, number: int, rounds: int, clients: 
             for member in members:
                 await member.verify()
             await busy(members)
-            await brokers.start(victim)
+            if left:
+                await brokers.start(victim)
         for member in members:
             await member.stop()
             assert member.under_way == 0
@@ -76,7 +77,7 @@ async def play(chroot: str, folder: Path, *, number: int, rounds: int, clients: 
 
 
 def test_every_acknowledged_commit_is_at_the_successor_and_no_member_has_to_rejoin(chroot: str, tmp_path: Path) -> None:
-    asyncio.run(play(chroot, tmp_path, number=2, rounds=2, clients=4))
+    asyncio.run(play(chroot, tmp_path, number=2, rounds=1, clients=4))
 
 
 @pytest.mark.long
