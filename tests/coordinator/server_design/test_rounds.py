@@ -209,6 +209,30 @@ def test_a_start_whose_answer_was_lost_is_told_again_behind_the_fence() -> None:
     assert world.record.generation == 1
 
 
+def test_a_member_that_was_told_to_start_is_waited_for_though_it_has_not_said_so() -> None:
+    world = Served()
+    world.register("a")
+    assert world.ask("a").told[0] == "START"
+    world.register("b")
+    world.ask("b")
+    assert (world.state, world.record.generation) == ("PreparingRebalance", 1)
+    world.settle("a", "b")
+    assert (world.state, world.record.generation) == ("Stable", 2)
+
+
+def test_a_start_that_was_asked_for_again_is_not_given_once_a_round_has_begun() -> None:
+    world = Served()
+    world.register("a")
+    world.ask("a")
+    world.holding = True
+    again = world.ask("a")
+    world.register("b")
+    started = world.ask("b")
+    assert again.answer is None
+    world.write_all()
+    assert (again.told, started.told) == (("START", 2, ("t-0", "t-1")), ("START", 2, ("t-2", "t-3")))
+
+
 def test_a_start_is_not_given_by_a_coordinator_that_was_fenced() -> None:
     world = stable("a")
     world.holding = True
@@ -298,6 +322,17 @@ def test_members_that_were_stopped_by_a_coordinator_that_died_are_started_again(
     assert world.ask("a").told == ("START", before.generation, ("t-0", "t-1"))
     world.settle("a", "b")
     assert (world.state, world.record) == ("Stable", before)
+
+
+def test_a_successor_waits_for_members_that_may_run_what_it_loaded() -> None:
+    world = stable("a", "b")
+    world.reload()
+    world.register("c")
+    world.ask("c")
+    world.settle("a")
+    assert (world.state, world.record.generation) == ("PreparingRebalance", 1)
+    world.settle("b")
+    assert world.record.generation == 2
 
 
 def test_a_successor_does_not_judge_before_it_has_read_the_ids() -> None:
