@@ -58,8 +58,9 @@ def verdict_on(check: str, scenario: str, design: str, **given: Any) -> Verdict:
         ([change(kept=10, kept_delivered=9)], NO, "1 delivered nothing"),
         ([change(kept=10, kept_delivered=10), change(stopped_kept=2)], NO, "2 partitions stopped and given back"),
         ([change("form", stopped_kept=2), change(kept=1, kept_delivered=1)], YES, "1 kept"),
-        ([change(kept=0, kept_delivered=0)], UNKNOWN, "lasted long enough"),
-        ([change()], UNKNOWN, "lasted long enough"),
+        ([change(kept=0, kept_delivered=0)], YES, "none that stayed was stopped"),
+        ([change(kept=0, kept_delivered=0, stopped_kept=1)], NO, "1 partition stopped and given back"),
+        ([change()], UNKNOWN, "not known"),
     ],
 )
 def test_kept_partitions_never_stop(changes: list[Change], outcome: Outcome, told: str) -> None:
