@@ -201,7 +201,8 @@ def test_callback_that_does_not_return_stalls_the_group_until_the_rebalance_time
             assert stuck.owned == held
             await until(lambda: len(other.owned) == len(joiner.owned) == 2, 10, "the two to go on without it")
             begun = other.tracer.of("rebalance_started")[-1]["ns"]
-            assert other.tracer.of("rebalance_ended")[-1]["ns"] - begun >= 1_000_000_000
+            # The coordinator counts from the begin of the round, of which its members hear a moment later.
+            assert other.tracer.of("rebalance_ended")[-1]["ns"] - begun >= 900_000_000
             late = await stuck.consumer.commit(dict.fromkeys(held, 1))
             assert set(late.refused) == held
             assert set(late.refused.values()) <= {"UNKNOWN_CONSUMER", "ILLEGAL_GENERATION"}
