@@ -48,7 +48,7 @@ bench: setup  ## the figures (SMOKE=1: small sizes)
 	$(BIN)/python -m tests.bench $(if $(SMOKE),--smoke) $(ARGS)
 
 draw: setup  ## the diagrams in docs/, from runs made now
-	$(BIN)/python docs/draw.py
+	$(BIN)/python -m docs.draw $(ARGS)
 
 names: setup  ## the page that maps the tests of Kafka's coordinator to ours
 	$(BIN)/python -m docs.name_tests

@@ -1,61 +1,185 @@
-"""Fill the marked places of the pages beside this file with diagrams of real traces: `make draw`.
+"""Fill the marked places of the pages beside this file from real runs: `make draw`.
 
-A place is `<!-- drawn: NAME -->` up to `<!-- end -->`. What is drawn comes from runs made here and now, so every
-drawing differs a little from the last one; what must not differ is held by tests, not by pictures.
+A place is `<!-- drawn: NAME -->` up to `<!-- end -->`. What is drawn comes from runs made here and now (or, with
+`--runs`, from runs that were made before by the same commands), so every drawing differs a little from the last one;
+what must not differ is held by tests, not by pictures. `make draw ARGS=coordinators` fills that page alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from comparison.exits import Exit
+from comparison.report.throughput import chart
+from comparison.scenarios.catalogue import DESIGNS
+from docs.coordinator_tables import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 DOCS = Path(__file__).parent
-PAGE = DOCS / "zookeeper-consumer.md"
 COMMAND = Path(sys.executable).with_name("rebalance-lab")
-#: Name of an SVG: the scenario that it shows, the change, seconds before and after it (None: its rebalance), in words.
-DRAWINGS = {
-    "join.svg": ("join", None, "a join: phases of the members, owners and deliveries of the partitions"),
-    "split-brain.svg": ("split-brain", ("cut", 1.5, 12.0), "a member that is cut off delivers on beside the new owner"),
+#: By page: the commands whose runs it is drawn from.
+COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "zookeeper-consumer": (("run", "join", "split-brain", "--design", "zookeeper", "--seed", "1"),),
+    "coordinators": (
+        ("run", "join", "leave", "crash", "rolling-restart", "--design", "all", "--seed", "1"),
+        ("run", "slow-member", "pause", "split-brain", "coordinator-failover", "--design", "all", "--seed", "1"),
+    ),
 }
-STEPS = ("--show", "steps", "--member", "m1")
+#: Designs whose join is told step by step.
+TOLD = tuple(design for design in DESIGNS if design != "zookeeper")
 
 
-def main() -> None:
-    page = PAGE.read_text()
-    with tempfile.TemporaryDirectory() as scratch:
-        scenarios = sorted({scenario for scenario, _, _ in DRAWINGS.values()})
-        _call("run", *scenarios, "--design", "zookeeper", "--seed", "1", "--quiet", "--output", scratch)
-        run = (Path(scratch) / "latest").resolve()
-        for name, (scenario, around, words) in DRAWINGS.items():
-            window = () if around is None else _window(run, scenario, *around)
-            asked = ("--show", "timeline", "--format", "svg", *window, "--output", DOCS / "diagrams" / name)
-            _call("diagram", run / scenario / "zookeeper", *asked)
-            page = _filled(page, name, f"![{words}](diagrams/{name})")
-        steps = _call("diagram", run / "join" / "zookeeper", *STEPS)
-        page = _filled(page, "steps", steps[steps.index("| ms ") :].strip())
-    PAGE.write_text(page)
+class Runs:
+    """Runs by scenario and design, with their results."""
+
+    def __init__(self, bundles: Sequence[Path]) -> None:
+        self.results: list[dict[str, Any]] = []
+        self._folders: dict[tuple[str, str], Path] = {}
+        for bundle in bundles:
+            for run in json.loads((bundle / "result.json").read_text())["runs"]:
+                self.results.append(run)
+                self._folders[run["scenario"], run["design"]] = bundle / run["path"]
+
+    def folder(self, scenario: str, design: str) -> Path:
+        return self._folders[scenario, design]
+
+    def window(self, scenario: str, design: str, change: str, before: float, after: float) -> tuple[object, ...]:
+        """Seconds before and after the first change of that name."""
+        run = next(r for r in self.results if (r["scenario"], r["design"]) == (scenario, design))
+        at = next(each["from_ms"] for each in run["changes"] if each["change"] == change) / 1000
+        return ("--from", round(max(0.0, at - before), 1), "--to", round(at + after, 1))
 
 
-def _window(run: Path, scenario: str, change: str, before: float, after: float) -> tuple[object, ...]:
-    runs = json.loads((run / "result.json").read_text())["runs"]
-    changes = next(each["changes"] for each in runs if each["scenario"] == scenario)
-    at = next(each["from_ms"] for each in changes if each["change"] == change) / 1000
-    return ("--from", round(at - before, 1), "--to", round(at + after, 1))
+class Drawing:
+    """A picture of one run; without a change, of its first rebalance after the change."""
+
+    def __init__(self, scenario: str, design: str, words: str, around: tuple[str, float, float] | None = None) -> None:
+        self._scenario, self._design, self._words, self._around = scenario, design, words, around
+
+    def made(self, runs: Runs, name: str) -> str:
+        window = () if self._around is None else runs.window(self._scenario, self._design, *self._around)
+        asked = ("--show", "timeline", "--format", "svg", *window, "--output", DOCS / "diagrams" / name)
+        call("diagram", runs.folder(self._scenario, self._design), *asked)
+        return f"![{self._words}](diagrams/{name})"
 
 
-def _call(*arguments: object) -> str:
+ZOOKEEPER_DRAWINGS = {
+    "join.svg": Drawing("join", "zookeeper", "a join: phases of the members, owners and deliveries of the partitions"),
+    "split-brain.svg": Drawing(
+        "split-brain",
+        "zookeeper",
+        "a member that is cut off delivers on beside the new owner",
+        ("cut", 1.5, 12.0),
+    ),
+}
+COORDINATOR_DRAWINGS = {
+    "join-server.svg": Drawing("join", "server", "server: everything stops, all at once, and starts again"),
+    "join-eager.svg": Drawing("join", "eager", "eager: everything stops, each member when its heartbeat is answered"),
+    "join-cooperative.svg": Drawing(
+        "join", "cooperative", "cooperative: what moves stops, the rest is never interrupted"
+    ),
+    "restart-static.svg": Drawing(
+        "rolling-restart", "static", "static: a place waits for its member", ("restart", 0.5, 4.0)
+    ),
+    "restart-delayed.svg": Drawing(
+        "rolling-restart", "delayed", "delayed: three rounds, and the lost partitions wait", ("restart", 0.5, 5.0)
+    ),
+}
+
+
+def fillings(page: str, runs: Runs) -> Mapping[str, Callable[[], str]]:
+    """What fills the places of a page, by name."""
+    if page == "zookeeper-consumer":
+        drawings = ZOOKEEPER_DRAWINGS
+        others: dict[str, Callable[[], str]] = {"steps": partial(steps, runs, "zookeeper", "m1")}
+    else:
+        drawings = COORDINATOR_DRAWINGS
+        others = {name: partial(fill, runs.results) for name, (fill, _) in TABLES.items()}
+        others["stall.svg"] = partial(stall, runs)
+        others |= {f"steps-{design}": partial(all_steps, runs, design) for design in TOLD}
+    return {name: partial(each.made, runs, name) for name, each in drawings.items()} | others
+
+
+def steps(runs: Runs, design: str, member: str) -> str:
+    """One member's table of the join, without its heading."""
+    text = call("diagram", runs.folder("join", design), "--show", "steps", "--member", member)
+    return text[text.index("| ms ") :].strip()
+
+
+def all_steps(runs: Runs, design: str) -> str:
+    """The tables of one that was there before the join, and has to give something up where not everybody has."""
+    text = call("diagram", runs.folder("join", design), "--show", "steps")
+    tables = [each for each in text.split("\n### ")[1:] if not each.partition("\n")[0].endswith(": subscribe")]
+    stops = next(each for each in tables if "*stops delivering" in each)
+    member = stops.partition(":")[0]
+    told = [each.partition("\n") for each in tables if each.startswith(f"{member}:")]
+    return "\n\n".join(f"*{heading}*\n\n{table.strip()}" for heading, _, table in told)
+
+
+def stall(runs: Runs) -> str:
+    """Every design's records beside one another while one member is slow."""
+    slow = [run for run in runs.results if run["scenario"] == "slow-member"]
+    picture = chart(sorted(slow, key=lambda run: DESIGNS.index(run["design"])))
+    opened, _, rest = picture.partition(">")
+    style = "text{font:11px sans-serif}.grid{stroke:#ddd}.base{stroke:#777}"
+    paper = f'<style>{style}</style><rect width="100%" height="100%" fill="#FFFFFF"/>'
+    (DOCS / "diagrams" / "stall.svg").write_text(f"{opened}>{paper}{rest}\n")
+    return "![records that the whole group delivers while one member is slow, by design](diagrams/stall.svg)"
+
+
+def run(*arguments: object) -> None:
+    """A verdict that is not as expected stops nothing: the page shows what was measured."""
+    done = subprocess.run([COMMAND, *map(str, arguments)], check=False, capture_output=True, text=True)
+    assert done.returncode in (Exit.AS_EXPECTED, Exit.NOT_AS_EXPECTED, Exit.UNKNOWN), done.stderr
+
+
+def call(*arguments: object) -> str:
     return subprocess.run([COMMAND, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
 
 
-def _filled(page: str, name: str, content: str) -> str:
+def filled(page: str, name: str, content: str) -> str:
     place = re.compile(rf"(<!-- drawn: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
-    filled, places = place.subn(lambda found: f"{found[1]}{content}\n{found[2]}", page)
-    assert places == 1, f"{PAGE.name} has {places} places for {name}"
-    return filled
+    text, places = place.subn(lambda found: f"{found[1]}{content}\n{found[2]}", page)
+    assert places == 1, f"{places} places for {name}"
+    return text
+
+
+def draw(page: str, bundles: Sequence[Path]) -> None:
+    path = DOCS / f"{page}.md"
+    text = path.read_text()
+    for name, fill in fillings(page, Runs(bundles)).items():
+        text = filled(text, name, fill())
+    path.write_text(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make draw", description=__doc__)
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help=", ".join(COMMANDS))
+    parser.add_argument("--runs", nargs="+", type=Path, default=[], help="folders of runs instead of runs made now")
+    given = parser.parse_args()
+    for page in given.pages or COMMANDS:
+        if page not in COMMANDS:
+            parser.error(f"no page {page}: there are {', '.join(COMMANDS)}")
+        if given.runs:
+            draw(page, given.runs)
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            bundles = []
+            for number, command in enumerate(COMMANDS[page]):
+                folder = Path(scratch) / str(number)
+                run(*command, "--quiet", "--output", folder)
+                bundles.append((folder / "latest").resolve())
+            draw(page, bundles)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,144 @@
+"""What `make draw` fills in: every place has its filling, and the counts that are exact are those of the models."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+
+from comparison.pipeline.group_model import COORDINATED, GroupSetting, foretell
+from comparison.scenarios.catalogue import CATALOGUE, DESIGNS
+from docs.coordinator_tables import TABLES, changes, restarts
+from docs.draw import COMMANDS, DOCS, Runs, fillings
+
+README = DOCS.parent / "README.md"
+PLACE = re.compile(r"<!-- drawn: ([\w.-]+) -->\n(.*?)<!-- end -->", re.DOTALL)
+PARTITIONS, MEMBERS = 12, 4
+
+
+@cache
+def places(page: str) -> dict[str, str]:
+    found = PLACE.findall((DOCS / f"{page}.md").read_text(encoding="utf-8"))
+    assert len(found) == len(dict(found))
+    return dict(found)
+
+
+def rows(name: str) -> list[list[str]]:
+    """The cells of a table of the page, without the headings."""
+    lines = [line for line in places("coordinators")[name].splitlines() if line.startswith("|")]
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+@pytest.mark.parametrize("page", COMMANDS)
+def test_every_place_has_a_filling_and_is_filled(page):
+    assert set(places(page)) == set(fillings(page, Runs([])))
+    for name, content in places(page).items():
+        assert content.strip(), name
+        if name.endswith(".svg"):
+            assert f"](diagrams/{name})" in content
+            assert (DOCS / "diagrams" / name).read_text(encoding="utf-8").startswith("<svg ")
+
+
+@pytest.mark.parametrize("page", COMMANDS)
+def test_a_page_names_the_commands_that_it_is_made_of(page):
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    for command in COMMANDS[page]:
+        assert set(command).intersection(CATALOGUE)
+        assert page == "zookeeper-consumer" or f"rebalance-lab {' '.join(command)}" in text
+
+
+def test_the_runs_have_what_the_tables_need():
+    ran = {word for command in COMMANDS["coordinators"] for word in command}
+    assert {scenario for _, scenarios in TABLES.values() for scenario in scenarios} <= ran
+
+
+def test_tables_have_a_row_for_every_design():
+    for name in ("restarts", "stall", "failovers"):
+        assert [row[0] for row in rows(name)] == list(DESIGNS)
+    assert [row[:2] for row in rows("changes")] == [
+        [change, design] for change in ("join", "leave", "crash") for design in DESIGNS
+    ]
+
+
+@pytest.mark.parametrize("change", ["join", "leave", "crash"])
+@pytest.mark.parametrize("design", COORDINATED)
+def test_a_change_costs_on_the_page_what_the_model_foretells(design, change):
+    (row,) = (row for row in rows("changes") if row[:2] == [change, design])
+    members, released = (MEMBERS + 1, None) if change == "join" else (MEMBERS - 1, PARTITIONS // MEMBERS)
+    told = foretell(design, change, GroupSetting(members=members, partitions=PARTITIONS, released=released))
+    shown = {"generations": row[2], "stopped": row[3], "moved": row[4]}
+    asked = dict(zip(("JoinGroup", "SyncGroup"), row[5].split(" + "), strict=False))
+    assert {"generations", "stopped"} <= set(told)
+    for name, cell in {**shown, **asked}.items():
+        if name in told:
+            assert cell == str(told[name].count), name
+    assert row[6] == ("0, 0" if design == "server" else "–")
+
+
+def test_a_rolling_restart_costs_on_the_page_what_librdkafka_costs_on_kafka():
+    """`tests.bench` and `tests/originals` hold the same counts against the real ones."""
+    costs = {row[0]: [int(cell) for cell in row[1:4]] for row in rows("restarts")}
+    assert costs["eager"] == [10, 108, 46]
+    assert costs["static"] == [0, 0, 0]
+    assert costs["cooperative"][1:] == [10, 23]
+    assert costs["cooperative"][0] >= 15  # one more for each late SyncGroup
+    unowned = {row[0]: float(row[5]) for row in rows("restarts")}
+    assert unowned["static"] > unowned["eager"]
+    assert unowned["cooperative"] > unowned["eager"]
+    assert unowned["delayed"] == max(unowned.values())
+
+
+def test_only_members_that_stop_everything_stall_on_the_page():
+    stalled = {row[0]: float(row[1]) for row in rows("stall")}
+    assert {design for design, seconds in stalled.items() if seconds > 1} == {"eager", "static"}
+
+
+def test_no_coordinator_on_the_page_accepts_what_it_should_not_and_none_loses_its_group():
+    for row in rows("faults"):
+        if row[1] != "zookeeper":
+            assert row[3:6] == ["0", "0", "0"], row
+            assert int(row[6]) > 0, row
+        assert row[7] == "0", row
+    assert {(row[1], row[3]) for row in rows("failovers")} == {("0", "0")}
+
+
+def test_the_readme_shows_the_same_restarts():
+    """Its rows are designs, rebalances, stopped, moved, unowned; the page has more."""
+    shown = re.findall(
+        r"^\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \| ([\d.]+) \|$", README.read_text(encoding="utf-8"), re.M
+    )
+    assert [list(each) for each in shown] == [[*row[:4], row[5]] for row in rows("restarts")]
+
+
+# -- the tables by themselves ------------------------------------------------------------------------------------------
+
+
+def a_change(**given: object) -> dict[str, object]:
+    change = {
+        "change": "join",
+        "rounds": 1,
+        "stopped": 12,
+        "moved": 3,
+        "requests": {},
+        "zk_reads": 0,
+        "notifications": 0,
+    }
+    return {**change, "unowned_partition_s": 0.25, "converge_ms": 1500.0, **given}
+
+
+def test_runs_are_shown_in_the_order_of_their_history_and_what_is_unknown_is_a_dash():
+    runs = [
+        {"scenario": "join", "design": "eager", "changes": [a_change(requests={"JoinGroup": 6, "SyncGroup": 5})]},
+        {"scenario": "join", "design": "zookeeper", "changes": [a_change(zk_reads=104, converge_ms=None)]},
+        {"scenario": "pause", "design": "eager", "changes": []},
+    ]
+    zookeeper, eager = changes(runs).splitlines()[2:]
+    assert zookeeper == "| join | `zookeeper` | 1 | 12 | 3 | – | 104, 0 | 0.2 | – |"
+    assert eager == "| join | `eager` | 1 | 12 | 3 | 6 + 5 | – | 0.2 | 1.5 |"
+
+
+def test_restarts_are_added_up():
+    each = a_change(change="restart", requests={"JoinGroup": 2, "SyncGroup": 1})
+    run = {"scenario": "rolling-restart", "design": "eager", "changes": [each, {**each, "converge_ms": 2500.0}]}
+    assert restarts([run]).splitlines()[-1] == "| `eager` | 2 | 24 | 6 | 4 + 2 | 0.5 | 2.5 |"
