@@ -105,7 +105,8 @@ class GroupHandlers:
                 group = at.shard.describe(group_id)
                 absent = not at.shard.knows(group_id)
                 error = Error.GROUP_ID_NOT_FOUND if absent and names_absent else Error.NONE
-                row = translation.described(group_id, group, error=error, operations=operations and not absent)
+                shows = operations and error is Error.NONE
+                row = translation.described(group_id, group, error=error, operations=shows)
             groups.append(row)
         return {"groups": groups}
 
@@ -178,11 +179,11 @@ class OffsetHandlers:
         unknown = {(o.topic, o.partition) for o in asked if not self._coordinator.has_partition(o.topic, o.partition)}
 
         def answer(given: CommitAnswer) -> Plain:
-            errors = {(p.topic, p.partition): p.error for p in given.partitions}
-            errors |= dict.fromkeys(unknown, Error.UNKNOWN_TOPIC_OR_PARTITION)
-            return translation.commit_answer(
-                CommitAnswer(tuple(PartitionError(o.topic, o.partition, errors[o.topic, o.partition]) for o in asked))
-            )
+            judged = (p.error for p in given.partitions)  # a partition may be there twice, each time judged by itself
+            errors = [
+                Error.UNKNOWN_TOPIC_OR_PARTITION if (o.topic, o.partition) in unknown else next(judged) for o in asked
+            ]
+            return translation.commit_answer(body, errors, merged=bool(unknown))
 
         known = tuple(o for o in asked if (o.topic, o.partition) not in unknown)
         if not known:

@@ -31,12 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from coordinator.group.answers import (
-        CommitAnswer,
         DeleteOffsetsAnswer,
         HeartbeatAnswer,
         JoinAnswer,
         LeaveAnswer,
-        PartitionError,
         SyncAnswer,
         TransactionAnswer,
     )
@@ -97,7 +95,7 @@ def join_answer(answer: JoinAnswer) -> Plain:
         "error_code": int(answer.error),
         "generation_id": answer.generation,
         "protocol_type": answer.protocol_type,
-        "protocol_name": answer.protocol_name,
+        "protocol_name": answer.protocol_name or None,  # of '' as well: JoinGroupResponse of Kafka
         "leader": answer.leader,
         "skip_assignment": answer.skip_assignment,
         "member_id": answer.member_id,
@@ -209,11 +207,32 @@ def _offsets(body: Body) -> tuple[OffsetToCommit, ...]:
     )
 
 
-def commit_answer(answer: CommitAnswer) -> Plain:
-    return {"topics": _partition_errors(answer.partitions)}
+def commit_answer(body: Body, errors: Iterable[Error], *, merged: bool) -> Plain:
+    """One error for each partition, in the order of the request.
+
+    Kafka repeats a topic that the request repeats, but for when it has merged two answers: what is not there is
+    refused before the coordinator sees the rest.
+    """
+    error_of_next = iter(errors)
+    if merged:
+        rows = [(t.name, p.partition_index, next(error_of_next)) for t in body.topics for p in t.partitions]
+        return {"topics": _partition_errors(rows)}
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [
+                    {"partition_index": p.partition_index, "error_code": int(next(error_of_next))}
+                    for p in topic.partitions
+                ],
+            }
+            for topic in body.topics
+            if topic.partitions
+        ]
+    }
 
 
-def _partition_errors(errors: Iterable[PartitionError]) -> list[Plain]:
+def _partition_errors(errors: Iterable[tuple[str, int, Error]]) -> list[Plain]:
     topics: dict[str, list[Plain]] = {}
     for topic, partition, error in errors:
         topics.setdefault(topic, []).append({"partition_index": partition, "error_code": int(error)})

@@ -17,6 +17,7 @@ from coordinator.group.member import Member, Vigil
 from coordinator.group.records import GroupRecord, MemberRecord
 from coordinator.group.requests import Protocol
 from coordinator.group.states import REBALANCEABLE, TRANSITIONS, State, Trigger
+from kernel.assignors.hash_order import texts_in_hash_order
 
 if TYPE_CHECKING:
     from coordinator.group.answers import JoinAnswer
@@ -196,11 +197,14 @@ class Group:
         )
 
     def elected_protocol(self) -> str:
-        """Each member votes for its first protocol that all support; most votes win, the first voted in a tie."""
+        """Each member votes for its first protocol that all support; most votes win.
+
+        In a tie it is the first in the order of Kafka's HashMap: with one vote each `range` wins over `roundrobin`.
+        """
         everybody = len(self.members)
         candidates = {name for name, supporters in self.supporters.items() if supporters == everybody}
         votes = Counter(member.vote(candidates) for member in self.members.values())
-        return votes.most_common(1)[0][0]
+        return max(texts_in_hash_order(votes), key=votes.__getitem__)
 
     def begin_generation(self) -> None:
         """The next generation's number, protocol and topics; the state is moved by the caller."""

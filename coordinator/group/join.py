@@ -85,7 +85,7 @@ def _join_new_dynamic(group: Group, request: Join, turn: Turn) -> None:
 def _join_pending(group: Group, request: Join, turn: Turn) -> None:
     if request.instance_id is not None:
         # A pending id is never a static member's: Kafka fails here, and answers what it answers to a failure.
-        refuse(request, Error.UNKNOWN_SERVER_ERROR, turn)
+        turn.reply(request.token, JoinAnswer(error=Error.UNKNOWN_SERVER_ERROR, member_id=""))
         return
     _admit(group, request, request.member_id, turn)
 
