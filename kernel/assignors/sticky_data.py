@@ -49,7 +49,7 @@ def decode_sticky(data: bytes | None) -> Claim:
         return Claim((), None)
     try:
         partitions, end = _assignment(data)
-    except (struct.error, ValueError):  # UnicodeDecodeError is one
+    except (struct.error, ValueError):
         return Claim((), NO_GENERATION)
     if len(data) - end < 4:
         return Claim(partitions, None)
@@ -77,7 +77,7 @@ def _assignment(data: bytes) -> tuple[tuple[TopicPartition, ...], int]:
         (length,) = struct.unpack_from(">h", data, at)
         if not 0 <= length <= len(data) - at - 2:
             raise ValueError(f"a name of {length} bytes")
-        topic = data[at + 2 : at + 2 + length].decode("utf-8")
+        topic = data[at + 2 : at + 2 + length].decode("utf-8", "replace")  # as Java reads: the other topics count
         at += 2 + length
         (count,) = struct.unpack_from(">i", data, at)
         _check(count, 4, data)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from kernel.assignors.hash_order import texts_in_hash_order
 from kernel.values import TopicPartition
 
 
@@ -46,11 +47,12 @@ def members_in_order(subscriptions: Mapping[str, MemberSubscription]) -> list[st
     """Member ids in the order in which Kafka serves them since 2.3 (KIP-345).
 
     Static members come first, by instance id, so that a restart under a new member id changes nothing;
-    dynamic ones follow by member id.
+    dynamic ones follow by member id. Two that name the same instance, which no broker lets into one group, stay
+    in hash order.
     """
 
     def rank(member: str) -> tuple[bool, bytes]:
         instance_id = subscriptions[member].instance_id
         return (instance_id is None, java_order(member if instance_id is None else instance_id))
 
-    return sorted(subscriptions, key=rank)
+    return sorted(texts_in_hash_order(subscriptions), key=rank)

@@ -52,11 +52,17 @@ def test_no_user_data_is_no_claim(data):
         struct.pack(">ihi", 1, 0, -1),
         struct.pack(">ih", 1, -1) + bytes(8),
         struct.pack(">ih", 1, 100) + bytes(8),
-        struct.pack(">ih", 1, 2) + b"\xff\xfe" + bytes(4),
     ],
 )
 def test_nonsense_is_no_claim_of_no_generation(data):
     assert decode_sticky(data) == Claim((), NO_GENERATION)
+
+
+def test_a_name_that_is_no_utf8_leaves_the_other_topics_claimed():
+    """Kafka 4.1.1 assigns `bc` to whoever says this, as Java's strings take replacement characters for such bytes."""
+    claimed, generation = decode_sticky(bytes.fromhex(BYTES + "00000009").replace(b"a", b"\xff"))
+    assert claimed[1:] == HAD[1:]
+    assert generation == 9
 
 
 def test_cooperative_generation_is_four_bytes():

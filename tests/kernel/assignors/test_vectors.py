@@ -155,6 +155,16 @@ def test_static_members_come_before_dynamic_ones(strategy, expected):
     assert answer == expected
 
 
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [("range", {"C4": "tp0 tp1", "C6": "tp2", "D0": ""}), ("roundrobin", {"C4": "tp0 tp2", "C6": "tp1", "D0": ""})],
+)
+def test_members_of_one_instance_id_come_in_hash_order_whatever_order_they_were_given_in(strategy, expected):
+    """As Kafka 4.1.1's classes answer; a broker lets only one of them into a group."""
+    answer = assigned(strategy, {"t": 3}, {"D0": "u", "C6": "t", "C4": "t"}, dict.fromkeys(("D0", "C6", "C4"), "i2"))
+    assert answer == expected
+
+
 def test_members_sort_by_utf16_code_units_as_java_strings_do():
     """U+1F600 is two surrogates in UTF-16 and sorts before U+FF21 there, behind it by code points."""
     assert sorted(["\uff21", "\U0001f600"], key=java_order) == ["\U0001f600", "\uff21"]
