@@ -35,8 +35,11 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("run", "slow-member", "pause", "split-brain", "coordinator-failover", "--design", "all", "--seed", "1"),
     ),
 }
-#: Designs whose join is told step by step.
-TOLD = tuple(design for design in DESIGNS if design != "zookeeper")
+#: Designs whose join is told step by step, and those whose restart is, of which member.
+TOLD_BY_A_JOIN = ("server", "eager", "cooperative")
+TOLD_BY_A_RESTART = {"static": "m1.2", "delayed": "m2"}
+#: Seconds around a restart.
+RESTART = ("restart", 0.5, 5.0)
 
 
 class Runs:
@@ -88,11 +91,9 @@ COORDINATOR_DRAWINGS = {
     "join-cooperative.svg": Drawing(
         "join", "cooperative", "cooperative: what moves stops, the rest is never interrupted"
     ),
-    "restart-static.svg": Drawing(
-        "rolling-restart", "static", "static: a place waits for its member", ("restart", 0.5, 4.0)
-    ),
+    "restart-static.svg": Drawing("rolling-restart", "static", "static: a place waits for its member", RESTART),
     "restart-delayed.svg": Drawing(
-        "rolling-restart", "delayed", "delayed: three rounds, and the lost partitions wait", ("restart", 0.5, 5.0)
+        "rolling-restart", "delayed", "delayed: three rounds, and the lost partitions wait", RESTART
     ),
 }
 
@@ -106,7 +107,9 @@ def fillings(page: str, runs: Runs) -> Mapping[str, Callable[[], str]]:
         drawings = COORDINATOR_DRAWINGS
         others = {name: partial(fill, runs.results) for name, (fill, _) in TABLES.items()}
         others["stall.svg"] = partial(stall, runs)
-        others |= {f"steps-{design}": partial(all_steps, runs, design) for design in TOLD}
+        others |= {f"steps-{design}": partial(all_steps, runs, design) for design in TOLD_BY_A_JOIN}
+        for design, member in TOLD_BY_A_RESTART.items():
+            others[f"steps-{design}"] = partial(restart_steps, runs, design, member)
     return {name: partial(each.made, runs, name) for name, each in drawings.items()} | others
 
 
@@ -122,7 +125,18 @@ def all_steps(runs: Runs, design: str) -> str:
     tables = [each for each in text.split("\n### ")[1:] if not each.partition("\n")[0].endswith(": subscribe")]
     stops = next(each for each in tables if "*stops delivering" in each)
     member = stops.partition(":")[0]
-    told = [each.partition("\n") for each in tables if each.startswith(f"{member}:")]
+    return _shown([each for each in tables if each.startswith(f"{member}:")])
+
+
+def restart_steps(runs: Runs, design: str, member: str) -> str:
+    """One member's tables of the first restart."""
+    scenario = "rolling-restart"
+    asked = ("--show", "steps", "--member", member, *runs.window(scenario, design, *RESTART))
+    return _shown(call("diagram", runs.folder(scenario, design), *asked).split("\n### ")[1:])
+
+
+def _shown(tables: Sequence[str]) -> str:
+    told = [each.partition("\n") for each in tables]
     return "\n\n".join(f"*{heading}*\n\n{table.strip()}" for heading, _, table in told)
 
 

@@ -89,6 +89,22 @@ def test_a_rolling_restart_costs_on_the_page_what_librdkafka_costs_on_kafka():
     assert unowned["delayed"] == max(unowned.values())
 
 
+def test_the_steps_on_the_page_show_what_makes_each_design():
+    steps = {design: places("coordinators")[f"steps-{design}"] for design in COORDINATED}
+    triggers = {design: re.findall(r"^\*[\w.]+: ([\w-]+)\*$", text, re.MULTILINE) for design, text in steps.items()}
+    assert triggers == {
+        "server": ["stop-told"],
+        "eager": ["group-rebalancing"],
+        "static": ["subscribe"],
+        "cooperative": ["group-rebalancing", "partitions-revoked"],
+        "delayed": ["group-rebalancing", "group-rebalancing", "scheduled"],
+    }
+    stops = [design for design, text in steps.items() if "stops delivering" in text]
+    assert stops == ["server", "eager", "cooperative"]
+    assert ", keeps orders" in steps["cooperative"]
+    assert [steps["static"].count(api) for api in ("`JoinGroup` to", "`SyncGroup` to")] == [1, 1]
+
+
 def test_only_members_that_stop_everything_stall_on_the_page():
     stalled = {row[0]: float(row[1]) for row in rows("stall")}
     assert {design for design, seconds in stalled.items() if seconds > 1} == {"eager", "static"}
