@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 
 SEED = 20120517
-#: More seeds for what is decided by a race or by the phase of a timer.
-MORE_SEEDS = (1, 7, 1989)
+#: More seeds for what is decided by a race or by the phase of a timer, in the designs whose authorities differ.
+MORE_SEEDS = (1, 7)
 RACES = ("mass-start", "pause", "split-brain", "split-brain-ensemble")
 #: Every scenario under every design: half an hour and more.
 CELLS = [(each.scenario, each.design) for each in plan(expanded(list(CATALOGUE)), DESIGNS, {})]
@@ -57,7 +57,7 @@ TELLING = {
 RUNS = [(scenario, design) for scenario, design in CELLS if design in TELLING.get(scenario, ())]
 #: Where it takes longer than CI has at every change.
 LATER = {"protocol-migration"}
-RACING = [cell for cell in CELLS if cell[0] in RACES]
+RACING = [cell for cell in CELLS if cell[0] in RACES and cell[1] in ("zookeeper", "server", "eager")]
 
 
 @pytest.fixture(scope="module")
