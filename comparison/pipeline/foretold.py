@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ZOOKEEPER = "zookeeper"
 OK, CONFLICT = "ok", "conflict"
+#: What the coordinator of the `server` design reads under its watch on a group's ids.
+WATCHING = "server-ids"
 LATE_SYNC = ("SyncGroup", "REBALANCE_IN_PROGRESS")
 
 
@@ -101,8 +103,14 @@ def _coordinated(
         "stopped": seen.stopped,
         "moved": seen.moved,
         "notifications": tally.sum("zk_notified"),
+        "coordinator notifications": tally.sum("zk_notified", role="broker", where=lambda row: row.area == "ids"),
+        "coordinator reads": tally.sum("zk_op", role="broker", where=_watching),
     }
     return group_model.foretell(design, seen.change, setting), measured
+
+
+def _watching(row: Row) -> bool:
+    return row.step == WATCHING and row.name in READS
 
 
 def _dealt_anew(seen: Seen, parameters: Mapping[str, Any]) -> int | None:

@@ -32,17 +32,17 @@ def kept_goes_on(run: Run) -> Judgement:
     if stopped:
         worst = max(stopped, key=lambda change: change.stopped_kept)
         return NOT_EXPECTED, f"{counted_noun(worst.stopped_kept, 'partition')} stopped and given back ({named(worst)})"
-    looked_at = [(change.kept, change.kept_delivered) for change in changes if change.kept is not None]
-    kept = sum(kept or 0 for kept, _ in looked_at)
-    delivered = sum(delivered or 0 for _, delivered in looked_at)
-    if not looked_at:
-        return UNKNOWN, "which partitions stayed where they were is not known"
+    kept, shown, delivered = (
+        sum(getattr(change, name) or 0 for change in changes) for name in ("kept", "kept_shown", "kept_delivered")
+    )
     if not kept:
-        return EXPECTED, "none that stayed was stopped; no rebalance lasted long enough to show a delivery in it"
-    told = f"{counted_noun(run.metrics['stopped'] or 0, 'partition')} stopped, all of them moved"
-    if delivered < kept:
-        return NOT_EXPECTED, f"{told}; of {kept} kept through rebalances {kept - delivered} delivered nothing meanwhile"
-    return EXPECTED, f"{told}; {kept} kept through rebalances, all delivered meanwhile"
+        return UNKNOWN, "no partition was seen to be kept through a rebalance"
+    told = f"{counted_noun(run.metrics['stopped'] or 0, 'partition')} stopped, each of which moved; {kept} kept"
+    if delivered < shown:
+        return NOT_EXPECTED, f"{told}; of {shown} in rebalances that lasted, {shown - delivered} delivered nothing"
+    if not shown:
+        return EXPECTED, f"{told}, through rebalances too short to show deliveries"
+    return EXPECTED, f"{told}, all {shown} in rebalances that lasted were delivered meanwhile"
 
 
 def never_owned_by_two(run: Run) -> Judgement:

@@ -8,6 +8,7 @@ partitions in all, k of which the member that went had owned:
   only handed its member id (KIP-394); in `static` it brings an instance id and asks once.
 - `eager`, `static`, `server`: one round a change, and everything stops: P at a join, P - k when somebody goes. What
   moves is told by the assignor: `range` and `roundrobin` deal anew to the members in the order of their ids.
+- `server`: members ask for commands and are never notified; only the coordinator watches.
 - `cooperative`: who joins gets floor(P/N) of what others have, so that many stop and move, in a second round; when
   nobody has to give anything up, one round is enough. Nothing stops when somebody goes. Whoever has given something
   up joins again at once; when that comes before another one's SyncGroup, that one is sent back to join with what it
@@ -58,7 +59,11 @@ def foretell(design: str, change: str, at: GroupSetting) -> Mapping[str, Foretol
         return {name: count for name, count in told.items() if name in ("stopped", "moved")}
     if design == SERVER:
         told = {name: count for name, count in told.items() if name not in ("JoinGroup", "SyncGroup")}
+        # One child watch wakes the coordinator, which reads the list, and the registration of who is new.
+        came, times = int(change in (JOIN, RESTART)), 2 if change == RESTART else 1
         told["notifications"] = Foretold(0, "0")
+        told["coordinator notifications"] = Foretold(times, str(times))
+        told["coordinator reads"] = Foretold(times + came, f"{times}+{came}" if came else str(times))
     return told
 
 

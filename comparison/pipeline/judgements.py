@@ -234,7 +234,7 @@ def _together(changes: Sequence[Change]) -> str:
         sums[count.what] += count.measured or 0
         times[count.what] += 1
     told = ", ".join(
-        f"{count} {what}{f' in {times[what]} of them' if times[what] < len(changes) else ''}"
+        f"{_so_many(count, what)}{f' in {times[what]} of them' if times[what] < len(changes) else ''}"
         for what, count in sums.items()
     )
     return f"{len(changes)} {changes[0].change}s: {told}"
@@ -242,11 +242,16 @@ def _together(changes: Sequence[Change]) -> str:
 
 def _all_of(change: Change) -> str:
     failed = f", {counted_noun(change.attempts_failed, 'attempt')} failed" if change.attempts_failed else ""
-    return ", ".join(f"{count.measured} {count.what}" for count in change.counted) + failed
+    return ", ".join(_so_many(count.measured or 0, count.what) for count in change.counted) + failed
+
+
+def _so_many(count: int, what: str) -> str:
+    """What is counted is named as several."""
+    return f"{count} {what.removesuffix('s') if count == 1 else what}"
 
 
 def _beside(count: Counted) -> str:
-    return f"{count.measured} {count.what} instead of {count.model}"
+    return f"{_so_many(count.measured or 0, count.what)} instead of {count.model}"
 
 
 def counters_equal_the_trace(run: Run) -> Judgement:

@@ -48,7 +48,7 @@ def change_of(run: RunKind, measured: Measured, row: Row, tally: Tallies) -> Cha
     named_ns = tally.first_ns("authority_named")
     rounds = [number for number, each in enumerate(measured.rounds) if row.from_ns <= each.from_ns < row.until_ns]
     moved, stopped = (turnover.moved, turnover.stopped) if turnover is not None else (0, 0)
-    kept, kept_delivered = _kept(measured, rounds, run.parameters)
+    kept, kept_shown, kept_delivered = _kept(measured, rounds, run.parameters)
     target = _target(measured, row)
     seen = Seen(
         change=row.change,
@@ -78,6 +78,7 @@ def change_of(run: RunKind, measured: Measured, row: Row, tally: Tallies) -> Cha
         stopped=stopped,
         stopped_kept=turnover.stopped_kept if turnover is not None else 0,
         kept=kept,
+        kept_shown=kept_shown,
         kept_delivered=kept_delivered,
         stalled_s=_stalled_s(measured, row),
         attempts=tally.sum("attempt_ended"),
@@ -130,20 +131,28 @@ def _leader_before(measured: Measured, row: Row) -> str:
     return next((process for ns, process in reversed(deciders(measured.phases)) if ns < row.from_ns), "")
 
 
-def _kept(measured: Measured, rounds: list[int], parameters: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Partitions kept through the change's rounds that were long enough to show it, and those delivered meanwhile."""
+def _kept(
+    measured: Measured, rounds: list[int], parameters: Mapping[str, Any]
+) -> tuple[int | None, int | None, int | None]:
+    """Partitions kept through the change's rounds; those of them in rounds that were long enough to show it, and
+    those of these that were delivered meanwhile.
+    """
     partitions = int(parameters.get("topics", 1)) * int(parameters.get("partitions", 0))
     rate = float(parameters.get("rate", 0)) or 1.0
     least_ns = max(ROUND_NS_MIN, round(RECORDS_A_ROUND_MIN * partitions / rate * _NS_PER_S))
-    looked_at = [
-        measured.kept[number]
-        for number in rounds
-        if number in measured.kept
-        and (measured.rounds[number].until_ns or 0) - measured.rounds[number].from_ns >= least_ns
-    ]
+    looked_at = {number: measured.kept[number] for number in rounds if number in measured.kept}
     if not looked_at:
-        return None, None
-    return sum(row.kept for row in looked_at), sum(row.delivered for row in looked_at)
+        return None, None, None
+    lasted = [
+        row
+        for number, row in looked_at.items()
+        if (measured.rounds[number].until_ns or 0) - measured.rounds[number].from_ns >= least_ns
+    ]
+    return (
+        sum(row.kept for row in looked_at.values()),
+        sum(row.kept for row in lasted),
+        sum(row.delivered for row in lasted),
+    )
 
 
 def delivery_of(measured: Measured) -> Delivery | None:

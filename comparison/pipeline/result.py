@@ -122,7 +122,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     moved_minimum: int | None
     stopped: int  #: each time counted
     stopped_kept: int  #: of these, given back to the one that it was taken from
-    kept: int | None  #: over the rounds that lasted: partitions that stayed where they were; None: not looked at
+    kept: int | None  #: over all rounds: partitions that stayed where they were; None: not looked at
+    kept_shown: int | None  #: of these, in rounds that lasted long enough to show deliveries
     kept_delivered: int | None  #: of these, delivered in the middle of the round
     stalled_s: float | None  #: bins without a single record, as seconds; None: no load, or too late in the run
     attempts: int

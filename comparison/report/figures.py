@@ -158,6 +158,12 @@ def number(value: float | None, *, whole: bool = False) -> str:
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.1f}"
 
 
+def so_many(count: Mapping[str, Any]) -> str:
+    """A count with what was counted, which is named as several."""
+    what: str = count["what"]
+    return f"{number(count['measured'])} {what.removesuffix('s') if count['measured'] == 1 else what}"
+
+
 def ratio(value: float | None, base: float | None) -> str:
     if value is None or not base:
         return ""

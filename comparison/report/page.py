@@ -27,6 +27,7 @@ from comparison.report.figures import (
     number,
     ratio,
     runs_of,
+    so_many,
 )
 from comparison.report.throughput import SLOW, chart, spell
 
@@ -147,7 +148,7 @@ def _counted(change: Mapping[str, Any]) -> str:
         agrees = count["measured"] == count["model"]
         beside = "=" if agrees else number(count["model"])
         parts.append(
-            f"{number(count['measured'])} {escape(count['what'])} "
+            f"{escape(so_many(count))} "
             f'<span class="{"good" if agrees else "bad"}" title="{escape(count["formula"])}">({beside})</span>'
         )
     if change["attempts_failed"]:

@@ -32,6 +32,7 @@ from comparison.report.figures import (
     number,
     ratio,
     runs_of,
+    so_many,
 )
 from comparison.report.throughput import SLOW, sparkline, spell
 
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 _STYLES = {EXPECTED: "green", UNKNOWN: "yellow", NOT_EXPECTED: "bold red", NOT_APPLICABLE: "dim"}
 #: With more designs than this, columns of ratios would leave no room for the figures.
 _RATIOS_MAX = 3
+#: With more than this, there is no room in 80 columns for verdicts in words.
+_WORDS_MAX = 4
 #: With more than this, the labels have to be narrow for 80 columns.
 _WIDE_MAX = 5
 #: What a line of the chart has room for in 80 columns.
@@ -139,7 +142,7 @@ def _counted(change: Mapping[str, Any]) -> Text:
         if text:
             text.append(", ")
         agrees = count["measured"] == count["model"]
-        text.append(f"{number(count['measured'])} {count['what']} ")
+        text.append(f"{so_many(count)} ")
         text.append("(=)" if agrees else f"({number(count['model'])})", style="green" if agrees else "bold red")
     if not change["counted"] and change["rounds"]:
         text.append(f"{change['rounds']} round{'' if change['rounds'] == 1 else 's'}")
@@ -183,24 +186,29 @@ def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 def _summary(result: Mapping[str, Any]) -> RenderableType:
     """One line a scenario, what it all comes to, and what was left out because it makes no sense."""
-    table = _table()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=False, padding=(0, 1, 0, 0))
     designs = list(dict.fromkeys(run["design"] for run in result["runs"]))
     why = inapplicable(result)
+    in_words = len(designs) <= _WORDS_MAX
     table.add_column("scenario", no_wrap=True)
     for design in designs:
-        table.add_column(design, overflow="fold")
+        table.add_column(design, no_wrap=True, justify="left" if in_words else "center")
     for scenario in result["scenarios"]:
         by_design = {run["design"]: run["verdict"] for run in runs_of(scenario, result)}
         cells = [
             by_design.get(design) or (NOT_APPLICABLE if (scenario["scenario"], design) in why else "")
             for design in designs
         ]
-        table.add_row(scenario["scenario"], *(_verdict(cell) if cell else Text("-") for cell in cells))
-    reasons = [
-        Text(f"{NOT_APPLICABLE}: {scenario} in {design}: {reason}") for (scenario, design), reason in why.items()
-    ]
-    return Group(table, *reasons, *([""] if reasons else []), Text.assemble("verdict: ", _verdict(result["verdict"])))
+        table.add_row(scenario["scenario"], *(_verdict(cell, in_words=in_words) if cell else "" for cell in cells))
+    legend = Text(", ".join(f"{mark} {outcome}" for outcome, mark in MARKS.items()), style="dim")
+    notes = [Text(f"{NOT_APPLICABLE}: {scenario} in {design}: {reason}") for (scenario, design), reason in why.items()]
+    parts: list[RenderableType] = [table]
+    if not in_words:
+        parts += [legend, ""]
+    if notes:
+        parts += [*notes, ""]
+    return Group(*parts, Text.assemble("verdict: ", _verdict(result["verdict"])))
 
 
-def _verdict(outcome: str) -> Text:
-    return Text(f"{MARKS[outcome]} {outcome}", style=_STYLES[outcome])
+def _verdict(outcome: str, *, in_words: bool = True) -> Text:
+    return Text(f"{MARKS[outcome]} {outcome}" if in_words else MARKS[outcome], style=_STYLES[outcome])

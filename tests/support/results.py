@@ -43,6 +43,7 @@ def change(name: str = "join", **given: Any) -> Change:
         "stopped": 12,
         "stopped_kept": 0,
         "kept": None,
+        "kept_shown": None,
         "kept_delivered": None,
         "stalled_s": 0.1,
         "attempts": 5,

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from pyspark.sql import functions
 
 from comparison.pipeline.analysis import NothingToAnalyse, analyze, compose
+from comparison.pipeline.ingest import find_runs, ingest
 from comparison.pipeline.result import METRICS, SCHEMA_PATH, Outcome, Result, schema
 from comparison.pipeline.synthetic import write_synthetic
 from tests.support.results import run
 from tests.support.traces import e, write_run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 PARAMETERS = {"members": 2, "partitions": 2, "topics": 1, "streams": 1, "brokers": 1, "rate": 10, "preset": "p"}
@@ -141,22 +142,61 @@ def test_synthetic_run_is_analysed_to_its_known_answers(spark: SparkSession, tmp
     assert (found["quarantined"], found["missing_events"]) == ({}, 0)
 
 
+#: In a process of its own, because a process has one Spark session; what it finds goes to standard output.
+CLUSTER = """
+import sys
+from pathlib import Path
+import msgspec
+from comparison.pipeline import ingest
+from comparison.pipeline.analysis import analyze
+from comparison.pipeline.session import spark_session
+from tests.comparison.pipeline.test_analysis import by_process
+ingest._HERE_BYTES_MAX = 0  # so that executors read the traces
+with spark_session(sys.argv[3]) as spark:
+    found = {}(spark, Path(sys.argv[1]), Path(sys.argv[2]))
+sys.stdout.buffer.write(msgspec.json.encode(found))
+"""
+
+
+def by_process(spark: SparkSession, source: Path, output: Path) -> list[list]:
+    """What was read of each process: how many events, when, and what of them cannot be used."""
+    events = ingest(spark, find_runs([source]), output / "events.parquet")
+    columns = [
+        functions.count("*"),
+        functions.sum("seq"),
+        functions.min("t_ns"),
+        functions.max("t_ns"),
+        functions.count("problem"),
+        functions.sum(functions.hash(*events.columns)),
+    ]
+    rows = events.groupBy("run", "role", "process").agg(*columns).collect()
+    return sorted(list(row) for row in rows)
+
+
+def on_a_cluster(found: str, source: Path, output: Path, *, executors: int) -> object:
+    master = f"local-cluster[{executors},{2 // executors},1024]"
+    arguments = [sys.executable, "-c", CLUSTER.replace("{}", found), str(source), str(output), master]
+    root = Path(__file__).parents[3]
+    return json.loads(subprocess.run(arguments, cwd=root, capture_output=True, timeout=280, check=True).stdout)
+
+
+@pytest.mark.timeout(300)
+def test_executors_elsewhere_read_the_same_from_the_traces(spark: SparkSession, tmp_path: Path) -> None:
+    """All that runs of ours in an executor: it gets paths of files, and writes its share of the table."""
+    write_synthetic(tmp_path / "run", events_min=2_000)
+    (tmp_path / "run" / "trace" / "m9.jsonl").write_text("garbage\n")
+    there = on_a_cluster("by_process", tmp_path / "run", tmp_path / "there", executors=1)
+    assert there == by_process(spark, tmp_path / "run", tmp_path / "here")
+    assert len(list((tmp_path / "there" / "events.parquet").glob("*.parquet"))) > 1  # several tasks had a share
+
+
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_cluster_comes_to_the_same_as_one_machine(spark: SparkSession, tmp_path: Path) -> None:
-    """Another process, because a process has one Spark session: executors of their own, files by absolute paths."""
     write_synthetic(tmp_path / "run", events_min=2_000)
-    script = (
-        "import sys\nfrom pathlib import Path\nimport msgspec\n"
-        "from comparison.pipeline import ingest\nfrom comparison.pipeline.analysis import analyze\n"
-        "from comparison.pipeline.session import spark_session\n"
-        "ingest._HERE_BYTES_MAX = 0\n"  # so that executors read the traces
-        "with spark_session('local-cluster[2,1,1024]') as spark:\n"
-        "    result = analyze(spark, [Path(sys.argv[1])], output=Path(sys.argv[2]))\n"
-        "sys.stdout.buffer.write(msgspec.json.encode(result))\n"
-    )
-    arguments = [sys.executable, "-c", script, str(tmp_path), str(tmp_path / "out")]
-    cluster = subprocess.run(arguments, capture_output=True, timeout=280, check=True)
-    assert json.loads(cluster.stdout) == analyze(spark, [tmp_path])
+    whole = "(lambda spark, source, output: analyze(spark, [source], output=output))"
+    there = on_a_cluster(whole, tmp_path / "run", tmp_path / "out", executors=2)
+    assert there == analyze(spark, [tmp_path / "run"])
 
 
 def test_nothing_to_analyse_says_what_to_give(spark: SparkSession, tmp_path: Path) -> None:

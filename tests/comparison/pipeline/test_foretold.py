@@ -150,3 +150,24 @@ def test_what_a_restart_moves_is_dealt_twice() -> None:
 def test_several_members_at_once_are_not_foretold() -> None:
     seen = Seen(change="scale-out", members=10, rounds=1, stopped=12, moved=9, owners=owners_of(("a", "b")))
     assert counted("eager", seen, Tallies(()), TWELVE) == []
+
+
+def test_what_the_coordinator_of_the_server_design_reads_is_counted_at_the_broker() -> None:
+    def broker(n: int, kind: str, name: str, **given: str) -> Row:
+        return Row(**{**count(n, kind, name, **given).asDict(), "role": "broker"})
+
+    tally = Tallies(
+        (
+            broker(1, "zk_notified", "children", area="ids"),
+            broker(1, "zk_notified", "children", area="brokers"),
+            broker(1, "zk_op", "getChildren", step="server-ids", area="ids"),
+            broker(1, "zk_op", "getData", step="server-ids", area="ids"),
+            broker(7, "zk_op", "getData", step="metadata", area="topics"),
+            count(3, "zk_op", "create", step="register", area="ids"),
+        )
+    )
+    seen = Seen(change="join", members=5, rounds=1, stopped=12, moved=3, owners=None)
+    found = {each.what: (each.measured, each.model) for each in counted("server", seen, tally, TWELVE)}
+    assert found["coordinator notifications"] == (1, 1)
+    assert found["coordinator reads"] == (2, 2)
+    assert found["notifications"] == (0, 0)

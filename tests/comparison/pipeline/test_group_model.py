@@ -60,7 +60,16 @@ def test_members_of_the_server_design_send_no_join_and_are_never_notified() -> N
         "stopped": 12,
         "moved": 3,
         "notifications": 0,
+        "coordinator notifications": 1,
+        "coordinator reads": 2,
     }
+
+
+@pytest.mark.parametrize(("change", "notifications", "reads"), [("leave", 1, 1), ("crash", 1, 1), ("restart", 2, 3)])
+def test_only_the_coordinator_is_notified_in_the_server_design(change: str, notifications: int, reads: int) -> None:
+    foretold = foretell("server", change, GroupSetting(members=5, partitions=12))
+    told = (foretold["coordinator notifications"].count, foretold["coordinator reads"].count)
+    assert told == (notifications, reads)
 
 
 @pytest.mark.parametrize(("design", "change"), [("eager", "leave"), ("cooperative", "leave"), ("eager", "restart")])

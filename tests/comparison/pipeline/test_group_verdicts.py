@@ -51,16 +51,20 @@ def verdict_on(check: str, scenario: str, design: str, **given: Any) -> Verdict:
     return verdict
 
 
+def kept(shown: int, delivered: int) -> Change:
+    return change(kept=shown, kept_shown=shown, kept_delivered=delivered)
+
+
 @pytest.mark.parametrize(
     ("changes", "outcome", "told"),
     [
-        ([change(kept=10, kept_delivered=10)], YES, "10 kept through rebalances, all delivered"),
-        ([change(kept=10, kept_delivered=9)], NO, "1 delivered nothing"),
-        ([change(kept=10, kept_delivered=10), change(stopped_kept=2)], NO, "2 partitions stopped and given back"),
-        ([change("form", stopped_kept=2), change(kept=1, kept_delivered=1)], YES, "1 kept"),
-        ([change(kept=0, kept_delivered=0)], YES, "none that stayed was stopped"),
-        ([change(kept=0, kept_delivered=0, stopped_kept=1)], NO, "1 partition stopped and given back"),
-        ([change()], UNKNOWN, "not known"),
+        ([kept(10, 10)], YES, "10 kept, all 10 in rebalances that lasted were delivered"),
+        ([kept(10, 9)], NO, "of 10 in rebalances that lasted, 1 delivered nothing"),
+        ([kept(10, 10), change(stopped_kept=2)], NO, "2 partitions stopped and given back"),
+        ([change("form", stopped_kept=2), kept(1, 1)], YES, "1 kept"),
+        ([change(kept=9, kept_shown=0, kept_delivered=0)], YES, "9 kept, through rebalances too short"),
+        ([kept(0, 0)], UNKNOWN, "no partition was seen"),
+        ([change()], UNKNOWN, "no partition was seen"),
     ],
 )
 def test_kept_partitions_never_stop(changes: list[Change], outcome: Outcome, told: str) -> None:
