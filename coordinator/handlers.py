@@ -70,6 +70,8 @@ class GroupHandlers:
         return at.ask(make, translation.join_answer)
 
     def sync(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+        if translation.lacks_protocol(body, context.version):  # seen before anything else, the group's name included
+            return translation.sync_answer(SyncAnswer(error=Error.INCONSISTENT_GROUP_PROTOCOL))
         at = self._at(body.group_id)
         if isinstance(at, Error):
             error = LOADING_SYNC if at is Error.COORDINATOR_LOAD_IN_PROGRESS else at

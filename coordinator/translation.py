@@ -106,6 +106,11 @@ def join_answer(answer: JoinAnswer) -> Plain:
     }
 
 
+def lacks_protocol(body: Body, version: int) -> bool:
+    """Whether a SyncGroup leaves out what it has to name from v5 on (KIP-559)."""
+    return version >= SYNC_NAMES_PROTOCOL and (body.protocol_type is None or body.protocol_name is None)
+
+
 def sync(body: Body, version: int, token: int) -> Sync:
     return Sync(
         token=token,
