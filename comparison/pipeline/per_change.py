@@ -156,15 +156,22 @@ def _kept(
 
 
 def delivery_of(measured: Measured) -> Delivery | None:
-    """The group's records, bin by bin, from the beginning of what is measured to the last delivery in it."""
+    """The group's records, bin by bin, from the beginning of what is measured until there was no more load."""
     by_bin = {row.bin: int(row.records) for row in measured.polls if row.bin is not None}
     if not by_bin or measured.span is None:
         return None
+    end = (_drained_ns(measured, measured.span) - measured.span.start_ns) // BIN_NS
     return Delivery(
         from_ms=_ms(measured.span.start_ns),
         bin_ms=BIN_NS / _NS_PER_MS,
-        records=[by_bin.get(number, 0) for number in range(max(by_bin) + 1)],
+        records=[by_bin.get(number, 0) for number in range(min(end, max(by_bin) + 1))],
     )
+
+
+def _drained_ns(measured: Measured, span: Row) -> int:
+    """When the load had ended."""
+    stages = (told for told in measured.told if told.kind == "stage_entered" and told.stage in ("drain", "final"))
+    return min((int(told.t_ns) for told in stages), default=int(span.end_ns))
 
 
 def _stalled_s(measured: Measured, row: Row) -> float | None:
@@ -172,11 +179,7 @@ def _stalled_s(measured: Measured, row: Row) -> float | None:
     if measured.span is None or not measured.polls:
         return None
     start_ns = measured.span.start_ns
-    drained_ns = min(
-        (told.t_ns for told in measured.told if told.kind == "stage_entered" and told.stage in ("drain", "final")),
-        default=measured.span.end_ns,
-    )
-    until_ns = min(row.until_ns, drained_ns, measured.span.end_ns, start_ns + BINNED_NS_MAX)
+    until_ns = min(row.until_ns, _drained_ns(measured, measured.span), measured.span.end_ns, start_ns + BINNED_NS_MAX)
     first, end = -(-(row.from_ns - start_ns) // BIN_NS), (until_ns - start_ns) // BIN_NS
     if first < 0 or first >= end:
         return None

@@ -130,8 +130,8 @@ class _Lane:
         return [*parts, *self._marks(y + 16, bottom, end_s)]
 
     def _nothing(self, top: int, end_s: float) -> list[str]:
-        """A strip above where bins in a row are empty, so that a colour-blind eye sees it too."""
-        parts, place = [], 0
+        """A strip where bins in a row are empty, once the group has been left alone for the first time."""
+        parts, place = [], max(0, ceil(-self._begin_s / self._bin_s))
         while place < len(self.records):
             if self.records[place]:
                 place += 1

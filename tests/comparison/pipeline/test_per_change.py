@@ -1,0 +1,147 @@
+"""A change's figures from what was measured: whom it was about, what was kept, when nothing was delivered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import Row
+
+from comparison.pipeline.collect import Measured
+from comparison.pipeline.per_change import RunKind, change_of, delivery_of
+from comparison.pipeline.rounds import Round
+from comparison.pipeline.tallies import Tallies
+
+if TYPE_CHECKING:
+    from comparison.pipeline.result import Change
+
+MS = 1_000_000
+KIND = RunKind("join", "cooperative", {"topics": 1, "partitions": 4, "rate": 40, "streams": 1})
+
+
+def told(at_ms: int, kind: str, **given: Any) -> Row:
+    return Row(**{"t_ns": at_ms * MS, "kind": kind, "target": None, "detail": None, "stage": None, **given})
+
+
+def window(from_ms: int, until_ms: int, change: str = "join", members: int | None = 2) -> Row:
+    ends = {"settled_ns": None, "healed_ns": None, "until_ns": until_ms * MS}
+    return Row(window=0, change=change, round=1, members=members, from_ns=from_ms * MS, **ends)
+
+
+def phase(process: str, name: str, from_ms: int) -> Row:
+    return Row(process=process, member=f"{process}-id", phase=name, from_ns=from_ms * MS, until_ns=(from_ms + 1) * MS)
+
+
+def owner(partition: int, before: str | None, after: str | None) -> Row:
+    return Row(topic="t", partition=partition, before=before, after=after)
+
+
+def measured(**given: Any) -> Measured:
+    return Measured(**{"span": Row(start_ns=1_000 * MS, end_ns=9_000 * MS), **given})
+
+
+def change(row: Row, *, kind: RunKind = KIND, **given: Any) -> Change:
+    return change_of(kind, measured(**given), row, Tallies(()))
+
+
+@pytest.mark.parametrize(
+    ("events", "target"),
+    [
+        ([told(2_000, "change_started", detail='{"target": "m3"}'), told(2_001, "process_ended", target="m4")], "m3"),
+        ([told(2_000, "change_started"), told(2_001, "process_ended", target="m4")], "m4"),
+        ([told(2_000, "fault_started", target="m1")], "m1"),
+        ([told(1_999, "process_ended", target="m1"), told(3_000, "fault_started", target="m2")], ""),
+    ],
+)
+def test_target_is_who_the_runner_says_or_to_whom_something_happened(events: list[Row], target: str) -> None:
+    assert change(window(2_000, 3_000), told=events).target == target
+
+
+def test_rounds_of_a_change_are_those_that_began_in_it() -> None:
+    rounds = [Round(1_500 * MS, 1_600 * MS), Round(2_000 * MS, 2_100 * MS), Round(2_900 * MS, 3_100 * MS)]
+    assert change(window(2_000, 3_000), rounds=rounds).rounds == 2
+
+
+def test_deliveries_of_what_is_kept_are_looked_at_in_rounds_that_last() -> None:
+    rounds = [Round(2_000 * MS, 2_450 * MS), Round(2_500 * MS, 3_100 * MS), Round(3_200 * MS, None)]
+    kept = {0: Row(kept=4, delivered=1), 1: Row(kept=3, delivered=2)}
+    found = change(window(2_000, 4_000), rounds=rounds, kept=kept)
+    assert (found.kept, found.kept_shown, found.kept_delivered) == (7, 3, 2)
+    # Where records are rare, a round has to last longer to show anything.
+    rare = KIND._replace(parameters={**KIND.parameters, "rate": 4})
+    assert change(window(2_000, 4_000), kind=rare, rounds=rounds, kept=kept).kept_shown == 0
+    assert change(window(2_000, 4_000), rounds=rounds).kept is None
+
+
+def polls(*bins: int | None) -> list[Row]:
+    return [Row(bin=number, records=5, out_of_order=0) for number in bins]
+
+
+@pytest.mark.parametrize(
+    ("row", "stalled_s"),
+    [
+        (window(1_950, 3_000), 0.8),  # bins 10 to 19, of which 10 and 12 have records
+        (window(1_000, 1_200), 0.2),
+        (window(500, 1_200), None),  # began before anything is measured
+        (window(2_500, 9_999), 0.6),  # no load from 3100 on
+        (window(3_100, 4_000), None),
+    ],
+)
+def test_time_in_which_nothing_was_delivered_while_there_was_load(row: Row, stalled_s: float | None) -> None:
+    drain = told(3_100, "stage_entered", stage="drain")
+    found = change(row, told=[drain], polls=polls(None, 10, 12, 40))
+    assert found.stalled_s == pytest.approx(stalled_s)
+    assert change(row, told=[drain]).stalled_s is None
+
+
+def test_delivery_is_told_until_there_is_no_more_load() -> None:
+    drain = told(1_400, "stage_entered", stage="drain")
+    delivery = delivery_of(measured(polls=polls(0, 2, 7, None)))
+    assert delivery is not None
+    assert (delivery.from_ms, delivery.bin_ms, delivery.records) == (1_000.0, 100.0, [5, 0, 5, 0, 0, 0, 0, 5])
+    drained = delivery_of(measured(polls=polls(0, 2, 7), told=[drain]))
+    assert drained is not None
+    assert drained.records == [5, 0, 5, 0]
+    assert delivery_of(measured(polls=polls(None))) is None
+
+
+def test_member_that_lives_again_is_the_same_when_it_is_asked_what_had_to_move() -> None:
+    owners = [
+        owner(0, "old", "m2-id"),
+        owner(1, "m1-id", "m1-id"),
+        owner(2, "m1-id", "m1-id"),
+        owner(3, "old", "m2-id"),
+    ]
+    phases = [phase("m1", "join", 1), phase("m2", "join", 1)]
+    again = [*phases, Row(process="m2", member="old", phase="join", from_ns=0, until_ns=1)]
+    row = window(2_000, 3_000)
+    assert change(row, owners={0: owners}, phases=phases).moved_minimum == 2
+    assert change(row, owners={0: owners}, phases=again).moved_minimum == 0
+    assert change(window(2_000, 3_000, "restart"), owners={0: owners}, phases=phases).moved_minimum == 0
+    # Two members at once in one process are two.
+    shared = [Row(process="p", member=name, phase="join", from_ns=0, until_ns=1) for name in ("old", "m1-id", "m2-id")]
+    assert change(row, owners={0: owners}, phases=shared).moved_minimum == 2
+
+
+@pytest.mark.parametrize(("leader", "generations"), [("m2", 2), ("m3", 1)])
+def test_memory_of_the_assignment_goes_with_the_last_one_who_decided(leader: str, generations: int) -> None:
+    """m3 crashes; the leader before it had been m1."""
+    owners = [owner(0, "m3-id", "m1-id"), owner(1, "m1-id", "m1-id"), owner(2, "m2-id", "m2-id")]
+    found = change(
+        window(2_000, 9_000, "crash"),
+        kind=KIND._replace(design="delayed", scenario="crash"),
+        owners={0: owners},
+        told=[told(2_000, "fault_started", target="m3")],
+        phases=[phase("m1", "decide", 1_100), phase(leader, "decide", 1_500), phase("m1", "decide", 5_000)],
+    )
+    assert {count.what: count.model for count in found.counted}["generations"] == generations
+
+
+def test_nothing_is_foretold_where_something_else_goes_on() -> None:
+    assert change(window(2_000, 3_000)).counted
+    assert change(window(2_000, 3_000), kind=KIND._replace(scenario="slow-member")).counted == []
+
+
+def test_change_that_is_followed_at_once_by_another_has_settled() -> None:
+    assert change(window(2_000, 2_000, "slow", None)).converge_ms == 0.0
+    assert change(window(2_000, 3_000)).converge_ms is None
