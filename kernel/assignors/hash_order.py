@@ -3,14 +3,15 @@
 A table has a power of two of buckets, at least 16, and doubles when it is more than three quarters full; a walk
 over it goes bucket by bucket, and inside one in the order of insertion. Growing keeps that order, and nothing ever
 makes a table smaller. So the order follows from the hashes, the order of insertion and the largest size so far.
-(From nine entries in one bucket on Java makes a tree of them, which may bring another to the front; text that
-does this has to be chosen for it.)
+From nine entries in one bucket on that is not all; `crowded_table` has the rest, for texts. Nine of the partitions
+that went from one member to another would have to fall into one bucket for it to matter to them: not followed here.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from kernel.assignors.crowded_table import SMALLEST_TABLE, crowded_order, is_crowded
 from kernel.java_hash import java_hash
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 
 Entry = TypeVar("Entry")
-
-SMALLEST_TABLE = 16
 
 
 def partition_hash(partition: TopicPartition) -> int:
@@ -44,15 +43,16 @@ def bucket(hashed: int, size: int) -> int:
 
 
 def in_hash_order(entries: Iterable[Entry], hashed: Callable[[Entry], int]) -> list[Entry]:
-    """Distinct entries in the order of a table that was filled in the order given."""
+    """Distinct entries in the order of a table that was filled in the order given, and is nowhere crowded."""
     given = list(entries)
     size = table_size(len(given))
     return sorted(given, key=lambda entry: bucket(hashed(entry), size))
 
 
 def texts_in_hash_order(texts: Iterable[str]) -> list[str]:
-    """Distinct strings, as `in_hash_order`."""
-    return in_hash_order(texts, java_hash)
+    """Distinct strings in the order of a table that was filled in the order given."""
+    given = list(texts)
+    return crowded_order(given) if is_crowded(given) else in_hash_order(given, java_hash)
 
 
 class PartitionTable:

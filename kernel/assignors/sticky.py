@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from kernel.assignors.claims import settle, sticky_claim
+from kernel.assignors.hash_order import texts_in_hash_order
 from kernel.assignors.sticky_general import GeneralAssignment
 from kernel.assignors.subscription import java_order
 from kernel.values import TopicPartition
@@ -81,8 +82,8 @@ class ConstrainedAssignment:
 
     def keep(self) -> None:
         """Everybody keeps what the shares allow, smallest partition numbers first."""
-        for member, claimed in self._claims.owned.items():
-            had = sorted((tp for tp in claimed if tp not in self._claims.contested), key=by_number)
+        for member in texts_in_hash_order(self._claims.owned):  # a table anew, which may be another order if crowded
+            had = sorted((tp for tp in self._claims.owned[member] if tp not in self._claims.contested), key=by_number)
             if len(had) < self._least:
                 kept = len(had)
                 self._below.append(member)
