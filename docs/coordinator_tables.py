@@ -40,7 +40,7 @@ def changes(runs: Sequence[Run]) -> str:
         "stopped",
         "moved",
         "JoinGroup + SyncGroup",
-        "members' ZooKeeper reads, notifications",
+        "ZooKeeper reads, notifications (coordinator)",
         "unowned, partition-s",
         "settled, s",
     )
@@ -159,8 +159,12 @@ def _requests(*changed: Mapping[str, Any]) -> str:
 
 
 def _watched(design: str, change: Mapping[str, Any]) -> str:
-    watches = design in ("zookeeper", "server")
-    return f"{change['zk_reads']}, {change['notifications']}" if watches else NOTHING
+    """Reads and notifications of members; in `server` those of the coordinator in brackets."""
+    members = f"{change['zk_reads']}, {change['notifications']}"
+    if design == "server":
+        counted = {each["what"]: each["measured"] for each in change["counted"]}
+        return f"{members} ({counted.get('coordinator reads')}, {counted.get('coordinator notifications')})"
+    return members if design == "zookeeper" else NOTHING
 
 
 def _metric(run: Run, name: str, digits: int) -> str:

@@ -73,7 +73,8 @@ def test_a_change_costs_on_the_page_what_the_model_foretells(design, change):
     for name, cell in {**shown, **asked}.items():
         if name in told:
             assert cell == str(told[name].count), name
-    assert row[6] == ("0, 0" if design == "server" else "–")
+    watching = [told[f"coordinator {what}"].count for what in ("reads", "notifications") if design == "server"]
+    assert row[6] == (f"0, 0 ({watching[0]}, {watching[1]})" if watching else "–")
 
 
 def test_a_rolling_restart_costs_on_the_page_what_librdkafka_costs_on_kafka():
@@ -144,13 +145,16 @@ def a_change(**given: object) -> dict[str, object]:
 
 
 def test_runs_are_shown_in_the_order_of_their_history_and_what_is_unknown_is_a_dash():
+    counted = [{"what": f"coordinator {what}", "measured": n} for what, n in (("reads", 2), ("notifications", 1))]
     runs = [
         {"scenario": "join", "design": "eager", "changes": [a_change(requests={"JoinGroup": 6, "SyncGroup": 5})]},
         {"scenario": "join", "design": "zookeeper", "changes": [a_change(zk_reads=104, converge_ms=None)]},
+        {"scenario": "join", "design": "server", "changes": [a_change(counted=counted)]},
         {"scenario": "pause", "design": "eager", "changes": []},
     ]
-    zookeeper, eager = changes(runs).splitlines()[2:]
+    zookeeper, server, eager = changes(runs).splitlines()[2:]
     assert zookeeper == "| join | `zookeeper` | 1 | 12 | 3 | – | 104, 0 | 0.2 | – |"
+    assert server == "| join | `server` | 1 | 12 | 3 | – | 0, 0 (2, 1) | 0.2 | 1.5 |"
     assert eager == "| join | `eager` | 1 | 12 | 3 | 6 + 5 | – | 0.2 | 1.5 |"
 
 
