@@ -164,6 +164,9 @@ class Coordinator:
         """Whether offsets may be committed for it: a topic that is not there is refused partition by partition."""
         return self.services.cluster.snapshot.partition(TopicPartition(topic, partition)) is not None
 
+    def has_topic(self, topic: str) -> bool:
+        return topic in self.services.cluster.snapshot.topics
+
     def _size_of(self, topic: str) -> int:
         view = self.services.cluster.snapshot.topics.get(topic)
         return 0 if view is None else len(view.partitions)

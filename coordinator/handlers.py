@@ -185,7 +185,7 @@ class OffsetHandlers:
             errors = [
                 Error.UNKNOWN_TOPIC_OR_PARTITION if (o.topic, o.partition) in unknown else next(judged) for o in asked
             ]
-            return translation.commit_answer(body, errors, merged=bool(unknown))
+            return translation.commit_answer(body, errors, self._coordinator.has_topic)
 
         known = tuple(o for o in asked if (o.topic, o.partition) not in unknown)
         if not known:
@@ -206,10 +206,10 @@ class OffsetHandlers:
         if isinstance(at, LedPartition):
             stable = context.version >= translation.FETCH_KNOWS_UNSTABLE and body.require_stable
             offsets = at.shard.fetch_offsets(body.group_id, wanted, stable=stable)
-            return {"error_code": int(Error.NONE), "topics": translation.fetched(offsets)}
+            return {"error_code": int(Error.NONE), "topics": translation.fetched(body.topics, offsets)}
         if context.version < translation.FETCH_HAS_TOP_ERROR:
             nothing = [(topic, partition, None) for topic, partition in wanted or ()]
-            return {"topics": translation.fetched(nothing, at)}
+            return {"topics": translation.fetched(body.topics, nothing, at)}
         return {"error_code": int(at), "topics": []}
 
     def _fetch_group(self, group_id: str, topics: Any, *, stable: bool) -> Plain:
@@ -217,23 +217,24 @@ class OffsetHandlers:
         if isinstance(at, Error):
             return {"group_id": group_id, "topics": [], "error_code": int(at)}
         offsets = at.shard.fetch_offsets(group_id, translation.wanted(topics), stable=stable)
-        return {"group_id": group_id, "topics": translation.fetched(offsets), "error_code": int(Error.NONE)}
+        return {"group_id": group_id, "topics": translation.fetched(topics, offsets), "error_code": int(Error.NONE)}
 
     def delete(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
         at = self._at(body.group_id)
         if isinstance(at, Error):
-            return translation.delete_offsets_answer(DeleteOffsetsAnswer(error=at))
+            return translation.offsets_not_deleted(at)
         request = translation.delete_offsets(body, 0)
-        known = tuple(p for p in request.partitions if self._coordinator.has_partition(*p))
+        known = [self._coordinator.has_partition(*p) for p in request.partitions]
 
         def answer(given: DeleteOffsetsAnswer) -> Plain:
             if given.error is not Error.NONE:
-                return translation.delete_offsets_answer(given)
-            errors = {(p.topic, p.partition): p.error for p in given.partitions}
-            rows = (PartitionError(*p, errors.get(p, Error.UNKNOWN_TOPIC_OR_PARTITION)) for p in request.partitions)
-            return translation.delete_offsets_answer(DeleteOffsetsAnswer(partitions=tuple(rows)))
+                return translation.offsets_not_deleted(given.error)
+            judged = (p.error for p in given.partitions)
+            errors = [next(judged) if is_known else Error.UNKNOWN_TOPIC_OR_PARTITION for is_known in known]
+            return translation.delete_offsets_answer(body, errors, self._coordinator.has_topic)
 
-        return at.ask(lambda token: dataclasses.replace(request, token=token, partitions=known), answer)
+        partitions = tuple(p for p, is_known in zip(request.partitions, known, strict=True) if is_known)
+        return at.ask(lambda token: dataclasses.replace(request, token=token, partitions=partitions), answer)
 
 
 def _overlong(body: Body) -> str | None:

@@ -46,7 +46,7 @@ class TransactionHandlers:
         if body.transactional_id is None:
             return await new_producer(self._coordinator.services.cluster)
         at = self._at(body.transactional_id)
-        if (getattr(body, "producer_id", -1) < 0) != (getattr(body, "producer_epoch", -1) < 0):
+        if (getattr(body, "producer_id", -1) == -1) != (getattr(body, "producer_epoch", -1) == -1):
             at = Error.INVALID_REQUEST
         fresh_id = -1
         if isinstance(at, LedPartition) and at.shard.transactions.needs_producer_id(body.transactional_id):

@@ -28,10 +28,9 @@ from coordinator.group.requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from coordinator.group.answers import (
-        DeleteOffsetsAnswer,
         HeartbeatAnswer,
         JoinAnswer,
         LeaveAnswer,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     )
     from coordinator.group.inspection import GroupDescription, ListedGroup
     from coordinator.group.offsets import Fetched
+    from coordinator.group.records import OffsetRecord
 
 Body = Any  #: a kio entity of one of several versions
 Plain = dict[str, Any]
@@ -212,36 +212,36 @@ def _offsets(body: Body) -> tuple[OffsetToCommit, ...]:
     )
 
 
-def commit_answer(body: Body, errors: Iterable[Error], *, merged: bool) -> Plain:
-    """One error for each partition, in the order of the request.
+def commit_answer(body: Body, errors: Iterable[Error], is_topic: Callable[[str], bool]) -> Plain:
+    """One error for each partition, in the order of the request."""
+    return {"topics": _partition_errors(body.topics, errors, is_topic)}
 
-    Kafka repeats a topic that the request repeats, but for when it has merged two answers: what is not there is
-    refused before the coordinator sees the rest.
+
+def _partition_errors(topics: Iterable[Body], errors: Iterable[Error], is_topic: Callable[[str], bool]) -> list[Plain]:
+    """The request's topics, each partition with its error.
+
+    Kafka refuses what is not there before the coordinator sees the rest, and then merges two answers, one row for
+    a topic; where nothing is refused so it repeats a topic that the request repeats. A topic without partitions is
+    left out, unless it is itself not there.
     """
     error_of_next = iter(errors)
-    if merged:
-        rows = [(t.name, p.partition_index, next(error_of_next)) for t in body.topics for p in t.partitions]
-        return {"topics": _partition_errors(rows)}
-    return {
-        "topics": [
-            {
-                "name": topic.name,
-                "partitions": [
-                    {"partition_index": p.partition_index, "error_code": int(next(error_of_next))}
-                    for p in topic.partitions
-                ],
-            }
-            for topic in body.topics
-            if topic.partitions
-        ]
-    }
-
-
-def _partition_errors(errors: Iterable[tuple[str, int, Error]]) -> list[Plain]:
-    topics: dict[str, list[Plain]] = {}
-    for topic, partition, error in errors:
-        topics.setdefault(topic, []).append({"partition_index": partition, "error_code": int(error)})
-    return [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()]
+    rows: list[Plain] = [
+        {
+            "name": topic.name,
+            "partitions": [
+                {"partition_index": p.partition_index, "error_code": int(next(error_of_next))} for p in topic.partitions
+            ],
+        }
+        for topic in topics
+        if topic.partitions or not is_topic(topic.name)
+    ]
+    refused = int(Error.UNKNOWN_TOPIC_OR_PARTITION)
+    if all(row["partitions"] and all(p["error_code"] != refused for p in row["partitions"]) for row in rows):
+        return rows
+    merged: dict[str, list[Plain]] = {}
+    for row in rows:
+        merged.setdefault(row["name"], []).extend(row["partitions"])
+    return [{"name": name, "partitions": partitions} for name, partitions in merged.items()]
 
 
 def wanted(topics: Iterable[Body] | None) -> tuple[tuple[str, int], ...] | None:
@@ -251,21 +251,32 @@ def wanted(topics: Iterable[Body] | None) -> tuple[tuple[str, int], ...] | None:
     return tuple((topic.name, partition) for topic in topics for partition in topic.partition_indexes)
 
 
-def fetched(offsets: Iterable[Fetched], error: Error = Error.NONE) -> list[Plain]:
-    """The topics of an OffsetFetch answer; `error` is every partition's (v1, which has no other place for it)."""
-    topics: dict[str, list[Plain]] = {}
-    for topic, partition, found in offsets:
-        record, error_of_it = (None, found) if isinstance(found, Error) else (found, error)
-        topics.setdefault(topic, []).append(
-            {
-                "partition_index": partition,
-                "committed_offset": -1 if record is None else record.offset,
-                "committed_leader_epoch": -1 if record is None else record.leader_epoch,
-                "metadata": "" if record is None else record.metadata,
-                "error_code": int(error_of_it),
-            }
-        )
-    return [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()]
+def fetched(topics: Iterable[Body] | None, offsets: Iterable[Fetched], error: Error = Error.NONE) -> list[Plain]:
+    """The topics of an OffsetFetch answer, as often as the request names them (None: each once).
+
+    `error` is every partition's (v1, which has no other place for it).
+    """
+    rows = ((topic, _fetched_partition(partition, found, error)) for topic, partition, found in offsets)
+    if topics is not None:
+        of_next = (row for _, row in rows)
+        return [
+            {"name": topic.name, "partitions": [next(of_next) for _ in topic.partition_indexes]} for topic in topics
+        ]
+    grouped: dict[str, list[Plain]] = {}
+    for topic, row in rows:
+        grouped.setdefault(topic, []).append(row)
+    return [{"name": topic, "partitions": partitions} for topic, partitions in grouped.items()]
+
+
+def _fetched_partition(partition: int, found: OffsetRecord | Error | None, error: Error) -> Plain:
+    record, error_of_it = (None, found) if isinstance(found, Error) else (found, error)
+    return {
+        "partition_index": partition,
+        "committed_offset": -1 if record is None else record.offset,
+        "committed_leader_epoch": -1 if record is None else record.leader_epoch,
+        "metadata": "" if record is None else record.metadata,
+        "error_code": int(error_of_it),
+    }
 
 
 def delete_offsets(body: Body, token: int) -> DeleteOffsets:
@@ -276,8 +287,13 @@ def delete_offsets(body: Body, token: int) -> DeleteOffsets:
     )
 
 
-def delete_offsets_answer(answer: DeleteOffsetsAnswer) -> Plain:
-    return {"error_code": int(answer.error), "topics": _partition_errors(answer.partitions)}
+def delete_offsets_answer(body: Body, errors: Iterable[Error], is_topic: Callable[[str], bool]) -> Plain:
+    """One error for each partition, in the order of the request."""
+    return {"error_code": int(Error.NONE), "topics": _partition_errors(body.topics, errors, is_topic)}
+
+
+def offsets_not_deleted(error: Error) -> Plain:
+    return {"error_code": int(error), "topics": []}
 
 
 # -- transactions --------------------------------------------------------------------------------------------------

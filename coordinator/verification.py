@@ -25,16 +25,16 @@ Body = Any
 
 def verified(coordinator: Coordinator, body: Body) -> Error | Awaitable[Error]:
     """Of a TxnOffsetCommit to a group that is looked after here: NONE, or why it is refused."""
-    if not body.transactional_id:
-        return Error.INVALID_REQUEST
     producer = Producer(body.producer_id, body.producer_epoch)
     number = coordinator.number_of(body.group_id)
+    group = coordinator.at_number(number)
+    if not isinstance(group, Error) and group.shard.holdings.pending.is_open(producer):
+        return Error.NONE  # whatever it says its transactional id is
+    if not body.transactional_id:
+        return Error.INVALID_REQUEST
     here = seen_here(coordinator, body.transactional_id, producer, number)
     if here is not Error.NOT_COORDINATOR:
         return here
-    group = coordinator.at_number(number)
-    if not isinstance(group, Error) and group.shard.holdings.pending.is_open(producer):
-        return Error.NONE
     return _asked(coordinator, body.transactional_id, producer, number)
 
 

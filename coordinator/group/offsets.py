@@ -59,11 +59,17 @@ def commit(group: Group | None, request: Commit, turn: Turn, fence: tuple[Change
     return done
 
 
-def _judged(request: Commit, o: OffsetToCommit, metadata_bytes_max: int) -> PartitionError:
+def _judged(request: Commit, o: OffsetToCommit, metadata_length_max: int) -> PartitionError:
+    """`metadata_length_max` is in UTF-16 code units: so Kafka counts, whatever the setting is called."""
     error = (request.verdicts or {}).get((o.topic, o.partition), Error.NONE)
-    if error is Error.NONE and len(o.metadata.encode()) > metadata_bytes_max:
+    if error is Error.NONE and _length(o.metadata) > metadata_length_max:
         error = Error.OFFSET_METADATA_TOO_LARGE
     return PartitionError(o.topic, o.partition, error)
+
+
+def _length(text: str) -> int:
+    """String.length of Java."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _pending_or_not(request: Commit, o: OffsetToCommit, record: OffsetRecord) -> Change:

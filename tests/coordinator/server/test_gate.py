@@ -30,7 +30,7 @@ Row = tuple[int, int, int, int, int, int]
 GATE: dict[tuple[Api, int], Row] = {
     (Api.JoinGroup, 9): (24, 24, 15, 14, 16, 79),
     (Api.SyncGroup, 3): (24, 24, 15, 27, 16, 25),
-    (Api.SyncGroup, 5): (24, 24, 15, 27, 16, 23),
+    (Api.SyncGroup, 5): (24, 24, 15, 27, 16, 25),
     (Api.Heartbeat, 0): (24, 24, 15, 0, 16, 25),
     (Api.Heartbeat, 4): (24, 24, 15, 0, 16, 25),
     (Api.LeaveGroup, 0): (24, 24, 15, 14, 16, 25),
@@ -105,6 +105,8 @@ async def _ask(connection: HandlerConnection, api: Api, version: int, group_id: 
     match api:
         case Api.JoinGroup:
             body |= JOIN
+        case Api.SyncGroup if version >= 5:  # without them it is refused before anything is looked at
+            body |= {"protocol_type": "consumer", "protocol_name": "range"}
         case Api.OffsetCommit:
             body |= {"generation_id_or_member_epoch": -1, "topics": OFFSETS}
         case Api.TxnOffsetCommit:
