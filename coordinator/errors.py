@@ -14,15 +14,25 @@ if TYPE_CHECKING:
 
 _REMEDIES: Mapping[str, str] = MappingProxyType(
     {
-        "INCONSISTENT_GROUP_PROTOCOL": "its members use other strategies: set partition.assignment.strategy as they do",
+        "INCONSISTENT_GROUP_PROTOCOL": "its members use other strategies, or are of another design: set "
+        "partition.assignment.strategy as they do, or another group.id",
         "INVALID_SESSION_TIMEOUT": "keep session.timeout.ms within the broker's group.min/max.session.timeout.ms",
         "GROUP_MAX_SIZE_REACHED": "the group has as many members as the broker's group.max.size allows",
         "INVALID_GROUP_ID": "set another group.id",
-        "FENCED_INSTANCE_ID": "another member uses this group.instance.id",
+        "FENCED_INSTANCE_ID": "another member uses this group.instance.id, and has taken this one's place: give every "
+        "member a group.instance.id of its own",
         "INCONSISTENT_STRATEGY": "its coordinator assigns by another: leave partition.assignment.strategy out, or set "
         "the brokers' group.server.assignment.strategy and restart them",
         "UNKNOWN_STRATEGY": "its coordinator has no such strategy: leave partition.assignment.strategy out",
         "UNSUPPORTED_VERSION": "the broker is too old or too new for this client",
+    }
+)
+
+#: (api, error) -> remedy, where an error means something else to this request.
+_REMEDIES_OF_REQUESTS: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("AwaitCommand", "INCONSISTENT_GROUP_PROTOCOL"): "members of another design use this group id: set another "
+        "group.id",
     }
 )
 
@@ -31,7 +41,7 @@ class GroupRefused(UserError):
     """The coordinator refuses this member with an error that does not pass; the consumer is of no more use."""
 
     def __init__(self, api: str, error: str, group: str) -> None:
-        remedy = _REMEDIES.get(error)
+        remedy = _REMEDIES_OF_REQUESTS.get((api, error), _REMEDIES.get(error))
         super().__init__(f"group {group!r} refused {api} with {error}" + (f": {remedy}" if remedy else ""))
         self.api = api
         self.error = error
