@@ -108,7 +108,7 @@ def decode_request(frame: bytes) -> Request:
     if len(frame) < 10:
         raise MalformedFrame(f"a request of {len(frame)} bytes has no room for its header")
     api_key, version, correlation_id = _HEAD.unpack_from(frame)
-    entry = _REQUESTS.get((api_key, version)) or _request_codec(api_key, version, correlation_id)
+    entry = _REQUESTS.get((api_key, version)) or _request_codec(frame, api_key, version, correlation_id)
     api, codec = entry
     # The client id is a legacy string in every version of the header, behind it the flexible ones have tags.
     (length,) = _SHORT.unpack_from(frame, 8)
@@ -129,13 +129,16 @@ def decode_request(frame: bytes) -> Request:
     return Request(api, version, correlation_id, client_id, codec.decode(frame, at))
 
 
-def _request_codec(api_key: int, version: int, correlation_id: int) -> tuple[Api, _Codec]:
+def _request_codec(frame: bytes, api_key: int, version: int, correlation_id: int) -> tuple[Api, _Codec]:
     try:
         api = Api(api_key)
     except ValueError:
         raise UnsupportedVersion(api_key, version, correlation_id) from None
     lowest, highest = SERVED[api]
     if not lowest <= version <= highest:
+        if api is Api.ApiVersions and version > highest:  # answered nevertheless (KIP-511), if its header is good
+            (length,) = _SHORT.unpack_from(frame, 8)
+            skip_tags(frame, 10 + max(length, 0))
         raise UnsupportedVersion(api_key, version, correlation_id)
     entry = _REQUESTS[api_key, version] = (api, _codec(api, version, request=True))
     return entry

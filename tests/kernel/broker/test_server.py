@@ -177,7 +177,7 @@ def test_api_versions_names_what_is_mounted() -> None:
 def test_unknown_version_of_api_versions_is_answered_in_version_zero() -> None:
     async def test() -> None:
         async with serving(Stub()) as server, raw(server) as (reader, writer):
-            frame = struct.pack(">hhih", 18, 99, 5, -1) + b"whatever"
+            frame = struct.pack(">hhih", 18, 99, 5, -1) + b"\0whatever"
             writer.write(struct.pack(">i", len(frame)) + frame)
             correlation_id, answer = codec.decode_response(Api.ApiVersions, 0, await read_frame(reader))
             assert (correlation_id, answer.error_code) == (5, ErrorCode.unsupported_version)

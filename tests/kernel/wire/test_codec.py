@@ -72,6 +72,12 @@ def test_any_bytes_decode_or_are_refused_by_our_own_error(frame: bytes) -> None:
         codec.decode_request(frame)
 
 
+@pytest.mark.parametrize("tags", [b"", b"\xff\xff"])
+def test_api_versions_of_the_future_without_a_good_header_is_refused(tags: bytes) -> None:
+    with pytest.raises(MalformedFrame):  # recorded: Kafka closes the connection
+        codec.decode_request(struct.pack(">hhih", 18, 99, 5, 1) + b"c" + tags)
+
+
 def test_array_that_claims_two_billion_elements_is_refused_without_making_room() -> None:
     frame = codec.encode_request(Api.LeaveGroup, 3, 1, "c", {"group_id": "g", "members": []})[4:]
     with pytest.raises(MalformedFrame):
