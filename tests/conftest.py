@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kernel.ports import free_ports
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
-from kernel.zookeeper.server import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

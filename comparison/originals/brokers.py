@@ -29,6 +29,7 @@ from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
 from kernel.errors import EnvironmentFault, Unavailable, UserError
 from kernel.jre import find_java
+from kernel.ports import LOOPBACK, free_ports
 from kernel.processes import start_child, stop_child
 from kernel.waiting import WaitTimeout, wait_until
 from kernel.wire.codec import decode_response, encode_request
@@ -36,7 +37,6 @@ from kernel.wire.errors import ErrorCode, error_name
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
 from kernel.zookeeper.chroot import split_chroot
-from kernel.zookeeper.server import LOOPBACK, free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -14,9 +14,9 @@ from comparison.scenarios.proxy import LOOPBACK, TcpProxy
 from comparison.scenarios.together import all_ended, together
 from comparison.scenarios.zookeeper_bed import ZooKeeperBed
 from kernel.errors import Unavailable
+from kernel.ports import free_ports
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from kernel.zookeeper.server import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

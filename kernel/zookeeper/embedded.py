@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from kernel.errors import EnvironmentFault
+from kernel.ports import LOOPBACK, free_ports
 from kernel.waiting import WaitTimeout, wait_until
 from kernel.zookeeper.server import (
-    LOOPBACK,
     PortInUse,
     ServerConfig,
     ServerProcess,
-    free_ports,
     require_free,
     wait_for_all,
 )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kernel.errors import EnvironmentFault, Unavailable
 from kernel.jre import find_java
+from kernel.ports import LOOPBACK
 from kernel.processes import start_child, stop_child
 from kernel.waiting import WaitTimeout, wait_until
 from kernel.zookeeper.counters import server_mode
@@ -21,8 +22,6 @@ from kernel.zookeeper.counters import server_mode
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping, Sequence
-
-LOOPBACK = "127.0.0.1"
 
 #: The server, and what it does not start without (found by leaving out one at a time). A whole `jars/*` would
 #: more than double the time to start.
@@ -264,18 +263,6 @@ def require_free(port: int) -> None:
             raise PortInUse(
                 f"port {port} cannot be used for ZooKeeper: {error.strerror}. Choose another port, or stop what has it."
             ) from error
-
-
-def free_ports(number: int) -> list[int]:
-    """Different loopback ports on which nobody listens at this moment."""
-    probes = [socket.socket() for _ in range(number)]
-    try:
-        for probe in probes:
-            probe.bind((LOOPBACK, 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 def wait_for_all(servers: Sequence[ServerProcess], timeout_s: float) -> None:

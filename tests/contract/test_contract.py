@@ -11,9 +11,9 @@ import pytest
 
 from comparison.scenarios.designs import DESIGNS
 from kernel.errors import ConfigurationError, StreamsExist, Unavailable, UserError
+from kernel.ports import free_ports
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from kernel.zookeeper.server import free_ports
 from tests.support.consuming import committed_all, partitions_of, producing, shared_out
 from tests.support.topics import topics_of
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel.errors import MessageSizeTooLarge, Retriable, Unavailable
+from kernel.ports import free_ports
 from kernel.trace.writer import ListTracer
 from kernel.values import NO_OFFSET, BrokerAddress, TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.zookeeper.errors import NoNode
-from kernel.zookeeper.server import free_ports
 from tests.support.scripted_broker import ScriptedBroker, scripted_broker
 from zkconsumer.effects import Claim
 from zkconsumer.fetchers import Fetcher

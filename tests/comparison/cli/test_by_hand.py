@@ -13,8 +13,8 @@ import pytest
 
 from comparison.exits import Exit
 from comparison.state import STATE_VARIABLE, process_start
+from kernel.ports import free_ports
 from kernel.waiting import wait_until
-from kernel.zookeeper.server import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from kernel.errors import EnvironmentFault
+from kernel.ports import free_ports
 from kernel.trace.writer import ListTracer
 from kernel.waiting import wait_until
 from kernel.zookeeper import container
 from kernel.zookeeper.container import LABEL, DockerZooKeeper, engine_complaint, owner, remove_abandoned
 from kernel.zookeeper.counters import read_counters, server_mode
-from kernel.zookeeper.server import free_ports
 from kernel.zookeeper.target import TargetKind, open_zookeeper
 from tests.support.zookeeper import opened, successes
 

@@ -1,0 +1,47 @@
+"""Ports for servers that bind them later."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kernel import ports
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def outgoing(folder: Path, text: str) -> Path:
+    (folder / "range").write_text(text)
+    return folder / "range"
+
+
+@pytest.mark.parametrize("text", ["32768\t60999\n", "15000\t60999\n"])
+def test_ports_are_below_those_of_outgoing_connections(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ports, "_OUTGOING", outgoing(tmp_path, text))
+    found = ports.free_ports(20)
+    assert len(set(found)) == 20
+    assert all(10_000 <= port < int(text.split()[0]) for port in found)
+
+
+@pytest.mark.parametrize("text", ["1024\t60999\n", "10100 60999", "", "none"])
+def test_ports_come_from_the_system_where_there_are_none_below(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(ports, "_OUTGOING", outgoing(tmp_path, text))
+    assert len(set(ports.free_ports(3))) == 3
+
+
+def test_port_that_somebody_listens_on_is_not_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with socket.socket() as taken, socket.socket() as listener:
+        listener.bind((ports.LOOPBACK, 0))
+        listener.listen()
+        taken_port = listener.getsockname()[1]
+        taken.bind((ports.LOOPBACK, 0))
+        one, other = ports.free_ports(2)
+        draws = iter([taken_port, taken.getsockname()[1], one, one, other])
+        monkeypatch.setattr(ports, "_OUTGOING", outgoing(tmp_path, "32768 60999"))
+        monkeypatch.setattr(ports._random, "randrange", lambda *_: next(draws))
+        assert ports.free_ports(2) == [one, other]
