@@ -46,6 +46,28 @@ def started_brokers() -> str:
     return ",".join(running)
 
 
+def zookeeper_of(design: str, given: str | None, bootstrap: str | None) -> str:
+    """--zookeeper, or where what is started from here is registered; '' for designs without a session.
+
+    The coordinator of the server design sees its members only where its brokers are registered, chroot included. Raises
+    `ConfigurationError` when brokers started from here are registered in several places.
+    """
+    if not DESIGNS[design].sessions:
+        return ""
+    if given:
+        return given
+    brokers = [state for state in states("broker-") if state.running]
+    registered = {state.details["zookeeper"] for state in brokers if "zookeeper" in state.details}
+    if not registered or bootstrap or not DESIGNS[design].coordinator:
+        return started_zookeeper()
+    if len(registered) > 1:
+        raise ConfigurationError(
+            f"the brokers started from here are registered in {' and '.join(sorted(registered))}: "
+            "say where with --zookeeper, and which brokers with --bootstrap-server"
+        )
+    return registered.pop()
+
+
 def bootstrap_of(given: str | None) -> str:
     """Checked text of --bootstrap-server, or the brokers started from here."""
     text = given or started_brokers()
@@ -116,6 +138,8 @@ class Printer:
     def __init__(self, form: str) -> None:
         self._json = form == "json"
         self.records = 0
+        #: What each stream owns now, kept partitions included.
+        self.assignment: Callable[[], Mapping[int, frozenset[TopicPartition]]] = dict
 
     def say(self, event: str, text: str, **fields: object) -> None:
         if self._json:
@@ -125,13 +149,14 @@ class Printer:
         click.echo(line)
         sys.stdout.flush()
 
-    def partitions(self, event: str, stream: int, partitions: Iterable[TopicPartition]) -> None:
+    def partitions(self, event: str, stream: int, partitions: Iterable[TopicPartition], kept: str = "") -> None:
         listed = sorted(partitions)
-        text = f"{', '.join(map(str, listed)) or 'nothing'} (stream {stream})"
+        text = f"{', '.join(map(str, listed)) or 'nothing'} (stream {stream}){kept}"
         self.say(event, text, stream=stream, partitions=[{"topic": t, "partition": p} for t, p in listed])
 
     async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        self.partitions("assigned", stream, partitions)
+        kept = sorted(self.assignment().get(stream, frozenset()) - partitions)
+        self.partitions("assigned", stream, partitions, f", beside {', '.join(map(str, kept))}" if kept else "")
 
     async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
         self.partitions("revoked", stream, partitions)
@@ -214,7 +239,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
         process="consume",
         group=group,
         client_id="consume",
-        zookeeper=(connect or started_zookeeper()) if DESIGNS[design].sessions else "",
+        zookeeper=zookeeper_of(design, connect, bootstrap),
         bootstrap=bootstrap_of(bootstrap) if DESIGNS[design].coordinator else "",
         settings=settings,
     )
@@ -224,6 +249,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
 
 async def _consume(make: Callable[[], GroupConsumer], wanted: Wanted, printer: Printer, most: int | None) -> None:
     consumer = make()
+    printer.assignment = consumer.assignment
     told = _told()
     polling = asyncio.create_task(_poll(consumer, wanted, printer, most))
     waiting = asyncio.create_task(told.wait())

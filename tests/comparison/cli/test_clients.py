@@ -1,0 +1,68 @@
+"""What `consume` takes when it is not told, and how it shows what a member has."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.cli_clients import Printer, zookeeper_of
+from comparison.state import STATE_VARIABLE, this_process, write_state
+from kernel.errors import ConfigurationError
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A ZooKeeper, and a broker that is registered in it under a chroot; this process stands for both."""
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
+    write_state(this_process("zookeeper", "127.0.0.1:2181", tmp_path))
+    write_state(this_process("broker-9092", "127.0.0.1:9092", tmp_path, zookeeper="127.0.0.1:2181/lab"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("design", "given", "bootstrap", "taken"),
+    [
+        ("server", None, None, "127.0.0.1:2181/lab"),  # or its coordinator would never see it
+        ("server", None, "elsewhere:9092", "127.0.0.1:2181"),
+        ("server", "zk:1/a", None, "zk:1/a"),
+        ("zookeeper", None, None, "127.0.0.1:2181"),
+        ("eager", "zk:1/a", None, ""),
+    ],
+)
+@pytest.mark.usefixtures("started")
+def test_member_of_the_server_design_registers_where_its_brokers_are(
+    design: str, given: str | None, bootstrap: str | None, taken: str
+) -> None:
+    assert zookeeper_of(design, given, bootstrap) == taken
+
+
+def test_brokers_that_are_registered_in_two_places_have_to_be_chosen_from(started: Path) -> None:
+    write_state(this_process("broker-9093", "127.0.0.1:9093", started, zookeeper="127.0.0.1:2181/other"))
+    with pytest.raises(ConfigurationError, match=r"2181/lab and 127\.0\.0\.1:2181/other: say where with --zookeeper"):
+        zookeeper_of("server", None, None)
+
+
+def test_member_that_keeps_what_it_has_is_shown_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    t = [TopicPartition("t", number) for number in range(2)]
+
+    async def test() -> None:
+        printer = Printer("text")
+        printer.assignment = lambda: {0: frozenset(t[:2])}
+        await printer.on_assigned(0, frozenset(t[:2]))
+        await printer.on_assigned(0, frozenset(t[1:2]))
+        await printer.on_assigned(0, frozenset())
+        await printer.on_assigned(1, frozenset())
+
+    asyncio.run(test())
+    assert capsys.readouterr().out.splitlines() == [
+        "assigned: t-0, t-1 (stream 0)",
+        "assigned: t-1 (stream 0), beside t-0",
+        "assigned: nothing (stream 0), beside t-0, t-1",
+        "assigned: nothing (stream 1)",
+    ]
