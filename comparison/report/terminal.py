@@ -45,7 +45,7 @@ _STYLES = {EXPECTED: "green", UNKNOWN: "yellow", NOT_EXPECTED: "bold red", NOT_A
 #: With more designs than this, columns of ratios would leave no room for the figures.
 _RATIOS_MAX = 3
 #: With more than this, there is no room in 80 columns for verdicts in words.
-_WORDS_MAX = 4
+_WORDS_MAX = 3
 #: With more than this, the labels have to be narrow for 80 columns.
 _WIDE_MAX = 5
 #: What a line of the chart has room for in 80 columns.
