@@ -30,7 +30,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("moved", "partitions moved"),
     ("moved_minimum", "  of which had to"),
     ("rounds", "rebalances of the group"),
-    ("rebalances", "  of its members"),
+    ("rebalances", "rebalances of members"),
     ("attempts", "  attempts"),
     ("attempts_failed", "  failed"),
     ("notifications", "notifications"),
