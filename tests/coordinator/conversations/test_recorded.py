@@ -12,7 +12,9 @@ from tests.support.conversations import player, recording
 from tests.support.coordinators import LoneCoordinator
 from tests.support.virtual_time import run_virtually
 
-RECORDINGS = {name: recording(name) for name in ("classic", "asked", "table", "transactions", "large", "bad")}
+RECORDINGS = {
+    name: recording(name) for name in ("classic", "asked", "table", "transactions", "large", "bad", "further")
+}
 
 #: Left out here: raw frames need a server.
 PLAYED = [
