@@ -5,6 +5,9 @@ for it. What was read is reported as a whole. ZooKeeper's watches are one-shot a
 notification, and each break, leads to another read, which arms the watch again. Operations are repeated over breaks
 and over the session's end, so that whoever was away reads everything anew in its next session.
 
+A watch cannot be taken back: what is not of interest any more stays armed until it fires or the connection ends, once
+for each group, however often the group comes and goes.
+
 The session is opened when the first group is looked at: a broker without groups of this design has none.
 """
 
@@ -21,7 +24,7 @@ from coordinator.server.messages import ID_BYTES_MAX
 from coordinator.server.requests import ForgetIds, ReadAgain, WatchIds
 from kernel.errors import Unavailable
 from kernel.zookeeper import paths
-from kernel.zookeeper.errors import NoNode, SessionClosed
+from kernel.zookeeper.errors import NoNode, OperationRefused, SessionClosed
 from kernel.zookeeper.operations import WatchEvent
 from kernel.zookeeper.session import ZooKeeperSession
 
@@ -35,8 +38,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STEP = "server-ids"
-#: Between tries to open the session.
-_REOPEN_S = 1.0
+#: Between tries to open the session, or to read what ZooKeeper refuses.
+_AGAIN_S = 1.0
 
 #: {member id: its topics, sorted}
 Ids = Mapping[str, tuple[str, ...]]
@@ -68,12 +71,24 @@ class _Watched:
         return {name: topics for name, topics in self.known.items() if topics is not None}
 
 
+@dataclass(frozen=True)
+class _Notice:
+    """The callback of a group's watch. It compares equal to that of any other look at the group: one is armed."""
+
+    watches: MemberWatches
+    group_id: str
+
+    def __call__(self, fired: WatchFired) -> None:
+        self.watches.notified(self.group_id, fired)
+
+
 class MemberWatches:
     """What groups' machines want to see of ZooKeeper; `look` never waits."""
 
     def __init__(self, services: BrokerServices) -> None:
         self._services = services
-        self._watched: dict[tuple[object, str], _Watched] = {}
+        #: By group, then by who looks: whoever leads a partition anew may begin before the one before it has ended.
+        self._watched: dict[str, dict[object, _Watched]] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._opening: asyncio.Task[ZooKeeperSession] | None = None
         self._stopped = False
@@ -82,18 +97,26 @@ class MemberWatches:
         """For the machine of the partition `whose`; `report` is called after every read."""
         if self._stopped:
             return  # a partition whose loading has ended too late; it is given up at once
-        key = (whose, look.group_id)
+        looking = self._watched.setdefault(look.group_id, {})
         match look:
             case WatchIds():
-                assert key not in self._watched, f"the ids of {look.group_id!r} are watched already"
-                watched = self._watched[key] = _Watched(look.group_id)
+                assert whose not in looking, f"the ids of {look.group_id!r} are watched already"
+                watched = looking[whose] = _Watched(look.group_id)
                 watched.task = asyncio.create_task(self._follow(watched, report), name=f"ids-of-{look.group_id}")
+                watched.task.add_done_callback(_raise_mistake)
             case ReadAgain(member_id=member_id):
-                watched = self._watched[key]
+                watched = looking[whose]
                 watched.again.add(member_id)
                 watched.changed.set()
             case ForgetIds():
-                self._end(self._watched.pop(key))
+                self._end(looking.pop(whose))
+                if not looking:
+                    del self._watched[look.group_id]
+
+    def notified(self, group_id: str, fired: WatchFired) -> None:
+        """A watch of the group's ids has fired, or is gone with its connection."""
+        for watched in self._watched.get(group_id, {}).values():
+            watched.fired(fired)
 
     def _end(self, watched: _Watched) -> None:
         assert watched.task is not None, "it was started when the watching began"
@@ -104,7 +127,7 @@ class MemberWatches:
     async def stop(self) -> None:
         """End every watch, with the session. Whatever is to be looked at from now on is not."""
         self._stopped = True
-        for watched in self._watched.values():
+        for watched in [watched for looking in self._watched.values() for watched in looking.values()]:
             self._end(watched)
         self._watched.clear()
         await asyncio.gather(*self._ending, return_exceptions=True)
@@ -137,32 +160,40 @@ class MemberWatches:
                 )
             except Unavailable as error:
                 log.warning("groups of the server design are not seen: %s", error)
-                await asyncio.sleep(_REOPEN_S)
+                await asyncio.sleep(_AGAIN_S)
 
     async def _follow(self, watched: _Watched, report: Report) -> None:
         session = await self._session()
+        while True:
+            try:
+                await self._follow_in(session, watched, report)
+            except SessionClosed:
+                return
+            except OperationRefused as error:
+                log.warning("the ids of group %s cannot be read, and are tried again: %s", watched.group_id, error)
+                watched.is_stale = True
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _follow_in(self, session: ZooKeeperSession, watched: _Watched, report: Report) -> None:
         ids: list[str] = []
-        try:
-            while True:
-                watched.changed.clear()
-                if watched.is_stale:
-                    watched.is_stale = False
-                    ids = await self._children(session, watched)
-                await self._read(session, watched, ids)
-                if not watched.is_stale:  # otherwise what was read is out of date already
-                    report(watched.members())
-                    await watched.changed.wait()
-        except SessionClosed:
-            return
+        while True:
+            watched.changed.clear()
+            if watched.is_stale:
+                watched.is_stale = False
+                ids = await self._children(session, watched)
+            await self._read(session, watched, ids)
+            if not watched.is_stale:  # otherwise what was read is out of date already
+                report(watched.members())
+                await watched.changed.wait()
 
     async def _children(self, session: ZooKeeperSession, watched: _Watched) -> list[str]:
         """The ids, with the watch for their change, or for the coming of their folder."""
-        path = paths.member_ids(watched.group_id)
+        path, notice = paths.member_ids(watched.group_id), _Notice(self, watched.group_id)
         while True:
             try:
-                names = await session.children(path, watch=watched.fired, step=_STEP, cause=watched.cause)
+                names = await session.children(path, watch=notice, step=_STEP, cause=watched.cause)
             except NoNode:
-                if await session.exists(path, watch=watched.fired, step=_STEP, cause=watched.cause) is None:
+                if await session.exists(path, watch=notice, step=_STEP, cause=watched.cause) is None:
                     return []
             else:
                 # Nobody with a longer id can ask for commands.
@@ -190,3 +221,9 @@ class MemberWatches:
         if topics is None:
             log.info("%s is no member of the server design, and is left alone", path)
         return {name: topics}
+
+
+def _raise_mistake(task: asyncio.Task[None]) -> None:
+    """What the world can do is dealt with in the task: whatever it raises is our mistake, and not to be overlooked."""
+    if not task.cancelled():
+        task.result()

@@ -6,6 +6,9 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from kazoo.client import KazooClient
+from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
+
 from coordinator.server.identity import registration_payload
 from coordinator.server.requests import ForgetIds, ReadAgain, WatchIds
 from coordinator.server.watching import MemberWatches
@@ -93,5 +96,52 @@ def test_a_watch_of_two_groups_is_one_session_and_ends_before_it_has_begun(chroo
         await until(lambda: len(again.reports) == 2, 10, "both groups to be read")
         assert len({event["session"] for event in again.tracer.of("session_changed")}) == 1
         await again.watches.stop()
+
+    asyncio.run(test())
+
+
+def test_group_that_comes_and_goes_has_one_watch(chroot: str) -> None:
+    async def test() -> None:
+        watching = Watching(chroot)
+        for times in range(1, 4):
+            watching.look(WatchIds(GROUP))
+            await until(lambda times=times: len(watching.reports) == times, 10, "the ids to be read")
+            watching.look(ForgetIds(GROUP))
+        assert watching.watches._opening is not None
+        assert len(watching.watches._opening.result()._watches) == 1
+        # And it tells whoever looks now.
+        watching.look(WatchIds(GROUP))
+        await until(lambda: len(watching.reports) == 4, 10, "the ids to be read")
+        async with opened(chroot) as member:
+            await member.create(
+                paths.member_id(GROUP, "a"), registration_payload(("t",), 0), ephemeral=True, makepath=True
+            )
+            await watching.reported({"a": ("t",)})
+        await watching.watches.stop()
+
+    asyncio.run(test())
+
+
+def readable(chroot: str, path: str, *, by_all: bool) -> None:
+    """Let everybody read a znode, or only who knows the password."""
+    admin = KazooClient(chroot, auth_data=[("digest", "admin:secret")])
+    admin.start()
+    admin.set_acls(path, OPEN_ACL_UNSAFE if by_all else [make_digest_acl("admin", "secret", all=True)])
+    admin.stop()
+    admin.close()
+
+
+def test_ids_that_zookeeper_refuses_to_show_are_seen_once_it_does(chroot: str) -> None:
+    async def test() -> None:
+        watching, ids = Watching(chroot), paths.member_ids(GROUP)
+        async with opened(chroot) as member:
+            await member.create(paths.member_id(GROUP, "a"), registration_payload(("t",), 0), makepath=True)
+            await asyncio.to_thread(readable, chroot, ids, by_all=False)
+            watching.look(WatchIds(GROUP))
+            await until(lambda: "ids" in watching.reads("getChildren"), 10, "the ids to be read in vain")
+            assert not watching.reports
+            await asyncio.to_thread(readable, chroot, ids, by_all=True)
+            await watching.reported({"a": ("t",)})
+        await watching.watches.stop()
 
     asyncio.run(test())
