@@ -13,12 +13,26 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
 
+#: What a function that computes, and no more, raises where its author did not think of the input; an answer that is no
+#: mapping of lists is seen by the same when it is looked at.
+_MISTAKES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
 class BadAssignment(RebalanceLabError):
     """A plugged-in assignor's answer would break the group; the message says where."""
 
 
 def checked(name: str, assign: Assignor) -> Assignor:
-    """The same strategy; a call raises `BadAssignment` when its answer is none.
+    """The same strategy; a call raises `BadAssignment` when its answer is none, or when it fails.
 
     Every member has to be named, no other, and each partition has to exist, to be subscribed to by whoever gets it,
     and to be given once. Partitions may be left out.
@@ -27,8 +41,11 @@ def checked(name: str, assign: Assignor) -> Assignor:
     def checked_assign(
         partitions_per_topic: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
     ) -> dict[str, list[TopicPartition]]:
-        answer = assign(partitions_per_topic, subscriptions)
-        fault = fault_of(answer, partitions_per_topic, subscriptions)
+        try:
+            answer = assign(partitions_per_topic, subscriptions)
+            fault = fault_of(answer, partitions_per_topic, subscriptions)
+        except _MISTAKES as error:
+            raise BadAssignment(f"assignment strategy {name!r} failed: {type(error).__name__}: {error}") from error
         if fault:
             raise BadAssignment(f"assignment strategy {name!r} {fault}")
         return answer

@@ -139,12 +139,22 @@ def test_strategy_that_cannot_be_had_is_a_configuration_error(install, monkeypat
         ({"a": [], "b": [("u", 0)]}, "gave 'b' u-0, but it does not subscribe to u"),
         ({"a": [("t", 0)], "b": [("t", 0)]}, "gave t-0 to 'a' and to 'b'"),
         ({"a": [("t", 0), ("t", 0)], "b": []}, "gave t-0 to 'a' and to 'a'"),
+        (None, "'wrong' failed: AttributeError"),
+        ({"a": None, "b": []}, "'wrong' failed: TypeError"),
+        ({"a": ["t"], "b": []}, "'wrong' failed: ValueError"),
     ],
 )
 def test_answer_that_breaks_the_group_is_refused(install, monkeypatch, answer, complaint):
     monkeypatch.delitem(sys.modules, "wrong_answer", raising=False)
     with pytest.raises(BadAssignment, match=re.escape(complaint)):
         answering(install, answer)({"t": 2, "u": 1}, GROUP)
+
+
+def test_strategy_that_fails_is_refused_like_a_bad_answer(install, monkeypatch):
+    monkeypatch.delitem(sys.modules, "failing", raising=False)
+    install("failing", "def assign(sizes, group):\n    return sizes['nothing']\n", {"fails": "failing:assign"})
+    with pytest.raises(BadAssignment, match="'fails' failed: KeyError: 'nothing'"):
+        assignor("fails")({"t": 2}, GROUP)
 
 
 def test_answer_that_leaves_partitions_out_is_fine(install, monkeypatch):
