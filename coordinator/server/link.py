@@ -32,17 +32,25 @@ class CommandLink(CoordinatorFinder):
     async def for_commands(self) -> BrokerConnection:
         """Raises `Unavailable`, `ProtocolError`."""
         if self._asking is None or self._asking.closed:
-            if self.connection is None:
+            known = self.connection
+            if known is None:
                 raise Disconnected("the coordinator is being looked for")
-            self._asking = await self.beside(self.connection)
+            opened = await self.beside(known)
+            if self.connection is not known:
+                self._close(opened)
+                raise Disconnected("the coordinator was given up meanwhile")
+            self._asking = opened
         return self._asking
 
     def call_off(self) -> None:
         """Close the connection on which a question waits; the next question opens another."""
         asking, self._asking = self._asking, None
         if asking is not None:
-            asking.close()
-            self._called_off = [*self._called_off, asking][-8:]
+            self._close(asking)
+
+    def _close(self, asking: BrokerConnection) -> None:
+        asking.close()
+        self._called_off = [*self._called_off, asking][-8:]
 
     def abandon(self) -> None:
         self.call_off()

@@ -9,9 +9,10 @@ this waits for a poll.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
+from coordinator.chores import Chores
 from coordinator.commits import CommitRequest, commit
 from coordinator.errors import GroupRefused
 from coordinator.membership import effects as common
@@ -60,8 +61,7 @@ class MemberStream:
         self._around = surroundings
         self._link = CommandLink(surroundings, number)
         self._named: tuple[int, str] = (NO_SESSION, "")  #: the session in which the id was made, and the id
-        self._chores: deque[common.Effect | frozenset[TopicPartition]] = deque()
-        self._working: asyncio.Task[None] | None = None
+        self._chores = Chores(self._fail, surroundings.changed)
         self._tasks: set[asyncio.Task[None]] = set()
         self._asking: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -88,7 +88,7 @@ class MemberStream:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        if self._refusal is not None and not self._chores and self._working is None:
+        if self._refusal is not None and not self._chores.busy:
             raise self._refusal
         now = self._now()
         due = deadline(self.member)
@@ -119,10 +119,7 @@ class MemberStream:
     async def close(self) -> None:
         """Commit, revoke and leave, as far as coordinator and ZooKeeper answer."""
         self.feed(Closed())
-        while (working := self._working) is not None:
-            await asyncio.wait({working}, timeout=CLOSE_TIMEOUT_S)
-            working.cancel()  # does nothing to one that is done
-            await asyncio.wait({working})
+        await self._chores.done(CLOSE_TIMEOUT_S)
         leaving = {task for task in self._tasks if task.get_name() == "unregister"}
         if leaving:
             await asyncio.wait(leaving, timeout=PARTING_TIMEOUT_MS / 1000)
@@ -185,7 +182,7 @@ class MemberStream:
                 )
             case effects.Lose():
                 self._around.fetcher.drop(self.number)
-                self._do_later(effect.partitions)
+                self._chores.add(partial(self._tell_lost, effect.partitions))
             case common.Fail():
                 self._refusal = GroupRefused(effect.api, effect.error, self._around.config.group_id)
             case common.AbandonCoordinator():
@@ -196,11 +193,14 @@ class MemberStream:
                 self._link.call_off()
             case effects.CommitPositions(wait=False):
                 self._spawn(self._commit_quietly(effect), "auto-commit")
-            case effects.CommitPositions() | effects.Revoke():
+            case effects.CommitPositions():
                 self._around.fetcher.pause(self.number)
-                self._do_later(effect)
+                self._chores.add(partial(self._commit_quietly, effect))
+            case effects.Revoke():
+                self._around.fetcher.pause(self.number)
+                self._chores.add(partial(self._revoke, effect))
             case effects.Assign():
-                self._do_later(effect)
+                self._chores.add(partial(self._assign, effect))
             case _:
                 self._request(effect)
 
@@ -242,8 +242,11 @@ class MemberStream:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._failure = error
-            self._around.changed()
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = error
+        self._around.changed()
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
@@ -304,47 +307,21 @@ class MemberStream:
 
     # -- chores -------------------------------------------------------------------------------------------------------
 
-    def _do_later(self, chore: common.Effect | frozenset[TopicPartition]) -> None:
-        """Partitions stand for telling the listener that they are lost; that waits its turn like the rest."""
-        self._chores.append(chore)
-        self._go_on()
-
-    def _go_on(self) -> None:
-        if self._working is None and self._chores:
-            self._working = asyncio.create_task(self._work(), name="chores")
-            self._working.add_done_callback(self._worked)
-
-    async def _work(self) -> None:
-        while self._chores:
-            await self._chore(self._chores.popleft())
-
-    def _worked(self, task: asyncio.Task[None]) -> None:
-        self._working = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._failure = error
-        self._go_on()
-        self._around.changed()
-
-    async def _chore(self, chore: common.Effect | frozenset[TopicPartition]) -> None:
+    async def _revoke(self, effect: effects.Revoke) -> None:
         around = self._around
-        match chore:
-            case effects.CommitPositions():
-                await self._commit_quietly(chore)
-            case effects.Revoke():
-                try:
-                    async with around.listening:
-                        if self.member.identity is None:  # the commit was refused, or the session is over
-                            await around.listener.on_lost(self.number, chore.partitions)
-                        else:
-                            await around.listener.on_revoked(self.number, chore.partitions)
-                finally:
-                    around.fetcher.drop(self.number)
-                    self.feed(events.Stopped())
-            case effects.Assign():
-                await self._assign(chore)
-            case frozenset():
-                async with around.listening:
-                    await around.listener.on_lost(self.number, chore)
+        try:
+            async with around.listening:
+                if self.member.identity is None:  # the commit was refused, or the session is over
+                    await around.listener.on_lost(self.number, effect.partitions)
+                else:
+                    await around.listener.on_revoked(self.number, effect.partitions)
+        finally:
+            around.fetcher.drop(self.number)
+            self.feed(events.Stopped())
+
+    async def _tell_lost(self, partitions: frozenset[TopicPartition]) -> None:
+        async with self._around.listening:
+            await self._around.listener.on_lost(self.number, partitions)
 
     async def _assign(self, effect: effects.Assign) -> None:
         try:
