@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from kernel.assignors.claims import Claims
     from kernel.assignors.subscription import MemberSubscription
 
-#: Walks over all partitions before the balancing gives up. A few are enough, but nobody has proved that a partition
-#: which moves in another's place (see `movements`) cannot make it go on for ever; Kafka has no limit.
+#: Walks over all partitions before the balancing gives up. One or two are enough, 15 were the most in 25,000 random
+#: groups; but when partitions go back to former owners, and others move in their place (see `movements`), they can go
+#: in a circle. Kafka has no limit: its leader never answers then.
 WALKS = 1000
 
 Rank = tuple[int, bytes, str]

@@ -184,6 +184,27 @@ def test_former_owner_gets_a_partition_back_whose_topic_it_has_unsubscribed_from
     assert answer == {"A": "tp0 tp1", "B": "tp4 tp5", "C": "tp2 tp3", "D": "vp0 vp1"}
 
 
+def test_group_for_which_kafkas_leader_moves_partitions_in_a_circle_gets_an_answer():
+    """Kafka 4.1.1 does not come back from this one: moves back to former owners, and what moves in their place."""
+    sizes = {"t0": 6, "t1": 18, "t2": 1, "t3": 57}
+    group = {
+        "m0": member(
+            "t2",
+            "t0p5 t3p28 t3p31 t3p33 t3p39 t3p32 t3p41 t3p43 t3p50 t3p12 t3p18 t3p21 t3p47",
+            1,
+        ),
+        "m1": member("t1", "", 3),
+        "m2": member("t1 t0 t3", "t0p1 t0p4 t1p3 t1p6 t1p11 t1p17", 3),
+        "m3": member("t3 t1", "t3p30 t3p49 t1p5", 1),
+        "m5": member("t2", "t0p0 t1p3 t3p6 t3p9 t3p10 t3p14 t3p23 t3p24 t3p25 t3p29 t3p45 t3p52", 2),
+        "m6": member("t1 t0", "", 2),
+        "m7": member("t3", "", 2),
+    }
+    answer = ASSIGNORS["sticky"](sizes, group)
+    given = [tp for partitions_given in answer.values() for tp in partitions_given]
+    assert len(given) == len(set(given)) == sum(sizes.values())
+
+
 @BOTH
 def test_nobody_and_nothing(strategy):
     assert ASSIGNORS[strategy]({"t": 1}, {}) == {}
