@@ -165,7 +165,8 @@ class MemberStream:
         for effect in wanted:
             self._perform(effect)
         self._arm()
-        if wanted or before.state is not self.member.state:
+        told_nothing = before.state is self.member.state and (not wanted or isinstance(event, Polled))
+        if not told_nothing:  # a poll that only commits must not wake itself
             moved, self._moved = self._moved, asyncio.Event()
             moved.set()
             self._around.changed()
@@ -191,11 +192,14 @@ class MemberStream:
                 if self._asking is not None:
                     self._asking.cancel()
                 self._link.call_off()
-            case effects.CommitPositions(wait=False):
-                self._spawn(self._commit_quietly(effect), "auto-commit")
             case effects.CommitPositions():
-                self._around.fetcher.pause(self.number)
-                self._chores.add(partial(self._commit_quietly, effect))
+                # Taken now: what the poll that commits goes on to hand out, nobody has dealt with yet.
+                positions = self._around.fetcher.positions(self.number)
+                if effect.wait:
+                    self._around.fetcher.pause(self.number)
+                    self._chores.add(partial(self._auto_commit, effect, positions))
+                else:
+                    self._spawn(self._auto_commit(effect, positions), "auto-commit")
             case effects.Revoke():
                 self._around.fetcher.pause(self.number)
                 self._chores.add(partial(self._revoke, effect))
@@ -333,13 +337,12 @@ class MemberStream:
                 self._around.fetcher.begin(self.number, self.member.member_id, positions)
                 self.feed(events.Resumed(effect.stamp))
 
-    async def _commit_quietly(self, effect: effects.CommitPositions) -> None:
-        """Auto-commit: whatever becomes of it is in the trace, and the next one makes up for it."""
+    async def _auto_commit(self, effect: effects.CommitPositions, positions: Mapping[TopicPartition, int]) -> None:
+        """Whatever becomes of it is in the trace, and the next one makes up for it."""
         if self.committing.locked() and not effect.wait:
             return  # the one under way is slow; the next poll that is due says more
-        offsets = self._around.fetcher.positions(self.number)
-        if offsets and effect.identity == self.member.identity:
-            await self.commit(offsets, explicit=False)
+        if positions and effect.identity == self.member.identity:
+            await self.commit(positions, explicit=False)
 
 
 def _told(stamp: int, answer: Commanded) -> Event:
