@@ -165,9 +165,12 @@ def test_lines_of_standard_input_are_produced_and_read_as_text(terminals: Termin
     )
     assert read.returncode == 0, read.stderr
     assert "words-0 @0 salt" in read.stdout
-    # Two streams are two members with ids of the coordinator's making: which comes first is its business.
+    # Two streams are two members with ids of the coordinator's making: which comes first is its business, and whether
+    # it has everything for a moment.
     assigned = {line.partition(" (")[0] for line in read.stdout.splitlines() if line.startswith("assigned")}
-    assert assigned == {"assigned: words-0, words-1", "assigned: words-2, words-3"}
+    halves = {"assigned: words-0, words-1", "assigned: words-2, words-3"}
+    assert assigned - halves <= {"assigned: words-0, words-1, words-2, words-3"}
+    assert assigned >= halves or assigned - halves
 
 
 def test_a_producer_that_waits_for_a_line_ends_when_it_is_told(terminals: Terminals) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from coordinator.group.errors import Error
-from coordinator.group.outcome import OffsetsStored
+from coordinator.group.outcome import GenerationStored, OffsetsStored
 from coordinator.group.records import ServerRecord
 from coordinator.server.commands import AwaitCommand, Command
 from coordinator.server.requests import Await
@@ -34,6 +34,7 @@ class Watchful(Served):
         self.owners: dict[tuple[int, str, int], str] = {}
         self.askers: dict[int, str] = {}
         self.generations: dict[int, ServerRecord] = {}
+        self.members: dict[int, set[str]] = {}  # of every generation that was stored
         super().__post_init__()
 
     def stored(self) -> ServerRecord | None:
@@ -51,6 +52,8 @@ class Watchful(Served):
             record = self.stored()
             assert record is not None, "a commit to a group without a generation was stored"
             assert write.then.request.generation == record.generation, "a commit was stored behind its generation"
+        if error is None and isinstance(write.then, GenerationStored):
+            self.members[write.then.record.generation] = {member.member_id for member in write.then.record.members}
         super()._write(write, error)
 
     def request(self, make: Any) -> Question:
@@ -70,9 +73,13 @@ class Watchful(Served):
         assert mine == tuple((part.topic, part.partition) for part in answer.partitions)
         group = self.machine.served.groups[GROUP]
         for other, player in self.players.items():
-            # Whoever runs it still was given up: it is dropped, or its id is gone.
-            given_up = other == member_id or not group.is_eligible(other)
-            assert given_up or not player.runs or player.generation == answer.generation
+            if other == member_id or not player.runs or player.generation == answer.generation:
+                continue
+            # It runs an old one, so it was given up: it is dropped, or its id is gone. Or that was so in a round
+            # since, of which a successor knows no more than who was left out.
+            since = range(player.generation + 1, answer.generation)
+            left_out = any(other not in self.members[generation] for generation in since)
+            assert left_out or not group.is_eligible(other)
         for part in answer.partitions:
             owner = self.owners.setdefault((answer.generation, part.topic, part.partition), member_id)
             assert owner == member_id, "two members were started on one partition in one generation"
