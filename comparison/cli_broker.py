@@ -42,7 +42,8 @@ Examples:
 
 \b
 --set takes Kafka's own names. A Kafka setting that is not implemented warns; any other name is an error.
-offsets.topic.replication.factor is 1 unless set, so that one broker is enough for groups.""",
+offsets.topic.replication.factor is 1 unless set, so that one broker is enough for groups; nobody takes over from it.
+To see a takeover start three, each with offsets.topic.replication.factor=3 and default.replication.factor=3.""",
 )
 @click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot]; default: the one started from here.")
 @click.option("--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: a free one.")
