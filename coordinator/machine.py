@@ -53,7 +53,7 @@ class Machine:
         """`size_of(topic)` is the number of a topic's partitions now, 0 where there is none."""
         self._limits = limits
         self.served = ServerGroups(rules, size_of, self._offset_of)
-        self.classic = Shard(limits, kept=self.served.in_use)
+        self.classic = Shard(limits, kept=self.served.keeps)
 
     @property
     def transactions(self) -> Transactions:
@@ -172,9 +172,12 @@ class Machine:
     # -- reports of the doing side ----------------------------------------------------------------------------------
 
     def timer_fired(self, key: TimerKey, now: Moment) -> Outcome:
+        turn = Turn(now, self._limits)
+        if key.kind is TimerKind.RETENTION:
+            self.served.forget_old(self.classic.groups, turn)
+            return merged(self.classic.timer_fired(key, now), turn.outcome())
         if key.kind not in (TimerKind.AWAIT, TimerKind.ROUND):
             return self.classic.timer_fired(key, now)
-        turn = Turn(now, self._limits)
         self.served.timer_fired(key, turn)
         return turn.outcome()
 

@@ -32,7 +32,7 @@ HoldingsStored = OffsetsStored | OffsetsDeleted | OffsetsExpired | GroupDeleted 
 class Holdings:
     """Of all groups of one partition; `groups` is the shard's. `kept` are those whose offsets grow not too old."""
 
-    def __init__(self, groups: dict[str, Group], kept: Callable[[str], bool] = lambda _: False) -> None:
+    def __init__(self, groups: dict[str, Group], kept: Callable[[str, Turn], bool] = lambda _, __: False) -> None:
         self._kept = kept
         self.offsets: dict[str, offsets.Offsets] = {}
         self.pending = Pending()
@@ -117,7 +117,7 @@ class Holdings:
     def expire(self, turn: Turn) -> None:
         """Bury what is too old, and groups that are Empty with nothing left."""
         for group in self._groups.values():
-            if group.state is not State.DEAD and not self._kept(group.id):
+            if group.state is not State.DEAD and not self._kept(group.id, turn):
                 self._expire_of(group, turn)
 
     def _expire_of(self, group: Group, turn: Turn) -> None:

@@ -60,8 +60,8 @@ _RETENTION = TimerKey(TimerKind.RETENTION, "")
 class Shard:
     """The groups of one partition. Every event is one call, which returns everything that follows from it."""
 
-    def __init__(self, limits: Limits, kept: Callable[[str], bool] = lambda _: False) -> None:
-        """`kept(group_id)`: another design looks after the members of this group, so that its offsets are in use."""
+    def __init__(self, limits: Limits, kept: Callable[[str, Turn], bool] = lambda _, __: False) -> None:
+        """`kept(group_id, turn)`: another design looks after this group's members, so that its offsets are in use."""
         self.limits = limits
         self.groups: dict[str, Group] = {}
         self.holdings = Holdings(self.groups, kept)

@@ -65,6 +65,7 @@ class ServerGroup:
     record: ServerRecord = NEVER_ASSIGNED
     members: dict[str, ServerMember] = field(default_factory=dict)  #: of the record, by id
     proposal: ServerRecord | None = None  #: on its way to the log
+    empty_since_ms: int = 0  #: monotonic, and as far as this coordinator knows
     retrying: bool = False  #: assigning or storing has failed; the round's timer tries again
     seen: dict[str, tuple[str, ...]] | None = None  #: {id: topics} in ZooKeeper; None: not read yet
     watched: bool = False

@@ -23,7 +23,7 @@ from coordinator.server.requests import ForgetIds, ReadAgain, WatchIds
 from coordinator.server.states import State, Trigger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from coordinator.group.outcome import ServerContinuation, Turn
     from coordinator.group.records import ServerChange
@@ -47,6 +47,15 @@ class ServerGroups:
         group = self.groups.get(group_id)
         return group is not None and group.in_use
 
+    def keeps(self, group_id: str, turn: Turn) -> bool:
+        """Whether a group's offsets are in use, or were until a retention ago (KIP-211)."""
+        group = self.groups.get(group_id)
+        return group is not None and (group.in_use or not self._is_old(group, turn))
+
+    @staticmethod
+    def _is_old(group: ServerGroup, turn: Turn) -> bool:
+        return turn.now.ms - group.empty_since_ms >= turn.limits.retention_ms
+
     # -- hard state -------------------------------------------------------------------------------------------------
 
     def load(self, changes: Iterable[ServerChange], turn: Turn) -> None:
@@ -57,6 +66,7 @@ class ServerGroups:
             else:
                 self.groups[key.group_id] = ServerGroup.from_record(key.group_id, record)
         for group in self.groups.values():
+            group.empty_since_ms = turn.now.ms
             rounds.name_authority(group, turn)
             if group.state is not State.EMPTY:
                 self._watch(group, turn)
@@ -220,7 +230,9 @@ class ServerGroups:
         match done:
             case ServerGroupDeleted(token=token):
                 if group is not None:  # Dead is terminal: another group takes its place, with what is still stored
-                    self.groups[done.group_id] = ServerGroup.from_record(done.group_id, group.record)
+                    again = ServerGroup.from_record(done.group_id, group.record)
+                    again.empty_since_ms = group.empty_since_ms
+                    self.groups[done.group_id] = again
                 if token is not None:
                     turn.reply(token, DeleteGroupAnswer(error))
             case GenerationStored(member_id=None):
@@ -229,6 +241,12 @@ class ServerGroups:
             case GenerationStored():
                 if group is not None and group.state is not State.DEAD:
                     rounds.not_stored_again(group, done, error, turn)
+
+    def forget_old(self, holding: Collection[str], turn: Turn) -> None:
+        """Bury groups that have long been Empty; `holding` are those that still have offsets."""
+        for group in list(self.groups.values()):
+            if group.state is State.EMPTY and group.id not in holding and not self.keeps(group.id, turn):
+                self.delete(group.id, None, turn)
 
     # -- administrators ---------------------------------------------------------------------------------------------
 

@@ -118,6 +118,7 @@ def stored(group: ServerGroup, done: GenerationStored, around: Surroundings, tur
     group.take(done.record)
     if not group.record.members:
         group.move(Trigger.ALL_GONE, turn)
+        group.empty_since_ms = turn.now.ms
         advance(group, around, turn)
         return
     group.move(Trigger.ASSIGNMENT_STORED, turn)
