@@ -258,12 +258,14 @@ class GroupStream:
     # -- requests -----------------------------------------------------------------------------------------------------
 
     async def _find(self) -> None:
-        stamp, sent_ns = self.member.stamp, self._now()
+        """A refusal concerns the member as it is by then; one that cannot take it now will ask, and hear it, again."""
+        sent_ns = self._now()
         try:
-            found: events.Event = await self._link.find()
+            self.feed(await self._link.find())
         except GroupRefused as refusal:
-            found = events.Refused(stamp=stamp, api=refusal.api, error=refusal.error, sent_ns=sent_ns)
-        self.feed(found)
+            api, error = refusal.api, refusal.error
+            self.feed(events.Refused(stamp=self.member.stamp, api=api, error=error, sent_ns=sent_ns))
+            self.feed(events.CoordinatorUnknown(error))
 
     async def _join(self, effect: effects.SendJoin) -> None:
         connection, sent_ns = self._link.connection, self._now()

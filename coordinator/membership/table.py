@@ -156,9 +156,11 @@ def _owning(state: State, summoned_leads_to: State, rejoin_leads_to: State) -> M
 
 
 def _parting(state: State, out: State) -> Mapping[type[Event], Cell]:
-    """What UNSUBSCRIBING and CLOSING do alike: nothing but the last revocation counts any more."""
+    """What UNSUBSCRIBING and CLOSING do alike: only the last revocation counts, and where to say that it is over."""
     return {
         Stopped: _to(partings.stopped, state, out),
+        CoordinatorFound: _to(actions.coordinator_found, state),
+        CoordinatorUnknown: _to(actions.coordinator_unknown, state),
         GenerationOutdated: _to(actions.identity_refused_while_giving_up, state),
         MemberForgotten: _to(actions.identity_refused_while_giving_up, state),
     }

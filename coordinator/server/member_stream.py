@@ -16,7 +16,7 @@ from coordinator.chores import Chores
 from coordinator.commits import CommitRequest, commit
 from coordinator.errors import GroupRefused
 from coordinator.membership import effects as common
-from coordinator.membership.events import Closed, Polled, Refused, Ticked
+from coordinator.membership.events import Closed, CoordinatorUnknown, Polled, Refused, Ticked
 from coordinator.membership.reactions import UNANSWERED
 from coordinator.server import registering
 from coordinator.server.calls import error_name
@@ -286,12 +286,14 @@ class MemberStream:
         self.feed(events.SubscriptionAnnounced())
 
     async def _find(self) -> None:
-        stamp, sent_ns = self.member.stamp, self._now()
+        """A refusal concerns the member as it is by then; one that cannot take it now will ask, and hear it, again."""
+        sent_ns = self._now()
         try:
-            found: Event = await self._link.find()
+            self.feed(await self._link.find())
         except GroupRefused as refusal:
-            found = Refused(stamp=stamp, api=refusal.api, error=refusal.error, sent_ns=sent_ns)
-        self.feed(found)
+            api, error = refusal.api, refusal.error
+            self.feed(Refused(stamp=self.member.stamp, api=api, error=error, sent_ns=sent_ns))
+            self.feed(CoordinatorUnknown(error))
 
     async def _ask(self, effect: effects.AwaitCommand) -> None:
         known, sent_ns = self._link.connection, self._now()

@@ -51,6 +51,26 @@ def test_answers_to_what_was_asked_before_it_unsubscribed_change_nothing():
     assert talk.member == before
 
 
+def test_coordinator_that_is_found_while_it_unsubscribes_is_told_and_joined_later():
+    talk = Talk().stable()
+    talk.refused("Heartbeat", "NOT_COORDINATOR")
+    assert talk.say(events.Unsubscribed()) == (effects.Revoke(BOTH),)
+    talk.found(2)
+    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
+    talk.say(events.SubscriptionChanged(frozenset({"t"})))
+    assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
+
+
+def test_coordinator_that_is_not_found_while_it_unsubscribes_is_looked_for_again():
+    talk = Talk().stable()
+    talk.refused("Heartbeat", "NOT_COORDINATOR")
+    talk.say(events.Unsubscribed())
+    talk.say(events.CoordinatorUnknown("nobody"))
+    assert talk.say(events.Stopped()) == ()
+    talk.say(events.SubscriptionChanged(frozenset({"t"})))
+    assert talk.poll() == (effects.FindCoordinator(),)
+
+
 def test_subscription_that_comes_while_it_unsubscribes_joins_after_that():
     talk = Talk().stable()
     talk.say(events.Unsubscribed())
