@@ -9,6 +9,7 @@ this waits for a poll.
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,12 @@ if TYPE_CHECKING:
     from kernel.broker.connection import BrokerConnection
     from kernel.zookeeper.operations import SessionChange
 
+log = logging.getLogger(__name__)
+
+#: A coordinator that has seen a member's id has something to say within a round; one that is silent for longer may look
+#: elsewhere.
+SILENCE_MS = 60_000
+
 #: An orderly end waits so long for the last commit, and again for the id to be taken away; a session's end does both.
 PARTING_TIMEOUT_MS = 2_000
 #: ... and so long for the application's callbacks.
@@ -67,6 +74,7 @@ class MemberStream:
         self._timer: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None  #: the next poll raises it
         self._refusal: GroupRefused | None = None  #: every poll raises it
+        self._silent_since_ns: int | None = None  #: registered, and told nothing since then
         self._moved = asyncio.Event()  #: replaced whenever the member has changed: what a held commit waits for
 
     # -- what the consumer calls --------------------------------------------------------------------------------------
@@ -295,6 +303,23 @@ class MemberStream:
             self.feed(Refused(stamp=self.member.stamp, api=api, error=error, sent_ns=sent_ns))
             self.feed(CoordinatorUnknown(error))
 
+    def _note_silence(self, command: Command) -> None:
+        if command is not Command.NOTHING or self.member.state is not State.WAITING:
+            self._silent_since_ns = None
+            return
+        now = self._now()
+        self._silent_since_ns = now if self._silent_since_ns is None else self._silent_since_ns
+        if now - self._silent_since_ns >= SILENCE_MS * NS_PER_MS:
+            self._silent_since_ns = now
+            log.warning(
+                "%s has waited %g s for group %s to start it: either a member does not stop, or the brokers do not see "
+                "its id; zookeeper.connect=%s must name the brokers' own ZooKeeper and chroot",
+                self.member.member_id,
+                SILENCE_MS / 1000,
+                self._around.config.group_id,
+                self._around.config.zookeeper_connect,
+            )
+
     async def _ask(self, effect: effects.AwaitCommand) -> None:
         known, sent_ns = self._link.connection, self._now()
         try:
@@ -307,6 +332,7 @@ class MemberStream:
         else:
             error = error_name(answer.error)
             if not error:
+                self._note_silence(answer.command)
                 self.feed(_told(effect.stamp, answer))
                 return
         self.refused(AWAIT, error, stamp=effect.stamp, sent_ns=sent_ns, connection=known)

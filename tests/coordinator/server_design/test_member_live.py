@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator.errors import GroupRefused
+from coordinator.server import member_stream
 from coordinator.server.commands import Command, OwnedOffset
 from coordinator.server.consumer import ServerConsumer
 from coordinator.server.errors import ServerError
@@ -215,5 +216,28 @@ def test_changed_subscription_is_announced_and_asked_with(chroot: str, tmp_path:
             assert await zookeeper.children(GROUP) == []
             assert member.listener.of("revoked") == [{P0}]
             await member.pause()
+
+    asyncio.run(test())
+
+
+def test_member_that_nothing_starts_warns_that_its_coordinator_may_look_elsewhere(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(member_stream, "SILENCE_MS", 1)
+
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path) as (commander, _, member):
+            await commander.asked(lambda question: True)
+
+            def warned() -> bool:
+                commander.says(Command.NOTHING)
+                return bool(caplog.messages)
+
+            await until(warned, 10, "a warning")
+            (member_id,) = member.consumer.member_ids
+            assert caplog.messages[0].startswith(f"{member_id} has waited")
+            assert f"zookeeper.connect={chroot}" in caplog.messages[0]
+            commander.says(Command.START, 1, {P0: 0})
+            await until(lambda: member.owned == {P0}, 10, "its partition")
 
     asyncio.run(test())
