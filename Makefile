@@ -24,19 +24,19 @@ $(ORIGINALS): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[originals]'
 	@touch $@
 
-compare: setup  ## run the scenarios under both designs and compare them (SMOKE=1: crash and herd only)
+compare: setup  ## run the basic scenarios under zookeeper and eager and compare them (SMOKE=1: crash and herd; ARGS=--all: everything)
 	$(BIN)/rebalance-lab compare $(if $(SMOKE),--smoke) $(ARGS)
 
 test: setup  ## the tests (at most 8 minutes)
 	$(BIN)/python -m pytest -m "not faults and not originals and not long" $(ARGS)
 
-test-faults: setup  ## the scenarios as failure-injection tests (at most 10 minutes)
+test-faults: setup  ## scenarios as failure-injection tests, where they tell most (at most 10 minutes)
 	$(BIN)/python -m pytest -m "faults and not long" $(ARGS)
 
 test-originals: $(ORIGINALS)  ## beside Kafka's own consumers and brokers (a Maven repository needed, once)
 	$(BIN)/python -m pytest -m "originals and not long" $(ARGS)
 
-test-long: $(ORIGINALS)  ## what CI has no time for: races under more seeds, the long soak
+test-long: $(ORIGINALS)  ## what CI has no time for: every scenario in every design, races under more seeds, the long soak
 	$(BIN)/python -m pytest -m "long" $(ARGS)
 
 lint: setup  ## format, lint and types
