@@ -1,4 +1,4 @@
-"""Fixtures that many tests share: one real ZooKeeper for the whole run, and a chroot of its own for each test."""
+"""Fixtures that many tests share: one ZooKeeper and one Spark session for the whole run, a chroot for each test."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from comparison.pipeline.session import spark_session
 from kernel.ports import free_ports
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
@@ -15,6 +16,8 @@ from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
 
 _numbers = itertools.count()
 
@@ -38,3 +41,10 @@ def chroot(zookeeper: EmbeddedZooKeeper) -> str:
 def unused_port() -> int:
     """A loopback port on which nobody listens."""
     return free_ports(1)[0]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One for everybody: a process has one session."""
+    with spark_session("local[2]", work_dir=tmp_path_factory.mktemp("spark")) as session:
+        yield session

@@ -19,12 +19,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.experiments import expanded, plan
-from comparison.pipeline.session import spark_session
 from comparison.scenarios.catalogue import CATALOGUE, DESIGNS
 from tests.support.experiments import unexpected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -58,12 +56,6 @@ RUNS = [(scenario, design) for scenario, design in CELLS if design in TELLING.ge
 #: Where it takes longer than CI has at every change.
 LATER = {"protocol-migration"}
 RACING = [cell for cell in CELLS if cell[0] in RACES and cell[1] in ("zookeeper", "server", "eager")]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with spark_session() as session:
-        yield session
 
 
 def test_every_scenario_and_every_design_is_among_what_is_run_at_every_change() -> None:

@@ -50,6 +50,18 @@ class Seed002:
         """When a rebalance ended well for the member, since C2 left; nanoseconds."""
         return [int(str(e["ns"])) for e in self.since(member, "rebalance_ended") if e["outcome"] == "ok"]
 
+    def told(self) -> str:
+        """For the message of a wait that failed."""
+        what = ("rebalance_triggered", "rebalance_started", "attempt_ended", "rebalance_ended", *GONE)
+        return "; ".join(
+            f"{name(m)}: "
+            + ", ".join(
+                f"{e['kind']} {e.get('trigger') or e.get('outcome') or ''}{e.get('error') or ''}"
+                for e in self.since(m, *what)
+            )
+            for m in self.staying
+        )
+
     def delivered_between(self, member: Running, after_ns: int, before_ns: int) -> set[int]:
         events = self.since(member, "records_delivered")
         return {int(str(e["partition"])) for e in events if after_ns < int(str(e["ns"])) < before_ns}
@@ -57,6 +69,10 @@ class Seed002:
 
 def name(member: Running) -> str:
     return str(member.tracer.events[0]["process"])
+
+
+def rebalancing(member: Running) -> bool:
+    return len(member.tracer.of("rebalance_started")) > len(member.tracer.of("rebalance_ended"))
 
 
 def member_of(bootstrap: str) -> Running:
@@ -83,6 +99,7 @@ async def without_c2(chroot: str, tmp_path: Path) -> AsyncIterator[Seed002]:
             await shared_out(members, EVERYTHING)
         c1, c2, c3 = members
         await until(lambda: sorted(len(m.owned) for m in members) == [1, 1, 2], 10, "an even share")
+        await until(lambda: not any(map(rebalancing, members)), 10, "everybody to have come out of the last round")
         kept = {name(member): member.owned for member in (c1, c3)}
         before = {name(member): len(member.tracer.events) for member in (c1, c3)}
         story = Seed002(bootstrap, c1, c3, c2.owned, kept, before, SystemClock().monotonic_ns())
@@ -123,7 +140,11 @@ def test_member_that_returns_gets_its_partitions_back_at_the_end_of_the_delay(ch
             returned = await member_of(story.bootstrap).begin({"t": 1})
             stack.push_async_callback(returned.close)
             await until(lambda: returned.owned == story.lost, 10, lambda: f"{returned.owned} to be {story.lost}")
-            await until(lambda: all(len(story.rounds(m)) == 3 for m in story.staying), 10, "three rounds")
+            await until(
+                lambda: all(len(story.rounds(m)) == 3 for m in story.staying),
+                10,
+                lambda: f"three rounds: {story.told()}",
+            )
             await until(lambda: {r.partition for r in returned.records} == numbers(story.lost), 10, "records again")
 
             ended_ns = assigned_at_ns(returned.tracer.of("partitions_assigned"), story.lost)
@@ -148,7 +169,9 @@ def test_partitions_of_a_member_that_stays_away_go_to_the_others_at_the_end_of_t
         async with without_c2(chroot, tmp_path) as story:
             await until(lambda: all(map(story.rounds, story.staying)), 10, "the first round")
             await shared_out(story.staying, EVERYTHING)
-            await until(lambda: all(len(story.rounds(m)) == 2 for m in story.staying), 10, "two rounds")
+            await until(
+                lambda: all(len(story.rounds(m)) == 2 for m in story.staying), 10, lambda: f"two rounds: {story.told()}"
+            )
             takers = [member for member in story.staying if member.owned & story.lost]
             ended_ns = min(
                 assigned_at_ns(story.since(member, "partitions_assigned"), member.owned & story.lost)
