@@ -18,6 +18,7 @@ from coordinator.membership.effects import (
     SendHeartbeat,
 )
 from coordinator.membership.member import NS_PER_MS, Member, State
+from coordinator.membership.telling import emit, enter, preceded
 
 if TYPE_CHECKING:
     from coordinator.membership.holdings import Step
@@ -32,14 +33,14 @@ def begin_rebalance(member: Member, _: events.Event, now: int) -> Step:
     """
     begun = replace(moves.with_poll(member, now), attempt=1)
     told: tuple[Effect, ...] = (
-        moves.emit(begun, "rebalance_started", trigger=begun.trigger),
-        moves.emit(begun, "attempt_started", attempt=1),
+        emit(begun, "rebalance_started", trigger=begun.trigger),
+        emit(begun, "attempt_started", attempt=1),
     )
     leaving = holdings.to_release_before_join(begun)
     if not leaving and not (begun.owned and begun.settings.auto_commit):
-        return moves.preceded(moves.seek(begun), told)
-    stop = (moves.enter(begun, "stop"),) if leaving else ()
-    return moves.preceded(holdings.release(replace(begun, state=State.STOPPING), leaving), (*told, *stop))
+        return preceded(moves.seek(begun), told)
+    stop = (enter(begun, "stop"),) if leaving else ()
+    return preceded(holdings.release(replace(begun, state=State.STOPPING), leaving), (*told, *stop))
 
 
 def first_poll(member: Member, event: events.Polled, now: int) -> Step:
@@ -51,7 +52,7 @@ def stopped(member: Member, _: events.Event, __: int) -> Step:
     """What had to be given up before the join is; the subscription may have changed once more meanwhile."""
     without, told = holdings.released(member)
     more = holdings.to_release_before_join(without)
-    return moves.preceded(holdings.release(without, more) if more else moves.seek(without), told)
+    return preceded(holdings.release(without, more) if more else moves.seek(without), told)
 
 
 def take_over(member: Member, event: events.Event, now: int) -> Step:
@@ -64,13 +65,13 @@ def take_over(member: Member, event: events.Event, now: int) -> Step:
         unwanted = replace(
             member, assigned=holdings.NOTHING, attempt=0, summoned=False, trigger=moves.SUBSCRIPTION_CHANGED
         )
-        return moves.preceded(begin_rebalance(unwanted, event, now), ended)
+        return preceded(begin_rebalance(unwanted, event, now), ended)
     taking = moves.with_poll(member, now)
     taken_away = member.owned - member.assigned
     if not taken_away:
         return moves.resume(taking)
-    stop = (moves.enter(taking, "stop"),)
-    return moves.preceded(holdings.release(replace(taking, state=State.RELEASING), taken_away), stop)
+    stop = (enter(taking, "stop"),)
+    return preceded(holdings.release(replace(taking, state=State.RELEASING), taken_away), stop)
 
 
 def stopped_releasing(member: Member, _: events.Event, __: int) -> Step:
@@ -79,7 +80,7 @@ def stopped_releasing(member: Member, _: events.Event, __: int) -> Step:
     if without.identity is None:
         return replace(without, state=State.UNJOINED), told
     wanted, triggered = moves.want_rejoin(without, "partitions-revoked")
-    return moves.preceded(moves.resume(wanted), (*told, *triggered))
+    return preceded(moves.resume(wanted), (*told, *triggered))
 
 
 def resumed(member: Member, _: events.Event, now: int) -> Step:
@@ -91,8 +92,8 @@ def resumed(member: Member, _: events.Event, now: int) -> Step:
         timers=replace(member.timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS),
     )
     return settled, (
-        moves.emit(member, "attempt_ended", attempt=member.attempt, outcome="ok"),
-        moves.emit(member, "rebalance_ended", outcome="ok", generation=member.generation),
+        emit(member, "attempt_ended", attempt=member.attempt, outcome="ok"),
+        emit(member, "rebalance_ended", outcome="ok", generation=member.generation),
     )
 
 
@@ -122,14 +123,14 @@ def coordinator_found(member: Member, event: events.CoordinatorFound, now: int) 
 
 def coordinator_unknown(member: Member, _: events.CoordinatorUnknown, now: int) -> Step:
     waiting = replace(moves.retry_later(member, now), coordinator=None, finding=False)
-    return waiting, ((moves.enter(waiting, "backoff"),) if waiting.state is State.SEEKING else ())
+    return waiting, ((enter(waiting, "backoff"),) if waiting.state is State.SEEKING else ())
 
 
 def coordinator_moved(member: Member, event: events.CoordinatorMoved, now: int) -> Step:
     """Whoever is in a generation looks for the new coordinator and stays in it; a parked request is lost."""
     gone = replace(member, coordinator=None, timers=replace(member.timers, heartbeat_sent=False))
     if member.state in moves.BETWEEN_JOIN_AND_SYNC:
-        return moves.preceded(moves.rejoin_later(gone, "unavailable", event, now), (AbandonCoordinator(),))
+        return preceded(moves.rejoin_later(gone, "unavailable", event, now), (AbandonCoordinator(),))
     if member.finding or member.state not in (
         State.STABLE,
         State.SUMMONED,
@@ -171,13 +172,11 @@ def joined(member: Member, event: events.Joined, now: int) -> Step:
         introduced=event.member_id,
         timers=timers,
     )
-    started = (
-        (moves.emit(known, "member_started", group=settings.group),) if event.member_id != member.introduced else ()
-    )
+    started = (emit(known, "member_started", group=settings.group),) if event.member_id != member.introduced else ()
     if event.leader == event.member_id:
         run = RunAssignor(known.stamp, known.protocol, event.members, skip_assignment=event.skip_assignment)
-        return replace(known, state=State.DECIDING), (*started, moves.enter(known, "decide"), run)
-    return moves.preceded(moves.send_sync(known, {}), started)
+        return replace(known, state=State.DECIDING), (*started, enter(known, "decide"), run)
+    return preceded(moves.send_sync(known, {}), started)
 
 
 def decided(member: Member, event: events.Decided, _: int) -> Step:
@@ -204,7 +203,7 @@ def identity_refused_between(member: Member, event: events.Refusal, now: int) ->
     if not member.member_id:  # nothing was claimed that could be given up: do not ask in a circle
         return moves.rejoin_later(member, "conflict", event, now)
     lost, told = holdings.lose_all(member, moves.forget(member, event))
-    return moves.preceded(moves.rejoin_at_once(lost, event, now), told)
+    return preceded(moves.rejoin_at_once(lost, event, now), told)
 
 
 # -- in a generation ------------------------------------------------------------------------------------------------
@@ -220,7 +219,7 @@ def summoned(member: Member, event: events.RejoinRequested, _: int) -> Step:
     told: tuple[Effect, ...] = ()
     if not member.summoned:  # otherwise it has a reason already
         called = replace(called, trigger="group-rebalancing")
-        told = (moves.emit(called, "rebalance_triggered", trigger=called.trigger),)
+        told = (emit(called, "rebalance_triggered", trigger=called.trigger),)
     if member.state in (State.RELEASING, State.RESUMING):
         return replace(called, summoned=True), told
     if member.state is State.ASSIGNED:  # it is outdated before it was taken over

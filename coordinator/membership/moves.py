@@ -14,7 +14,6 @@ from coordinator.membership.effects import (
     AbandonCoordinator,
     Assign,
     Effect,
-    Emit,
     FindCoordinator,
     Identity,
     SendJoin,
@@ -22,10 +21,9 @@ from coordinator.membership.effects import (
     SendSync,
 )
 from coordinator.membership.member import NO_GENERATION, NS_PER_MS, Member, State, Timers
+from coordinator.membership.telling import emit, enter, preceded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from coordinator.membership.holdings import Step
 
 #: Why a rebalance begins when the application wants other topics.
@@ -36,10 +34,6 @@ BETWEEN_JOIN_AND_SYNC = frozenset({State.JOINING, State.DECIDING, State.SYNCING}
 
 #: In these a revocation is under way: an identity that goes does not end it.
 GIVING_UP = frozenset({State.STOPPING, State.RELEASING, State.UNSUBSCRIBING, State.CLOSING})
-
-
-def preceded(step: Step, before: Iterable[Effect]) -> Step:
-    return step[0], (*before, *step[1])
 
 
 def with_poll(member: Member, now: int) -> Member:
@@ -229,11 +223,3 @@ def tell_ended(member: Member, outcome: str, error: str, rebalance: str) -> tupl
         emit(member, "attempt_ended", attempt=member.attempt, outcome=outcome, error=error),
         emit(member, "rebalance_ended", outcome=rebalance),
     )
-
-
-def enter(member: Member, phase: str) -> Emit:
-    return emit(member, "phase_entered", phase=phase, attempt=member.attempt)
-
-
-def emit(member: Member, kind: str, **fields: object) -> Emit:
-    return Emit(kind, member.member_id, member.cause, fields)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from coordinator.membership import events, holdings, moves
 from coordinator.membership.effects import Effect, Fail
 from coordinator.membership.member import Member, State
+from coordinator.membership.telling import emit, preceded
 
 if TYPE_CHECKING:
     from coordinator.membership.holdings import Step
@@ -56,12 +57,12 @@ def _part(member: Member, parting: State, why: str) -> Step:
     lost: tuple[Effect, ...] = ()
     if member.state in _REBALANCING:  # as ConsumerCoordinator.onLeavePrepare: the generation may be over already
         leaving, lost = holdings.lose_all(member, leaving)
-    return moves.preceded(_revoke_then_leave(leaving), (*ended, *lost))
+    return preceded(_revoke_then_leave(leaving), (*ended, *lost))
 
 
 def stopped(member: Member, _: events.Stopped, __: int) -> Step:
     without, told = holdings.released(member)
-    return moves.preceded(_revoke_then_leave(without), told)
+    return preceded(_revoke_then_leave(without), told)
 
 
 def _revoke_then_leave(member: Member) -> Step:
@@ -69,7 +70,7 @@ def _revoke_then_leave(member: Member) -> Step:
         return holdings.release(member, member.owned, commit=member.state is State.CLOSING)
     if member.state is State.UNSUBSCRIBING:
         return replace(moves.forgotten(member), state=State.UNJOINED), moves.send_leave(member)
-    closed = moves.emit(member, "member_closed", group=member.settings.group)
+    closed = emit(member, "member_closed", group=member.settings.group)
     return replace(moves.forgotten(member), state=State.LEFT), (*moves.send_leave(member), closed)
 
 
@@ -87,6 +88,6 @@ def refused(member: Member, event: events.Refused, _: int) -> Step:
         *(moves.send_leave(member) if member.state is State.SYNCING else ()),
         *told,
         *(moves.tell_ended(member, "error", event.error, "failed") if member.attempt else ()),
-        moves.emit(member, "member_failed", error=f"{event.api}: {event.error}"),
+        emit(member, "member_failed", error=f"{event.api}: {event.error}"),
         Fail(event.api, event.error),
     )

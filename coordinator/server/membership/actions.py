@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.membership.effects import AbandonCoordinator, Fail
+from coordinator.membership.telling import emit, enter, preceded
 from coordinator.server.membership import events, moves
 from coordinator.server.membership.effects import Assign, CommitPositions, Unregister
 from coordinator.server.membership.member import NO_GENERATION, NO_SESSION, NS_PER_MS, Member, State, Timers
@@ -27,7 +28,7 @@ def session_begun(member: Member, event: events.SessionBegun, now: int) -> Step:
     told: tuple[Effect, ...] = ()
     if member.registered:
         member, told = session_ended(member, event, now)
-    return moves.preceded(moves.register(_in_session(member, event)), told)
+    return preceded(moves.register(_in_session(member, event)), told)
 
 
 def session_begun_while_giving_up(member: Member, event: events.SessionBegun, _: int) -> Step:
@@ -83,11 +84,9 @@ def _cast_off(member: Member, trigger: str, error: str) -> Step:
 def registered(member: Member, event: events.Registered, _: int) -> Step:
     known = replace(member, state=State.WAITING, registered=True, member_id=event.member_id, introduced=event.member_id)
     started = (
-        (moves.emit(known, "member_started", group=member.settings.group),)
-        if event.member_id != member.introduced
-        else ()
+        (emit(known, "member_started", group=member.settings.group),) if event.member_id != member.introduced else ()
     )
-    return moves.preceded(moves.ask(known), started)
+    return preceded(moves.ask(known), started)
 
 
 # -- the coordinator --------------------------------------------------------------------------------------------------
@@ -129,7 +128,7 @@ def coordinator_loading(member: Member, _: common.Refusal, now: int) -> Step:
 def subscription_announced(member: Member, _: events.SubscriptionAnnounced, __: int) -> Step:
     """The next question says it; one that waits already says something else."""
     quiet, off = moves.called_off(member)
-    return moves.preceded(moves.ask(quiet), off)
+    return preceded(moves.ask(quiet), off)
 
 
 # -- commands -------------------------------------------------------------------------------------------------------
@@ -146,13 +145,13 @@ def stop(member: Member, event: events.StopTold, now: int) -> Step:
         return moves.later(told, now), ()
     summoned = replace(told, trigger="stop-told", attempt=1)
     begun: tuple[Effect, ...] = (
-        moves.emit(summoned, "rebalance_triggered", trigger=summoned.trigger),
-        moves.emit(summoned, "rebalance_started", trigger=summoned.trigger),
-        moves.emit(summoned, "attempt_started", attempt=1),
-        moves.enter(summoned, "stop"),
+        emit(summoned, "rebalance_triggered", trigger=summoned.trigger),
+        emit(summoned, "rebalance_started", trigger=summoned.trigger),
+        emit(summoned, "attempt_started", attempt=1),
+        enter(summoned, "stop"),
     )
     if not summoned.owned:
-        return moves.preceded(_acknowledge(summoned), begun)
+        return preceded(_acknowledge(summoned), begun)
     stopping = replace(summoned, state=State.STOPPING)
     return stopping, (*begun, *moves.give_up(stopping))
 
@@ -167,10 +166,10 @@ def stopped(member: Member, _: events.Stopped, __: int) -> Step:
     gone = moves.tell_gone(member, "partitions_lost" if member.identity is None else "partitions_revoked")
     empty = replace(member, owned=frozenset())
     if empty.registered:
-        return moves.preceded(_acknowledge(empty), (gone,))
+        return preceded(_acknowledge(empty), (gone,))
     if empty.reached:
         again, told = moves.next_attempt(empty, "unavailable", "not registered")
-        return moves.preceded(moves.register(again), (gone, *told))
+        return preceded(moves.register(again), (gone, *told))
     ended, told = moves.end_rebalance(empty, "unavailable", "not registered")
     return moves.unregistered(ended), (gone, *told)
 
@@ -178,7 +177,7 @@ def stopped(member: Member, _: events.Stopped, __: int) -> Step:
 def _acknowledge(member: Member) -> Step:
     """By asking for the next command, with the generation that was stopped."""
     waiting = replace(member, state=State.WAITING, stopped=member.generation, stamp=member.stamp + 1)
-    return moves.preceded(moves.ask(waiting), (moves.enter(waiting, "join"),))
+    return preceded(moves.ask(waiting), (enter(waiting, "join"),))
 
 
 def start(member: Member, event: events.StartTold, now: int) -> Step:
@@ -197,8 +196,8 @@ def start(member: Member, event: events.StartTold, now: int) -> Step:
     )
     partitions = moves.partitions_field(began.owned)
     return began, (
-        moves.enter(began, "resume"),
-        moves.emit(began, "partitions_assigned", partitions=partitions, all=partitions, generation=began.generation),
+        enter(began, "resume"),
+        emit(began, "partitions_assigned", partitions=partitions, all=partitions, generation=began.generation),
         Assign(began.stamp, event.offsets),
     )
 
@@ -211,7 +210,7 @@ def start_over(member: Member, event: events.StartTold, now: int) -> Step:
         return moves.later(replace(member, asking=False), now), ()
     lost, gone = moves.lose(member, "superseded")
     begun, told = moves.begin_rebalance(lost)
-    return moves.preceded(start(begun, event, now), (*gone, *told))
+    return preceded(start(begun, event, now), (*gone, *told))
 
 
 def _gone_back(member: Member, now: int) -> Step:
@@ -223,10 +222,10 @@ def resumed(member: Member, _: events.Resumed, now: int) -> Step:
     timers = replace(member.timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS)
     settled = replace(member, state=State.STARTED, attempt=0, timers=timers)
     ended: tuple[Effect, ...] = (
-        moves.emit(member, "attempt_ended", attempt=member.attempt, outcome="ok"),
-        moves.emit(member, "rebalance_ended", outcome="ok", generation=member.generation),
+        emit(member, "attempt_ended", attempt=member.attempt, outcome="ok"),
+        emit(member, "rebalance_ended", outcome="ok", generation=member.generation),
     )
-    return moves.preceded(moves.ask(settled), ended)
+    return preceded(moves.ask(settled), ended)
 
 
 # -- refusals -----------------------------------------------------------------------------------------------------
@@ -265,7 +264,7 @@ def refused(member: Member, event: common.Refused, _: int) -> Step:
         *gone,
         *told,
         Unregister(),
-        moves.emit(member, "member_failed", error=f"{event.api}: {event.error}"),
+        emit(member, "member_failed", error=f"{event.api}: {event.error}"),
         Fail(event.api, event.error),
     )
 
@@ -308,7 +307,7 @@ def close(member: Member, _: common.Closed, __: int) -> Step:
     quiet, off = moves.called_off(member)
     ended, told = moves.end_rebalance(quiet, "error", "closed")
     if not ended.owned:
-        return moves.preceded(_leave(ended), (*off, *told))
+        return preceded(_leave(ended), (*off, *told))
     closing = replace(ended, state=State.CLOSING)
     return closing, (*off, *told, *moves.give_up(closing))
 
@@ -321,11 +320,11 @@ def close_stopping(member: Member, _: common.Closed, __: int) -> Step:
 
 def leave(member: Member, _: events.Stopped, __: int) -> Step:
     gone = moves.tell_gone(member, "partitions_lost" if member.identity is None else "partitions_revoked")
-    return moves.preceded(_leave(replace(member, owned=frozenset())), (gone,))
+    return preceded(_leave(replace(member, owned=frozenset())), (gone,))
 
 
 def _leave(member: Member) -> Step:
     """By taking the id away, which is all that the coordinator has to see."""
     left = replace(_detached(member), state=State.LEFT, timers=Timers())
     gone = (Unregister(),) if member.registered else ()
-    return left, (*gone, moves.emit(member, "member_closed", group=member.settings.group))
+    return left, (*gone, emit(member, "member_closed", group=member.settings.group))

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.membership.effects import Effect, Emit, FindCoordinator
+from coordinator.membership.telling import emit, enter
 from coordinator.server.membership.effects import AwaitCommand, CallOff, CommitPositions, Lose, Register, Revoke
 from coordinator.server.membership.member import ASKING, NO_GENERATION, NS_PER_MS, Member, State, Timers
 
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
 Step = tuple[Member, tuple[Effect, ...]]
-
-
-def preceded(step: Step, before: Iterable[Effect]) -> Step:
-    return step[0], (*before, *step[1])
 
 
 # -- asking -------------------------------------------------------------------------------------------------------
@@ -132,14 +129,6 @@ def tell_gone(member: Member, kind: str) -> Emit:
     """Of the generation that gave it, which the member may have given up already."""
     fields = {"partitions": partitions_field(member.owned), "all": [], "generation": member.owned_since}
     return Emit(kind, member.member_id, f"generation:{member.owned_since}", fields)
-
-
-def enter(member: Member, phase: str) -> Emit:
-    return emit(member, "phase_entered", phase=phase, attempt=member.attempt)
-
-
-def emit(member: Member, kind: str, **fields: object) -> Emit:
-    return Emit(kind, member.member_id, member.cause, fields)
 
 
 def partitions_field(partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
