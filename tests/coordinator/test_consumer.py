@@ -373,13 +373,18 @@ def test_member_cut_from_its_coordinator_stops_before_another_takes_over(
             assert lost_ns < taken_ns
             assert (await other.consumer.commit({mine: 9})).accepted
             assert (await held).refused[mine] in ("UNANSWERED", DROPPED)
+
+            def starts() -> list[dict[str, object]]:
+                events = [*victim.tracer.of("position_started"), *other.tracer.of("position_started")]
+                return sorted((e for e in events if e["partition"] == mine.partition), key=lambda e: int(str(e["ns"])))
+
+            before = len(starts())
             proxy.heal()
             await shared_out([victim, other], EVERYTHING)
+            await until(lambda: len(starts()) > before, 10, "the partition to be delivered by its next owner")
             answers = [event for event in victim.tracer.of("commit_answered") if event["explicit"]]
             assert [(event["offset"], event["outcome"]) for event in answers] == [(7, "unknown")]
-            starts = [*victim.tracer.of("position_started"), *other.tracer.of("position_started")]
-            last = max((event for event in starts if event["partition"] == mine.partition), key=lambda e: str(e["ns"]))
-            assert last["offset"] == 9  # what was held back moved nothing after the heal
+            assert starts()[-1]["offset"] == 9  # what was held back moved nothing after the heal
             for member in (victim, other):
                 await member.close()
             await proxy.stop()

@@ -52,8 +52,13 @@ def joining(member: Running) -> bool:
     return bool(told) and told[-1].get("phase") == "join"
 
 
+def rebalancing(member: Running) -> bool:
+    """A rebalance that it has begun is not over: its listener may not have been told yet."""
+    return len(member.tracer.of("rebalance_started")) > len(member.tracer.of("rebalance_ended"))
+
+
 async def settled(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 15) -> None:
-    """Wait until the members own all of `partitions`, each a fair share, in one generation.
+    """Wait until the members own all of `partitions`, each a fair share, in one generation, and have all been told.
 
     In a cooperative group that is the end of it: whatever moves is owned by nobody for one generation.
     """
@@ -65,6 +70,7 @@ async def settled(members: Sequence[Running], partitions: Owned, *, timeout_s: f
             and max(shares) - min(shares) <= 1
             and frozenset().union(*(member.owned for member in members)) == partitions
             and len({generation_of(member) for member in members}) == 1
+            and not any(map(rebalancing, members))
         )
 
     def seen() -> str:

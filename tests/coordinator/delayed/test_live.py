@@ -12,7 +12,7 @@ from kernel.clock import NS_PER_MS, SystemClock
 from kernel.waiting import until
 from tests.support.brokers import create_topics, running_broker
 from tests.support.consuming import partitions_of, producing, shared_out
-from tests.support.eager import bootstrap_of, eager
+from tests.support.eager import bootstrap_of, eager, rebalancing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -69,10 +69,6 @@ class Seed002:
 
 def name(member: Running) -> str:
     return str(member.tracer.events[0]["process"])
-
-
-def rebalancing(member: Running) -> bool:
-    return len(member.tracer.of("rebalance_started")) > len(member.tracer.of("rebalance_ended"))
 
 
 def member_of(bootstrap: str) -> Running:
