@@ -48,6 +48,8 @@ _OVERTAKEN_S = 0.1
 _TROUBLE_S = 1.0
 #: A registration of a former incarnation goes within its session timeout and a tick or two.
 _REGISTRATION_GRACE_MS = 5_000
+#: So many sessions are begun for a start, should their connections break before it is done.
+_START_ATTEMPTS = 3
 
 
 class Cluster:
@@ -94,7 +96,23 @@ class Cluster:
 
         Raises Unavailable (no ZooKeeper), BrokerIdTaken.
         """
-        self._session = session = await ZooKeeperSession.open(
+        for attempt in range(1, _START_ATTEMPTS + 1):
+            session = await self._open()
+            try:
+                await self._join(session)
+            except BaseException as error:
+                self._session = None
+                await session.close()
+                # A connection that breaks before anything is led is no more than a slow start.
+                if not isinstance(error, Retriable) or attempt == _START_ATTEMPTS:
+                    raise
+            else:
+                break
+        self._spawn(self._follow_session(session), "session")
+        self._spawn(self._follow_view(session), "view")
+
+    async def _open(self) -> ZooKeeperSession:
+        return await ZooKeeperSession.open(
             self._zookeeper,
             session_timeout_ms=self._session_timeout_ms,
             connection_timeout_ms=self._connection_timeout_ms,
@@ -102,21 +120,19 @@ class Cluster:
             process=self._process,
             name=f"broker-{self.node_id}",
         )
-        try:
-            cluster_id = await ensure_cluster(session)
-            patience_ms = session.negotiated_timeout_ms + _REGISTRATION_GRACE_MS
-            session_id = session.session_id
-            await register(session, self._address, self._clock, patience_ms=patience_ms)
-            self._registered_in = session_id
-            self._observer = Observer(session, cluster_id)
-            self._controller = Controller(session, self.node_id, self._clock)
-            self._topics = Topics(session)
-            self._publish(await self._observer.refresh())
-        except BaseException:
-            await session.close()
-            raise
-        self._spawn(self._follow_session(session), "session")
-        self._spawn(self._follow_view(session), "view")
+
+    async def _join(self, session: ZooKeeperSession) -> None:
+        """Register in this session, and see what there is."""
+        self._session = session
+        cluster_id = await ensure_cluster(session)
+        patience_ms = session.negotiated_timeout_ms + _REGISTRATION_GRACE_MS
+        session_id = session.session_id
+        await register(session, self._address, self._clock, patience_ms=patience_ms)
+        self._registered_in = session_id
+        self._observer = Observer(session, cluster_id)
+        self._controller = Controller(session, self.node_id, self._clock)
+        self._topics = Topics(session)
+        self._publish(await self._observer.refresh())
 
     async def stop(self) -> None:
         """Give up every leadership, then leave: the session's end tells the others. Idempotent."""
