@@ -7,6 +7,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from comparison.pipeline.session import spark_session
 from kernel.ports import free_ports
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+# How long an example takes says more of the machine's other work than of what is tested.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 _numbers = itertools.count()
 
