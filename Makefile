@@ -27,7 +27,7 @@ $(ORIGINALS): $(STAMP)
 compare: setup  ## run the basic scenarios under zookeeper and eager and compare them (SMOKE=1: crash and herd; ARGS=--all: everything)
 	$(BIN)/rebalance-lab compare $(if $(SMOKE),--smoke) $(ARGS)
 
-test: setup  ## the tests (at most 8 minutes)
+test: setup  ## the tests (about 8 minutes)
 	$(BIN)/python -m pytest -m "not faults and not originals and not long" $(ARGS)
 
 test-faults: setup  ## scenarios as failure-injection tests, where they tell most (at most 10 minutes)
