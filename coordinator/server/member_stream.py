@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.member_at_work import Deciding, MemberAtWork
+from coordinator.membership import effects as common
 from coordinator.membership.reactions import UNANSWERED
 from coordinator.server import registering
 from coordinator.server.calls import error_name
@@ -90,14 +91,14 @@ class MemberStream(MemberAtWork[Member, CommandLink, MemberSurroundings]):
 
     def _perform_own(self, effect: Effect) -> None:
         match effect:
-            case effects.Lose():
+            case common.Lose():
                 self._around.fetcher.drop(self.number)
                 self._chores.add(partial(self._tell_lost, effect.partitions))
             case effects.CallOff():
                 if self._asking is not None:
                     self._asking.cancel()
                 self._link.call_off()
-            case effects.CommitPositions():
+            case common.CommitPositions():
                 # Taken now: what the poll that commits goes on to hand out, nobody has dealt with yet.
                 positions = self._around.fetcher.positions(self.number)
                 if effect.wait:

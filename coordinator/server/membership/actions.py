@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from coordinator.membership.effects import AbandonCoordinator, Fail
+from coordinator.membership.effects import AbandonCoordinator, CommitPositions, Fail
 from coordinator.membership.telling import emit, enter, preceded
 from coordinator.server.membership import events, moves
-from coordinator.server.membership.effects import Assign, CommitPositions, Unregister
+from coordinator.server.membership.effects import Assign, Unregister
 from coordinator.server.membership.member import NO_GENERATION, NO_SESSION, NS_PER_MS, Member, State, Timers
 from coordinator.server.membership.reactions import AWAIT
 

@@ -1,6 +1,7 @@
 """What a member of the server design wants done, in the order in which it is given.
 
-FindCoordinator, AbandonCoordinator, Fail and Emit are those of `coordinator.membership.effects`.
+FindCoordinator, AbandonCoordinator, CommitPositions, Lose, Fail and Emit are those of `coordinator.membership.effects`.
+Here the listener hears of a loss as soon as it is free, whether the application polls or not.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from coordinator.membership.effects import Effect
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from coordinator.membership.effects import Identity
     from kernel.values import TopicPartition
 
 
@@ -46,15 +46,6 @@ class CallOff(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class CommitPositions(Effect):
-    """Commit everything handed out so far, under the identity of now; `wait` for it before what follows."""
-
-    stamp: int
-    identity: Identity
-    wait: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Revoke(Effect):
     """Deliver nothing more, tell the listener, and report Stopped."""
 
@@ -67,10 +58,3 @@ class Assign(Effect):
 
     stamp: int
     offsets: Mapping[TopicPartition, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Lose(Effect):
-    """Stop delivering at once; the listener hears of it as soon as it is free."""
-
-    partitions: frozenset[TopicPartition]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from coordinator.membership.effects import Effect, Emit, FindCoordinator
+from coordinator.membership.effects import CommitPositions, Effect, Emit, FindCoordinator, Lose
 from coordinator.membership.telling import emit, enter
-from coordinator.server.membership.effects import AwaitCommand, CallOff, CommitPositions, Lose, Register, Revoke
+from coordinator.server.membership.effects import AwaitCommand, CallOff, Register, Revoke
 from coordinator.server.membership.member import ASKING, NO_GENERATION, NS_PER_MS, Member, State, Timers
 
 if TYPE_CHECKING:

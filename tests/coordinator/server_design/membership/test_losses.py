@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.membership.effects import AbandonCoordinator, Fail, FindCoordinator, Identity
+from coordinator.membership.effects import AbandonCoordinator, Fail, FindCoordinator, Identity, Lose
 from coordinator.server.membership import events
-from coordinator.server.membership.effects import AwaitCommand, CallOff, Lose, Register, Unregister
+from coordinator.server.membership.effects import AwaitCommand, CallOff, Register, Unregister
 from coordinator.server.membership.member import State
 from tests.support.commanded import P0, P1, Talk
 

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.membership.effects import AbandonCoordinator, Effect, Emit, FindCoordinator, Identity
+from coordinator.membership.effects import (
+    AbandonCoordinator,
+    CommitPositions,
+    Effect,
+    Emit,
+    FindCoordinator,
+    Identity,
+    Lose,
+)
 from coordinator.membership.events import (
     Answer,
     Closed,
@@ -149,10 +157,10 @@ class World:
             assert self.lookups == after.finding, "who waits for an answer that came, or asks twice, waits for ever"
         self.check_questions(before, event, wanted)
         for effect in wanted:
-            if isinstance(effect, effects.CommitPositions):
+            if isinstance(effect, CommitPositions):
                 assert effect.identity == after.identity
                 assert effect.stamp == after.stamp
-            if isinstance(effect, effects.Revoke | effects.Lose):
+            if isinstance(effect, effects.Revoke | Lose):
                 assert effect.partitions == before.owned
         assert not after.owned or after.state in OWNING
         told = [e.kind for e in wanted if isinstance(e, Emit) and e.kind.startswith("partitions_")]

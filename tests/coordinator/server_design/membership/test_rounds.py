@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator.membership.effects import FindCoordinator, Identity
+from coordinator.membership.effects import CommitPositions, FindCoordinator, Identity
 from coordinator.server.membership.effects import (
     Assign,
     AwaitCommand,
     CallOff,
-    CommitPositions,
     Register,
     Revoke,
     Unregister,
