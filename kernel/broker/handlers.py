@@ -4,6 +4,9 @@ A handler is a plain function. It may answer at once with a mapping (the short w
 return an awaitable of one; the connection then reads no further request until the answer is there, because
 Kafka answers each connection in order. `None` means that no response is sent (Produce with acks=0). Raising a
 `ProtocolError` closes the connection, the only way in which Kafka's protocol refuses some requests.
+
+Where a mapping is an answer, so is `Encoded`: bytes that the handler has made by itself, because they are many, or
+the same for many.
 """
 
 from __future__ import annotations
@@ -25,6 +28,12 @@ class RequestContext(NamedTuple):
     correlation_id: int
 
 
-Answer = Mapping[str, Any] | None
+class Encoded(NamedTuple):
+    """A response's bytes behind its correlation id: a flexible header's tags, then the body in its version."""
+
+    tail: bytes
+
+
+Answer = Mapping[str, Any] | Encoded | None
 Handler = Callable[[RequestContext, Any], Answer | Awaitable[Answer]]
 HandlerTable = dict[Api, Handler]

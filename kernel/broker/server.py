@@ -21,9 +21,9 @@ from collections.abc import Awaitable, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.handlers import RequestContext
+from kernel.broker.handlers import Encoded, RequestContext
 from kernel.errors import ConfigurationError, EnvironmentFault
-from kernel.wire.codec import decode_request, encode_response
+from kernel.wire.codec import decode_request, encode_response, response_with
 from kernel.wire.errors import ErrorCode, ProtocolError, UnsupportedVersion
 from kernel.wire.frames import MAX_FRAME_BYTES, FrameBuffer
 from kernel.wire.versions import SERVED, Api
@@ -336,7 +336,7 @@ class _Connection(asyncio.Protocol):
             raise UnsupportedVersion(api, version, correlation_id)
         context = RequestContext(self._id, client_id or "", self._host, api, version, correlation_id)
         answer = handler(context, body)
-        if isinstance(answer, Mapping):
+        if isinstance(answer, Mapping | Encoded):
             self._write(context, answer)
         elif answer is not None:
             self._await(context, answer)
@@ -377,7 +377,11 @@ class _Connection(asyncio.Protocol):
             self._serve_turn()
 
     def _write(self, context: RequestContext, answer: Answer) -> None:
-        if answer is not None and self._open:
+        if answer is None or not self._open:
+            return
+        if isinstance(answer, Encoded):
+            self._transport.write(response_with(context.correlation_id, answer.tail))
+        else:
             self._transport.write(encode_response(context.api, context.version, context.correlation_id, answer))
 
     def _write_unsupported_api_versions(self, correlation_id: int) -> None:

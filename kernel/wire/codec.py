@@ -180,6 +180,11 @@ def _heartbeat_response(version: int, correlation_id: int, body: Mapping[str, An
         tail = _response(Api.Heartbeat, version, correlation_id, body)[8:]
         if len(_HEARTBEATS) < 1000:
             _HEARTBEATS[key] = tail
+    return response_with(correlation_id, tail)
+
+
+def response_with(correlation_id: int, tail: bytes) -> bytes:
+    """A whole frame of a response whose bytes behind the correlation id are at hand."""
     return _SIZE_AND_ID.pack(len(tail) + 4, correlation_id) + tail
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kernel.broker.connection import BrokerConnection
+from kernel.broker.handlers import Encoded
 from kernel.broker.server import READ_AHEAD_BYTES, BrokerServer, ServerLimits
 from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.waiting import until
@@ -157,6 +158,28 @@ def test_no_answer_is_sent_for_none() -> None:
             await until(lambda: stub.waiting, 5, "the fetch")
             stub.release(None)
             assert codec.decode_response(Api.Heartbeat, 0, await read_frame(reader))[0] == 2
+
+    run(test)
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_encoded_answer_is_written_behind_the_correlation_id(later: bool) -> None:
+    async def test() -> None:
+        async def waits(context: RequestContext, _body: Any) -> Encoded:
+            await asyncio.sleep(0)
+            return at_once(context, _body)
+
+        def at_once(context: RequestContext, _body: Any) -> Encoded:
+            return Encoded(codec.encode_response(context.api, context.version, 0, {"error_code": 27})[8:])
+
+        server = BrokerServer({Api.Heartbeat: waits if later else at_once})
+        await server.start()
+        async with raw(server) as (reader, writer):
+            for version in range(5):
+                writer.write(codec.encode_request(Api.Heartbeat, version, 7, "c", HEARTBEAT))
+                expected = codec.encode_response(Api.Heartbeat, version, 7, {"error_code": 27})
+                assert await read_frame(reader) == expected[4:]
+        await server.stop()
 
     run(test)
 
