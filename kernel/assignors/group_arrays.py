@@ -1,0 +1,134 @@
+"""A group as integers: what the sticky strategies compute with, so that a million partitions take no million tuples.
+
+A partition is a number: those of all topics in a row, topics in Java's order of names (`Grid`). A member is its
+place in hash order, the order in which Kafka goes through the subscriptions (`Roster`). Who had what is then one
+array over partitions (`settle`, by the rules in `claims`), and so is who gets what:
+
+    owner       int32[N]    the member that had, or gets, the partition; NOBODY where there is none
+    contested   bool[N]     claimed twice in one generation: whoever claimed it, it counts as nobody's
+    subscribed  bool[M, T]  which member subscribes to which topic
+
+No loop here goes over partitions or claims. N is the number of partitions, M of members, T of topics, C of claims.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernel.assignors.hash_order import texts_in_hash_order
+from kernel.assignors.subscription import java_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+#: The owner of a partition that no member has.
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The partitions that exist: partition p of topic t (an index into `topics`) has the id `starts[t] + p`."""
+
+    topics: tuple[str, ...]  #: in Java's order
+    starts: NDArray[np.int64]  #: T + 1 of them; the last is N
+
+    @classmethod
+    def of(cls, sizes: Mapping[str, int]) -> Grid:
+        """Of {topic: number of partitions}; a topic of size 0 does not exist."""
+        topics = tuple(sorted((topic for topic, size in sizes.items() if size > 0), key=java_order))
+        starts = np.zeros(len(topics) + 1, np.int64)
+        np.cumsum([sizes[topic] for topic in topics], out=starts[1:])
+        return cls(topics, starts)
+
+    @property
+    def partitions(self) -> int:
+        """N."""
+        return int(self.starts[-1])
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """int64[T]."""
+        return np.diff(self.starts)
+
+    def located(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Topic indices and partition numbers of ids."""
+        topics = np.repeat(np.arange(len(self.topics)), self.sizes)[ids]
+        return topics, ids - self.starts[topics]
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """The members of a group, and the orders in which Kafka asks them."""
+
+    members: tuple[str, ...]  #: in the hash order of the subscriptions: their indices
+    walk: NDArray[np.int32]  #: indices in the order of a table filled anew in that order; another only if crowded
+    ranks: NDArray[np.int32]  #: of each member in Java's order of ids
+
+    @classmethod
+    def of(cls, members: Iterable[str]) -> Roster:
+        """Of ids in the order in which the coordinator sent them."""
+        ordered = texts_in_hash_order(members)
+        index = {member: at for at, member in enumerate(ordered)}
+        walk = [index[member] for member in texts_in_hash_order(ordered)]
+        ranks = np.empty(len(ordered), np.int32)
+        ranks[[index[member] for member in sorted(ordered, key=java_order)]] = np.arange(len(ordered))
+        return cls(tuple(ordered), np.array(walk, np.int32), ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the members say they had, as they put it but for partitions that do not exist."""
+
+    ids: NDArray[np.int64]  #: C partitions, members in hash order
+    claimants: NDArray[np.int32]  #: C, ascending
+    generations: NDArray[np.int64]  #: M, those of the claims; NO_GENERATION where a member names none
+    in_subscriptions: NDArray[np.int64]  #: M, those of the subscriptions (`claims` says which counts when)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Who had what."""
+
+    owner: NDArray[np.int32]
+    contested: NDArray[np.bool_]
+
+
+def settle(grid: Grid, told: Told) -> Settled:
+    """As `claims.settle`: of two claims the one of the higher generation, of two of the same neither."""
+    owner = np.full(grid.partitions, NOBODY, np.int32)
+    contested = np.zeros(grid.partitions, np.bool_)
+    owner[told.ids] = told.claimants
+    again = np.bincount(told.ids, minlength=grid.partitions) > 1
+    if again.any():
+        _settle_contradictions(told, np.flatnonzero(again[told.ids]), owner, contested)
+    return Settled(owner, contested)
+
+
+def _settle_contradictions(
+    told: Told, claims: NDArray[np.int64], owner: NDArray[np.int32], contested: NDArray[np.bool_]
+) -> None:
+    """Of partitions that are claimed more than once: the first claims on all of them, then all second ones, ..."""
+    claims = claims[np.argsort(told.ids[claims], kind="stable")]
+    partitions, firsts, counts = np.unique(told.ids[claims], return_index=True, return_counts=True)
+    turns = np.arange(len(claims)) - np.repeat(firsts, counts)
+    claims = claims[np.argsort(turns, kind="stable")]
+    behind = 0
+    last = np.full(len(owner), NOBODY, np.int32)  # whose claim was the last to count, the contested ones included
+    for size in np.bincount(turns).tolist():
+        turn = claims[behind : behind + size]
+        behind += size
+        ids, claimants = told.ids[turn], told.claimants[turn]
+        before = last[ids]
+        theirs = told.in_subscriptions[before]
+        mine = told.generations[claimants]
+        counts_now = (before == NOBODY) | (mine >= theirs)
+        equal = (before != NOBODY) & (mine == theirs)
+        last[ids[counts_now]] = claimants[counts_now]
+        owner[ids[counts_now]] = np.where(equal, NOBODY, claimants)[counts_now]
+        contested[ids[equal]] = True
+    assert (last[partitions] != NOBODY).all()
