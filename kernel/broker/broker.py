@@ -22,6 +22,7 @@ from kernel.broker.server import BrokerServer, ServerLimits
 from kernel.broker.services import BrokerServices
 from kernel.broker.storage.storage import Storage
 from kernel.broker.topic_creation import DefaultTopics
+from kernel.broker.turns import Turns
 from kernel.clock import SystemClock
 from kernel.values import BrokerAddress
 from kernel.wire.versions import Api
@@ -69,6 +70,7 @@ class Broker:
         self._tracer = tracer
         self._mount = mount
         self._clock = clock or SystemClock()
+        self._turns = Turns()
         self._on_stop: list[Callable[[], Awaitable[None]]] = []
         self._running = contextlib.AsyncExitStack()
 
@@ -152,6 +154,7 @@ class Broker:
             clock=self._clock,
             create_internal_topic=topics.ensure,
             on_stop=self._on_stop.append,
+            turns=self._turns,
         )
         for table in (
             MetadataHandlers(cluster, topics, auto_create=config.flag("auto.create.topics.enable")).table(),

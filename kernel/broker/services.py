@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kernel.broker.handlers import HandlerTable
+from kernel.broker.turns import Turns
 
 if TYPE_CHECKING:
     from kernel.broker.cluster_view import ClusterView, TopicView
@@ -35,6 +36,8 @@ class BrokerServices:
     create_internal_topic: Callable[[str], Awaitable[TopicView | None]]
     #: Register what is to be awaited when the broker stops, before the cluster is left; the last one first.
     on_stop: Callable[[Callable[[], Awaitable[None]]], None]
+    #: Where what is long, or much, is done in pieces: shared by all that the broker's loop does.
+    turns: Turns = field(default_factory=Turns)
 
 
 Mount = Callable[[BrokerServices], HandlerTable]

@@ -18,11 +18,11 @@ from kernel.broker.cluster_view import (
     TopicView,
 )
 from kernel.broker.configuration import BrokerConfig
-from kernel.broker.handlers import HandlerTable, RequestContext
+from kernel.broker.handlers import Encoded, HandlerTable, RequestContext
 from kernel.broker.services import BrokerServices
 from kernel.trace.writer import ListTracer
 from kernel.values import BrokerAddress, TopicPartition
-from kernel.wire.codec import decode_request, decode_response, encode_request, encode_response
+from kernel.wire.codec import decode_request, decode_response, encode_request, encode_response, response_with
 
 if TYPE_CHECKING:
     from kernel.broker.storage.errors import StorageError
@@ -175,11 +175,14 @@ class HandlerConnection:
         request = decode_request(frame)
         context = RequestContext(0, self._client_id, "127.0.0.1", request.api, request.version, request.correlation_id)
         answer: Any = self._handlers[request.api](context, request.body)
-        if not isinstance(answer, Mapping):
+        if not isinstance(answer, Mapping | Encoded):
             answer = await answer
         if answer is None:
             await asyncio.Event().wait()  # never answered
-        answered = encode_response(request.api, request.version, request.correlation_id, answer)
+        if isinstance(answer, Encoded):
+            answered = response_with(request.correlation_id, answer.tail)
+        else:
+            answered = encode_response(request.api, request.version, request.correlation_id, answer)
         return decode_response(request.api, request.version, answered[SIZE:])[1]
 
     async def call(self, api: Api, version: int, **body: Any) -> Any:
