@@ -46,6 +46,18 @@ log.addHandler(logging.NullHandler())
 _HEAD = struct.Struct(">iii")
 _XID_MAX = 2**31 - 1
 _READ_BYTES = 1 << 18
+#: How long a server may take to greet, however short the session is.
+_GREETING_MIN_S = 2.0
+
+
+def _greeted_within_s(session_timeout_s: float) -> float:
+    """How long to wait for the answer to a Connect before another connection is tried: a third of the session.
+
+    kazoo, as Kafka's client, gives one server the whole session timeout, and so loses every session whose
+    connection is left unanswered. ZooKeeper 3.9 does that to who comes while it starts: it fails in closing the
+    connection (a NullPointerException in ZooKeeperServer.removeCnxn), which then stands for ever.
+    """
+    return max(session_timeout_s / 3, _GREETING_MIN_S)
 
 
 class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no type information
@@ -216,9 +228,10 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
                 super()._write(msg, timeout)
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
-        result = super()._invoke(timeout, request, xid)
-        if isinstance(request, Connect):
-            self.negotiated_timeout_ms = result[0].time_out
+        if not isinstance(request, Connect):
+            return super()._invoke(timeout, request, xid)
+        result = super()._invoke(min(timeout, _greeted_within_s(self.client._session_timeout / 1000)), request, xid)
+        self.negotiated_timeout_ms = result[0].time_out
         return result
 
     # -- in either -----------------------------------------------------------------------------------------------

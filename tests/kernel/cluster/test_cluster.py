@@ -75,7 +75,9 @@ class Brokers:
         cluster = Cluster(
             self.chroot,
             BrokerAddress(node_id, "127.0.0.1", 9000 + node_id),
-            session_timeout_ms=15_000,  # outlives the restart of a server on a busy machine; expiries are forced
+            # Outlives the restart of a server on a busy machine, and a connection that it takes and never answers
+            # (kernel.zookeeper.connection); expiries are forced.
+            session_timeout_ms=15_000,
             connection_timeout_ms=8000,
             tracer=self.tracers[node_id],
         )
@@ -343,8 +345,11 @@ def test_short_outage_of_zookeeper_changes_no_leadership_and_the_view_catches_up
                 await one.create_topic("t", partitions=-1, replication_factor=-1, assignment=[[1, 2], [2, 1]])
                 for view in (one, two):
                     await reach(view, "t", [(1, 0, (1, 2)), (2, 0, (2, 1))])
+                sessions = [view.session.session_id for view in (one, two)]
                 await asyncio.to_thread(server.servers[0].restart)
-                await one.session.wait_connected()
+                for view in (one, two):
+                    await view.session.wait_connected()
+                assert [view.session.session_id for view in (one, two)] == sessions  # or it was no short outage
                 await one.create_topic("u", partitions=-1, replication_factor=-1, assignment=[[2, 1]])
                 await reach(two, "u", [(2, 0, (2, 1))])
                 for told in brokers.told.values():
