@@ -28,10 +28,11 @@ def assign_cooperative_sticky(
     partitions_per_topic: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
 ) -> dict[str, list[TopicPartition]]:
     """See the module; a partition that is in no list is given out in the rebalance that follows."""
-    assignment, transferring = stick(partitions_per_topic, subscriptions, cooperative_claim)
-    if transferring is None:
-        transferring = _changing_hands(subscriptions, assignment)
-    return {member: [tp for tp in partitions if tp not in transferring] for member, partitions in assignment.items()}
+    assignment, alike = stick(partitions_per_topic, subscriptions, cooperative_claim, withholding=True)
+    if alike:
+        return assignment
+    withheld = _changing_hands(subscriptions, assignment)
+    return {member: [tp for tp in partitions if tp not in withheld] for member, partitions in assignment.items()}
 
 
 def _changing_hands(

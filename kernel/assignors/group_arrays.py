@@ -14,17 +14,21 @@ No loop here goes over partitions or claims. N is the number of partitions, M of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernel.assignors.hash_order import texts_in_hash_order
+from kernel.assignors.sticky_data import NO_GENERATION
 from kernel.assignors.subscription import java_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
+
+    from kernel.assignors.sticky_data import Claim
+    from kernel.assignors.subscription import MemberSubscription
 
 #: The owner of a partition that no member has.
 NOBODY = -1
@@ -84,8 +88,8 @@ class Roster:
 class Told:
     """What the members say they had, as they put it but for partitions that do not exist."""
 
-    ids: NDArray[np.int64]  #: C partitions, members in hash order
-    claimants: NDArray[np.int32]  #: C, ascending
+    ids: NDArray[np.int64]  #: C partitions, in any order
+    claimants: NDArray[np.int32]  #: C, who says so
     generations: NDArray[np.int64]  #: M, those of the claims; NO_GENERATION where a member names none
     in_subscriptions: NDArray[np.int64]  #: M, those of the subscriptions (`claims` says which counts when)
 
@@ -113,7 +117,7 @@ def _settle_contradictions(
     told: Told, claims: NDArray[np.int64], owner: NDArray[np.int32], contested: NDArray[np.bool_]
 ) -> None:
     """Of partitions that are claimed more than once: the first claims on all of them, then all second ones, ..."""
-    claims = claims[np.argsort(told.ids[claims], kind="stable")]
+    claims = claims[np.lexsort((told.claimants[claims], told.ids[claims]))]
     partitions, firsts, counts = np.unique(told.ids[claims], return_index=True, return_counts=True)
     turns = np.arange(len(claims)) - np.repeat(firsts, counts)
     claims = claims[np.argsort(turns, kind="stable")]
@@ -132,3 +136,40 @@ def _settle_contradictions(
         owner[ids[counts_now]] = np.where(equal, NOBODY, claimants)[counts_now]
         contested[ids[equal]] = True
     assert (last[partitions] != NOBODY).all()
+
+
+def told_in_tuples(
+    grid: Grid,
+    roster: Roster,
+    subscriptions: Mapping[str, MemberSubscription],
+    claim_of: Callable[[MemberSubscription], Claim],
+) -> Told:
+    """The claims of subscriptions that were decoded one by one."""
+    starts = dict(zip(grid.topics, grid.starts.tolist(), strict=False))
+    sizes = dict(zip(grid.topics, grid.sizes.tolist(), strict=True))
+    ids: list[int] = []
+    counts, generations, in_subscriptions = [], [], []
+    for member in roster.members:
+        subscription = subscriptions[member]
+        claim = claim_of(subscription)
+        before = len(ids)
+        ids += [starts[topic] + number for topic, number in claim.partitions if 0 <= number < sizes.get(topic, 0)]
+        counts.append(len(ids) - before)
+        generations.append(NO_GENERATION if claim.generation is None else claim.generation)
+        in_subscriptions.append(NO_GENERATION if subscription.generation is None else subscription.generation)
+    return Told(
+        np.array(ids, np.int64),
+        np.repeat(np.arange(len(counts), dtype=np.int32), counts),
+        np.array(generations, np.int64),
+        np.array(in_subscriptions, np.int64),
+    )
+
+
+def stable_order(values: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """argsort(kind="stable") of what is not negative; several times as fast, for numpy has a radix sort for 16 bits."""
+    top = int(values.max(initial=0))
+    order = np.argsort((values & 0xFFFF).astype(np.uint16), kind="stable")
+    for shift in range(16, top.bit_length(), 16):
+        digits = (values[order] >> shift & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(digits, kind="stable")]
+    return order

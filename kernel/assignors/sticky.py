@@ -7,116 +7,129 @@ Equal subscriptions: with P partitions and M members, everybody is due min = P d
 Members are gone through in hash order and keep what they had up to that; who had more than min while the longer
 shares lasted keeps min + 1. What is left is dealt to those below min, one each in turns, then to those at min.
 
-Source: AbstractStickyAssignor of kafka-clients 4.1.1 without racks (KAFKA-9987, KAFKA-12464, KAFKA-13081).
+Source: AbstractStickyAssignor of kafka-clients 4.1.1 without racks (KAFKA-9987, KAFKA-12464, KAFKA-13081). There
+partitions and members are gone through one by one; here the same is computed from how many each member had.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from kernel.assignors.claims import settle, sticky_claim
-from kernel.assignors.hash_order import texts_in_hash_order
+import numpy as np
+
+from kernel.assignors import claims as one_by_one
+from kernel.assignors.group_arrays import NOBODY, Grid, Roster, Settled, settle, stable_order, told_in_tuples
 from kernel.assignors.sticky_general import GeneralAssignment
-from kernel.assignors.subscription import java_order
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from kernel.assignors.claims import Claims
+    from numpy.typing import NDArray
+
     from kernel.assignors.sticky_data import Claim
     from kernel.assignors.subscription import MemberSubscription
+
+
+class Shares(NamedTuple):
+    """Who gets what, per partition."""
+
+    owner: NDArray[np.int32]  #: N; NOBODY where it is given to none
+    kept: NDArray[np.bool_]  #: N; whether it has stayed with who had it, without being dealt
 
 
 def assign_sticky(
     partitions_per_topic: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
 ) -> dict[str, list[TopicPartition]]:
     """See the module; a member's partitions come in the order in which it got them, kept ones first."""
-    return stick(partitions_per_topic, subscriptions, sticky_claim)[0]
+    return stick(partitions_per_topic, subscriptions, one_by_one.sticky_claim)[0]
 
 
 def stick(
     partitions_per_topic: Mapping[str, int],
     subscriptions: Mapping[str, MemberSubscription],
     claim_of: Callable[[MemberSubscription], Claim],
-) -> tuple[dict[str, list[TopicPartition]], set[TopicPartition] | None]:
-    """The assignment, and the partitions that go from one claimant to somebody else.
+    *,
+    withholding: bool = False,
+) -> tuple[dict[str, list[TopicPartition]], bool]:
+    """The assignment, and whether the members subscribe alike.
 
-    The general algorithm does not know the latter: None.
+    If they do, `withholding` leaves out the partitions that go from one claimant to somebody else; the general
+    algorithm does not know them.
     """
     if not subscriptions:
-        return {}, set()
+        return {}, True
     topics = {topic for subscription in subscriptions.values() for topic in subscription.topics}
     sizes = {t: partitions_per_topic[t] for t in topics if partitions_per_topic.get(t, 0) > 0}
-    claims = settle(sizes, subscriptions, claim_of)
-    if all(topics.issubset(subscription.topics) for subscription in subscriptions.values()):
-        constrained = ConstrainedAssignment(sizes, claims)
-        constrained.keep()
-        constrained.deal()
-        return constrained.assignment, constrained.transferring
-    return GeneralAssignment(sizes, subscriptions, claims).build(), None
+    if not all(topics.issubset(subscription.topics) for subscription in subscriptions.values()):
+        claims = one_by_one.settle(sizes, subscriptions, claim_of)
+        return GeneralAssignment(sizes, subscriptions, claims).build(), False
+    grid, roster = Grid.of(sizes), Roster.of(subscriptions)
+    settled = settle(grid, told_in_tuples(grid, roster, subscriptions, claim_of))
+    shares = assign_equal(grid, roster, settled)
+    if withholding:
+        shares.owner[changing_hands(settled, shares)] = NOBODY
+    return in_tuples(grid, roster, shares), True
 
 
-def by_topic(tp: TopicPartition) -> tuple[bytes, int]:
-    return java_order(tp.topic), tp.partition
+def assign_equal(grid: Grid, roster: Roster, settled: Settled) -> Shares:
+    """Everything to somebody: see the module. At least one member is needed."""
+    had = np.where(settled.contested, np.int32(NOBODY), settled.owner)
+    members = len(roster.members)
+    counts = np.bincount(had + 1, minlength=members + 1)[1:]
+    least, extras = divmod(grid.partitions, members)
+    quota = np.full(members, least)
+    above = roster.walk[counts[roster.walk] > least][:extras]
+    quota[above] += 1
+    owner = had.copy()
+    owner[_released(grid, had, counts, quota)] = NOBODY
+    left_over = np.flatnonzero(owner == NOBODY)
+    kept = np.ones(grid.partitions, np.bool_)
+    kept[left_over] = False
+    owner[left_over] = _dealt(roster, counts, least, extras - len(above))
+    return Shares(owner, kept)
 
 
-def by_number(tp: TopicPartition) -> tuple[int, bytes]:
-    return tp.partition, java_order(tp.topic)
+def changing_hands(settled: Settled, shares: Shares) -> NDArray[np.bool_]:
+    """N: what goes to another than its one valid claimant, partitions that were claimed twice included."""
+    lost = (settled.owner != NOBODY) & (settled.owner != shares.owner)
+    withheld: NDArray[np.bool_] = ~shares.kept & (settled.contested | lost)
+    return withheld
 
 
-class ConstrainedAssignment:
-    """One computation for equal subscriptions; `keep`, then `deal`, then the answer is in `assignment`."""
+def in_tuples(grid: Grid, roster: Roster, shares: Shares) -> dict[str, list[TopicPartition]]:
+    """The lists in Kafka's order: what was kept by number and topic, then what was dealt by topic and number."""
+    ids = np.flatnonzero(shares.owner != NOBODY)
+    topics, numbers = grid.located(ids)
+    numbers_first = np.where(shares.kept[ids], numbers, 0)
+    order = np.lexsort((ids, numbers_first, ~shares.kept[ids], shares.owner[ids]))
+    ends = np.cumsum(np.bincount(shares.owner[ids], minlength=len(roster.members))).tolist()
+    names = map(grid.topics.__getitem__, topics[order].tolist())
+    partitions = list(map(TopicPartition, names, numbers[order].tolist()))
+    return {member: partitions[start:end] for member, start, end in zip(roster.members, [0, *ends], ends, strict=False)}
 
-    def __init__(self, sizes: Mapping[str, int], claims: Claims) -> None:
-        self._sizes = sizes
-        self._claims = claims
-        self._least, self._extras_left = divmod(sum(sizes.values()), len(claims.owned))
-        self._most = self._least + bool(self._extras_left)
-        self._below: list[str] = []
-        self._at_least: list[str] = []
-        self._released: dict[TopicPartition, str] = {}  #: had too many: partition -> who had it
-        self.assignment: dict[str, list[TopicPartition]] = {member: [] for member in claims.owned}
-        self.transferring: set[TopicPartition] = set()
 
-    def keep(self) -> None:
-        """Everybody keeps what the shares allow, smallest partition numbers first."""
-        for member in texts_in_hash_order(self._claims.owned):  # a table anew, which may be another order if crowded
-            had = sorted((tp for tp in self._claims.owned[member] if tp not in self._claims.contested), key=by_number)
-            if len(had) < self._least:
-                kept = len(had)
-                self._below.append(member)
-            elif len(had) >= self._most and self._extras_left:
-                kept = self._most
-                self._extras_left -= 1
-                if not self._extras_left:
-                    self._at_least.clear()
-            else:
-                kept = self._least
-                if self._extras_left:
-                    self._at_least.append(member)
-            self.assignment[member] += had[:kept]
-            self._released.update(dict.fromkeys(had[kept:], member))
+def _released(
+    grid: Grid, had: NDArray[np.int32], counts: NDArray[np.int64], quota: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Of those that have more than they keep: all but the first by number and topic."""
+    over = counts > quota
+    theirs = np.flatnonzero(np.append(over, False)[had])  # the last is NOBODY's
+    _, numbers = grid.located(theirs)
+    theirs = theirs[stable_order(numbers)]
+    theirs = theirs[stable_order(had[theirs])]
+    lengths = counts[over]
+    places = np.arange(len(theirs)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return theirs[places >= np.repeat(quota[over], lengths)]
 
-    def deal(self) -> None:
-        """What nobody kept goes round among those below the minimum, then one each to those at it."""
-        waiting = deque(sorted(self._at_least, key=java_order))
-        hungry = deque(sorted(self._below, key=java_order))
-        for tp in self._left_over():
-            if hungry:
-                member = hungry.popleft()
-                self._give(tp, member)
-                (waiting if len(self.assignment[member]) == self._least else hungry).append(member)
-            else:
-                self._give(tp, waiting.popleft())
 
-    def _left_over(self) -> Sequence[TopicPartition]:
-        kept = {tp for partitions in self.assignment.values() for tp in partitions}
-        every = (TopicPartition(t, n) for t in sorted(self._sizes, key=java_order) for n in range(self._sizes[t]))
-        return [tp for tp in every if tp not in kept]
-
-    def _give(self, tp: TopicPartition, member: str) -> None:
-        self.assignment[member].append(tp)
-        if self._released.get(tp, member) != member or tp in self._claims.contested:
-            self.transferring.add(tp)
+def _dealt(roster: Roster, counts: NDArray[np.int64], least: int, extras: int) -> NDArray[np.int64]:
+    """Whom what is left goes to, one after the other; `extras` are the longer shares that nobody had."""
+    ranked = np.argsort(roster.ranks)
+    below = ranked[counts[ranked] < least]
+    needs = least - counts[below]
+    turns = needs > np.arange(needs.max(initial=0))[:, np.newaxis]
+    in_turns = np.broadcast_to(below, turns.shape)[turns]
+    reaching_it = below[np.argsort(needs, kind="stable")]
+    waiting = np.concatenate([ranked[counts[ranked] == least], reaching_it])
+    return np.concatenate([in_turns, waiting[:extras]])
