@@ -110,6 +110,8 @@ UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5
         ("zombie commits", "pause", "zookeeper", {"stale_writes": 1.0}, NO, "at least 1 and 1"),
         ("zombie commits", "split-brain", "zookeeper", {"stale_writes": 1.0, "moved_back": 1.0}, NO, "at least 2"),
         ("zombie commits", "split-brain", "zookeeper", {"stale_writes": 2.0, "moved_back": 1.0}, YES, "2 commits"),
+        ("zombie commits", "split-brain", "zookeeper", {"stale_writes": 1.0, "moved_back": 3.0}, YES, "3 offsets"),
+        ("zombie commits", "split-brain", "zookeeper", {"stale_writes": 0.0, "moved_back": 3.0}, NO, "at least 2"),
         ("two deliver", "pause", "zookeeper", {"two_delivering_partition_s": 0.3}, YES, "0.3 partition-seconds"),
         ("two deliver", "pause", "zookeeper", {"stale_deliveries": 5.0}, YES, "5 records"),
         ("two deliver", "pause", "zookeeper", {}, NO, "0 partition-seconds"),
