@@ -128,7 +128,7 @@ class Broker:
             connections_max=self.config.number("max.connections"),
             idle_ms_max=self.config.number("connections.max.idle.ms"),
         )
-        return BrokerServer({}, host=host, port=port, limits=limits)
+        return BrokerServer({}, host=host, port=port, limits=limits, turns=self._turns)
 
     def _cluster(self) -> Cluster:
         return Cluster(

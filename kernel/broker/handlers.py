@@ -12,7 +12,7 @@ the same for many.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from kernel.wire.versions import Api
 
@@ -36,4 +36,21 @@ class Encoded(NamedTuple):
 
 Answer = Mapping[str, Any] | Encoded | None
 Handler = Callable[[RequestContext, Any], Answer | Awaitable[Answer]]
+#: What answers one request again, as `Encoded.tail`; None: not that shortly any more, call the handler.
+Again = Callable[[], bytes | None]
+Repeat = Callable[[RequestContext, Any], Again | None]
+
+
+@runtime_checkable
+class Repeatable(Protocol):
+    """A handler of Heartbeat that can answer the same bytes without having them decoded each time.
+
+    `repeat` is asked when a heartbeat has been answered; None: the next one is to be handled like the first.
+    """
+
+    def __call__(self, context: RequestContext, body: Any) -> Answer | Awaitable[Answer]: ...
+
+    def repeat(self, context: RequestContext, body: Any) -> Again | None: ...
+
+
 HandlerTable = dict[Api, Handler]

@@ -13,7 +13,8 @@ import pytest
 
 from kernel.broker.connection import BrokerConnection
 from kernel.broker.handlers import Encoded
-from kernel.broker.server import READ_AHEAD_BYTES, BrokerServer, ServerLimits
+from kernel.broker.served_connection import READ_AHEAD_BYTES
+from kernel.broker.server import BrokerServer, ServerLimits
 from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.waiting import until
 from kernel.wire import codec
@@ -297,7 +298,7 @@ def test_client_that_does_not_read_its_answers_is_not_served_without_end() -> No
             writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * requests)
             await until(lambda: server.connections, 5, "the connection")
             (connection,) = server.connections
-            await until(lambda: not connection._writable, 10, "the server to wait for its reader")
+            await until(lambda: connection.is_unread, 10, "the server to wait for its reader")
             seen = len(stub.seen)
             assert seen < requests
             await asyncio.sleep(0)

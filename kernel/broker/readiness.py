@@ -1,0 +1,90 @@
+"""Which connections have something to read, looked at in two classes, so that the many do not delay the prompt.
+
+The connections of members that heartbeat are looked at first, in every turn of the loop. All others, thousands when a
+large group connects or rebalances, are read for a millisecond a turn; what is not read then stays in the kernel and is
+reported again. Each class is an epoll of its own inside the loop's, so a connection costs no asyncio handle for each
+read, and one that is not looked at costs nothing.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+
+#: Prompt connections that are read in one turn.
+PROMPT_MAX = 256
+#: Patient connections that are asked for at once, and how long they are read in one turn.
+PATIENT_MAX, PATIENT_BUDGET_S = 32, 0.001
+
+READABLE, WRITABLE = select.EPOLLIN, select.EPOLLOUT
+
+
+class Watched(Protocol):
+    """A socket's owner; `on_ready` gets epoll's events."""
+
+    fd: int
+    is_prompt: bool
+
+    def on_ready(self, events: int) -> None: ...
+
+
+class Readiness:
+    """Calls `on_ready` of whoever is watched, from `start` to `close`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.now = loop.time()  #: seconds of the loop's clock, as of this turn
+        self._loop = loop
+        self._watched: dict[int, Watched] = {}
+        self._prompt, self._patient = select.epoll(), select.epoll()
+        loop.add_reader(self._prompt.fileno(), self._look_at_prompt)
+        loop.add_reader(self._patient.fileno(), self._look_at_patient)
+
+    def close(self) -> None:
+        assert not self._watched, "connections are closed before what watches them"
+        for epoll in (self._prompt, self._patient):
+            self._loop.remove_reader(epoll.fileno())
+            epoll.close()
+
+    def watch(self, one: Watched, events: int) -> None:
+        self._watched[one.fd] = one
+        self._epoll_of(one).register(one.fd, events)
+
+    def change(self, one: Watched, events: int) -> None:
+        """Errors and hang-ups are reported whatever `events` says."""
+        self._epoll_of(one).modify(one.fd, events)
+
+    def move(self, one: Watched, events: int, *, prompt: bool) -> None:
+        """To the other class."""
+        self._epoll_of(one).unregister(one.fd)
+        one.is_prompt = prompt
+        self._epoll_of(one).register(one.fd, events)
+
+    def forget(self, one: Watched) -> None:
+        del self._watched[one.fd]
+        self._epoll_of(one).unregister(one.fd)
+
+    def _epoll_of(self, one: Watched) -> select.epoll:
+        return self._prompt if one.is_prompt else self._patient
+
+    def _look_at_prompt(self) -> None:
+        self.now = self._loop.time()
+        watched = self._watched
+        for fd, events in self._prompt.poll(0, PROMPT_MAX):
+            one = watched.get(fd)
+            if one is not None:  # else it was closed a moment ago, by another one's request
+                one.on_ready(events)
+
+    def _look_at_patient(self) -> None:
+        self.now = self._loop.time()
+        watched = self._watched
+        end = time.perf_counter() + PATIENT_BUDGET_S
+        for fd, events in self._patient.poll(0, PATIENT_MAX):
+            one = watched.get(fd)
+            if one is not None:
+                one.on_ready(events)
+                if time.perf_counter() > end:
+                    return

@@ -1,0 +1,430 @@
+"""One client's connection, as the server sees it: frames in, at most one request at work, responses out in order.
+
+A Heartbeat that comes while nothing else of its connection is at work is answered while it is read. Any other request
+waits for its turn (`kernel.broker.turns`). While one waits for its turn or for its answer, the connection is muted:
+later frames are kept, 64 KiB of them, and stay unread beyond that.
+
+What was received whole is served even if the client has gone by then, as by Kafka: a LeaveGroup counts although
+nobody waits for its answer. Only what comes behind a request that still waits is dropped with the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from kernel.broker.handlers import Encoded, RequestContext
+from kernel.broker.readiness import READABLE, WRITABLE
+from kernel.wire.codec import decode_request, encode_response, response_with
+from kernel.wire.errors import ErrorCode, ProtocolError, UnsupportedVersion
+from kernel.wire.frames import FrameBuffer
+from kernel.wire.versions import SERVED, Api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kernel.broker.handlers import Answer
+    from kernel.broker.server import BrokerServer
+
+log = logging.getLogger(__name__)
+
+#: Unread bytes kept for a muted connection before its socket is no longer read.
+READ_AHEAD_BYTES = 64 * 1024
+#: What is received at once, and when it is the rest of something long.
+RECEIVED_BYTES, REST_BYTES = 64 * 1024, 256 * 1024
+#: Unsent bytes with which a client counts as one that does not read, and with which it reads again.
+UNSENT_BYTES_MAX, UNSENT_BYTES_LOW = 64 * 1024, 16 * 1024
+#: Heartbeats of one connection answered before the others get their turn.
+TURN_REQUESTS = 32
+
+_HEARTBEAT = int(Api.Heartbeat).to_bytes(2, "big")
+_JOIN_GROUP = int(Api.JoinGroup).to_bytes(2, "big")
+
+
+class _State(Enum):
+    """What the connection is at."""
+
+    QUIET = "nothing is at work, nothing is kept"
+    PARTIAL = "nothing is at work, the beginning of a frame is kept"
+    QUEUED = "a request, or a long row of heartbeats, waits for its turn"
+    WAITING = "a request waits for its answer"
+    UNREAD = "the client does not read its answers"
+    CLOSED = "closed, or closing once everything is sent"
+
+
+QUIET, PARTIAL, QUEUED, WAITING, UNREAD, CLOSED = _State
+
+
+class ServedConnection:
+    """A socket that was accepted. The server knows it until it is closed."""
+
+    __slots__ = (
+        "_buffer",
+        "_events",
+        "_frame",
+        "_future",
+        "_has_ended",
+        "_host",
+        "_id",
+        "_is_open",
+        "_receive",
+        "_repeated",
+        "_server",
+        "_socket",
+        "_state",
+        "_unsent",
+        "active_at",
+        "fd",
+        "is_prompt",
+    )
+
+    def __init__(self, server: BrokerServer, accepted: socket.socket, host: str, connection_id: int) -> None:
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.fd = accepted.fileno()
+        self.is_prompt = False
+        self.active_at = server.readiness.now
+        self._server = server
+        self._socket = accepted
+        self._receive = accepted.recv
+        self._host = host
+        self._id = connection_id
+        self._state = QUIET
+        self._is_open = True  # responses are sent
+        self._has_ended = False  # the client sends nothing more
+        self._buffer = FrameBuffer(server.limits.frame_bytes_max)
+        self._frame: bytes | None = None  # the request that waits for its turn
+        self._future: tuple[asyncio.Future[Answer], RequestContext] | None = None
+        #: The last heartbeat: its bytes before and behind the correlation id, and what gives the answer's tail.
+        self._repeated: tuple[bytes, bytes, Callable[[], bytes | None]] | None = None
+        self._unsent = bytearray()
+        self._events = READABLE
+        server.readiness.watch(self, READABLE)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a request of it is at work."""
+        return self._state is WAITING or self._state is QUEUED
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether it is served no further until its client reads."""
+        return self._state is UNREAD
+
+    # -- receiving ---------------------------------------------------------------------------------------------------
+
+    def on_ready(self, events: int) -> None:
+        """Epoll's events. A mistake of ours is raised, and closes the connection."""
+        good = False
+        try:
+            if events == READABLE:
+                self._read()
+            else:
+                self._on_events(events)
+            good = True
+        finally:
+            if not good:
+                self.abort()
+
+    def _on_events(self, events: int) -> None:
+        if events & WRITABLE:
+            self._send_rest()
+        if events & ~WRITABLE and self.fd >= 0:
+            if self._events & READABLE:
+                self._read()
+            else:  # reset by the client, while nothing is read from it
+                self._lose()
+
+    def _read(self) -> None:
+        try:
+            data = self._receive(RECEIVED_BYTES if self._state is QUIET else REST_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._lose()
+            return
+        self.active_at = self._server.readiness.now
+        repeated = self._repeated
+        # The short way of most of what a coordinator is asked: the very heartbeat of the last time.
+        if repeated is not None and self._state is QUIET and data[12:] == repeated[1] and data[:8] == repeated[0]:
+            tail = repeated[2]()
+            if tail is not None:
+                self._send((len(tail) + 4).to_bytes(4, "big") + data[8:12] + tail)
+                return
+        self._received(data)
+
+    def _received(self, data: bytes) -> None:
+        if not data:
+            self._end()
+        elif self._state is QUIET and (frame := self._buffer.whole(data)) is not None:
+            self._begin(frame)
+        else:
+            self._buffer.feed(data)
+            if self._state is QUIET or self._state is PARTIAL:
+                self._serve_kept()
+            elif len(self._buffer) > READ_AHEAD_BYTES:
+                self._watch(self._events & ~READABLE)
+
+    def _end(self) -> None:
+        """The client sends nothing more, and Kafka's clients then read nothing more."""
+        self._has_ended = True
+        self._watch(self._events & ~READABLE)
+        if self._state is not QUEUED:
+            self._close()
+
+    # -- serving -----------------------------------------------------------------------------------------------------
+
+    def _begin(self, frame: bytes) -> None:
+        """A request that nothing of its connection is before: a heartbeat is served now, all others in their turn."""
+        if frame[:2] == _HEARTBEAT:
+            self._serve_or_close(frame)
+        else:
+            if frame[:2] == _JOIN_GROUP and self.is_prompt:
+                self._server.readiness.move(self, self._events, prompt=False)
+            self._frame = frame
+            self._state = QUEUED
+            self._server.turns.soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        """Serve the request that has waited for its turn, and what was kept behind it."""
+        with self._aborted_by_mistakes():
+            if self._state is QUEUED:  # else it was aborted
+                self._state = QUIET
+                frame, self._frame = self._frame, None
+                if frame is not None:
+                    self._serve_or_close(frame)
+                if self._state is QUIET:
+                    self._serve_kept()
+
+    def _serve_kept(self) -> None:
+        """Go on with whole frames that are kept, until one has to wait."""
+        for _ in range(TURN_REQUESTS):
+            try:
+                frame = self._buffer.next_frame()
+            except ProtocolError as error:
+                self.close(str(error))
+                return
+            if frame is None:
+                self._rest()
+                return
+            self._state = QUIET
+            self._begin(frame)
+            if self._state is not QUIET:
+                return
+        self._state = QUEUED
+        self._server.turns.soon(self._take_turn)
+
+    def _rest(self) -> None:
+        """Nothing whole is kept."""
+        self._state = PARTIAL if len(self._buffer) else QUIET
+        if self._has_ended or not self._is_open:
+            self._close()
+        elif not self._events & READABLE:
+            self._watch(self._events | READABLE)
+
+    def _serve_or_close(self, frame: bytes) -> None:
+        try:
+            self._serve(frame)
+        except ProtocolError as error:
+            self.close(str(error))
+
+    def _serve(self, frame: bytes) -> None:
+        try:
+            request = decode_request(frame)
+        except UnsupportedVersion as error:
+            if error.api_key != Api.ApiVersions:
+                raise
+            self._refuse_api_versions(error.correlation_id)
+            return
+        api, version, correlation_id, client_id, body = request
+        handler = self._server.handlers.get(api)
+        if handler is None:
+            raise UnsupportedVersion(api, version, correlation_id)
+        context = RequestContext(self._id, client_id or "", self._host, api, version, correlation_id)
+        answer = handler(context, body)
+        if answer is None:
+            return
+        if isinstance(answer, Awaitable):
+            self._await(context, answer)
+            return
+        self._write(context, answer)
+        if api is Api.Heartbeat and self._is_open:
+            self._remember(frame, context, body)
+
+    def _remember(self, frame: bytes, context: RequestContext, body: object) -> None:
+        """Have the next heartbeat answered without decoding it, if it is the same one; and read it before others."""
+        if not self.is_prompt:
+            self._server.readiness.move(self, self._events, prompt=True)
+        repeat = self._server.repeat_heartbeat
+        answer = None if repeat is None else repeat(context, body)
+        self._repeated = None if answer is None else (len(frame).to_bytes(4, "big") + frame[:4], frame[8:], answer)
+
+    def _await(self, context: RequestContext, answer: Awaitable[Answer]) -> None:
+        future = asyncio.ensure_future(answer)
+        if future.done() and not future.cancelled() and future.exception() is None:
+            self._write(context, future.result())
+            return
+        self._future = (future, context)
+        self._state = WAITING
+        if isinstance(future, asyncio.Task):
+            self._server.wait_for(future)
+        future.add_done_callback(self._answered)
+        if not self._is_open or self._has_ended:
+            self._close()
+
+    def _answered(self, _: asyncio.Future[Answer]) -> None:
+        """Thousands may be answered at once: each is written in its turn."""
+        self._server.turns.soon(self._give_answer)
+
+    def _give_answer(self) -> None:
+        with self._aborted_by_mistakes():
+            self._write_answer()
+
+    def _write_answer(self) -> None:
+        assert self._future is not None
+        (future, context), self._future = self._future, None
+        if future.cancelled():
+            self.close(f"{context.api.name} was cancelled")
+            return
+        error = future.exception()
+        if isinstance(error, ProtocolError):
+            self.close(str(error))
+            return
+        if error is not None:
+            asyncio.get_running_loop().call_exception_handler(
+                {
+                    "message": f"{context.api.name} version {context.version} failed",
+                    "exception": error,
+                    "future": future,
+                }
+            )
+            self.abort()
+            return
+        if self._state is WAITING:  # else it was closed meanwhile
+            self._state = QUIET
+            self._write(context, future.result())
+            if self._state is QUIET:
+                self._serve_kept()
+
+    # -- sending -----------------------------------------------------------------------------------------------------
+
+    def _write(self, context: RequestContext, answer: Answer) -> None:
+        if answer is None or not self._is_open:
+            return
+        if isinstance(answer, Encoded):
+            self._send(response_with(context.correlation_id, answer.tail))
+        else:
+            self._send(encode_response(context.api, context.version, context.correlation_id, answer))
+
+    def _refuse_api_versions(self, correlation_id: int) -> None:
+        """KIP-511: a version-0 body whatever was asked for, naming the versions of ApiVersions itself."""
+        lowest, highest = SERVED[Api.ApiVersions]
+        answer = {
+            "error_code": ErrorCode.unsupported_version,
+            "api_keys": [{"api_key": Api.ApiVersions, "min_version": lowest, "max_version": highest}],
+        }
+        if self._is_open:
+            self._send(encode_response(Api.ApiVersions, 0, correlation_id, answer))
+
+    def _send(self, data: bytes) -> None:
+        unsent = self._unsent
+        if unsent:
+            unsent += data
+        else:
+            try:
+                sent = self._socket.send(data)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError:
+                self._lose()
+                return
+            if sent == len(data):
+                return
+            unsent += memoryview(data)[sent:]
+            self._watch(self._events | WRITABLE)
+        if len(unsent) > UNSENT_BYTES_MAX and self._state is QUIET:
+            self._state = UNREAD
+
+    def _send_rest(self) -> None:
+        unsent = self._unsent
+        try:
+            sent = self._socket.send(unsent)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._lose()
+            return
+        del unsent[:sent]
+        if not unsent:
+            if self._state is CLOSED:
+                self._release()
+                return
+            self._watch(self._events & ~WRITABLE)
+        if self._state is UNREAD and len(unsent) <= UNSENT_BYTES_LOW:
+            self._state = QUEUED
+            self._server.turns.soon(self._take_turn)
+
+    def _watch(self, events: int) -> None:
+        if events != self._events and self.fd >= 0:
+            self._events = events
+            self._server.readiness.change(self, events)
+
+    # -- ending ------------------------------------------------------------------------------------------------------
+
+    def close(self, why: str) -> None:
+        """Close after what was answered has been sent; what is kept is dropped."""
+        if self._is_open:
+            log.info("connection %d from %s closed: %s", self._id, self._host, why)
+        self._close()
+
+    def abort(self) -> None:
+        """Close now, also when `close` is still sending to a client that does not read."""
+        self._unsent.clear()
+        self._close()
+
+    def _close(self) -> None:
+        self._state = CLOSED
+        self._is_open = False
+        self._frame = None
+        if self._unsent:
+            self._watch(WRITABLE)
+        else:
+            self._release()
+        self._cancel_fetch()
+
+    def _lose(self) -> None:
+        """The connection is gone. What was received before is served nevertheless, up to a request that has to wait."""
+        self._is_open = False
+        self._unsent.clear()
+        self._release()
+        if self._state is WAITING or self._state is UNREAD:
+            self._close()
+
+    def _release(self) -> None:
+        if self.fd >= 0:
+            self._server.readiness.forget(self)
+            self.fd = -1
+            self._socket.close()
+            self._server.connections.discard(self)
+
+    def _cancel_fetch(self) -> None:
+        if self._future is not None:
+            future, context = self._future
+            if context.api is Api.Fetch:
+                future.cancel()
+
+    @contextlib.contextmanager
+    def _aborted_by_mistakes(self) -> Iterator[None]:
+        """For what `Turns` calls: a mistake of ours is reported there, and must not leave the connection muted."""
+        good = False
+        try:
+            yield
+            good = True
+        finally:
+            if not good:
+                self.abort()
