@@ -25,6 +25,7 @@ from coordinator.group.answers import (
 from coordinator.group.errors import Error
 from coordinator.group.inspection import GROUP_TYPE, GroupDescription
 from coordinator.group.requests import DeleteGroup
+from coordinator.group_answers import JOIN_ANSWERS, SYNC_ANSWERS
 from coordinator.partition import LedPartition
 from coordinator.store import TEXT_BYTES_MAX
 from coordinator.verification import verified
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from coordinator.gate import Coordinator
     from coordinator.group.requests import Commit
-    from kernel.broker.handlers import RequestContext
+    from kernel.broker.handlers import Answer, RequestContext
 
 Plain = dict[str, Any]
 Response = Plain | None
@@ -57,26 +58,27 @@ class GroupHandlers:
         """Groups with members have a name; only offsets may do without."""
         return self._coordinator.at(group_id) if group_id else Error.INVALID_GROUP_ID
 
-    def join(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+    def join(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
         at = self._at(body.group_id)
         if isinstance(at, LedPartition) and _overlong(body):
             at = Error.INVALID_REQUEST
         if isinstance(at, Error):
-            return translation.join_answer(JoinAnswer(error=at, member_id=body.member_id))
+            return JOIN_ANSWERS[context.version](JoinAnswer(error=at, member_id=body.member_id))
         fresh_id = "" if body.member_id else self._coordinator.fresh_id()
         make = functools.partial(
             translation.join, body, context.version, client_id=context.client_id, host=context.host, fresh_id=fresh_id
         )
-        return at.ask(make, translation.join_answer)
+        return at.ask(make, JOIN_ANSWERS[context.version])
 
-    def sync(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
-        if translation.lacks_protocol(body, context.version):  # seen before anything else, the group's name included
-            return translation.sync_answer(SyncAnswer(error=Error.INCONSISTENT_GROUP_PROTOCOL))
+    def sync(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
+        version = context.version
+        if translation.lacks_protocol(body, version):  # seen before anything else, the group's name included
+            return SYNC_ANSWERS[version](SyncAnswer(Error.INCONSISTENT_GROUP_PROTOCOL))
         at = self._at(body.group_id)
         if isinstance(at, Error):
             error = LOADING_SYNC if at is Error.COORDINATOR_LOAD_IN_PROGRESS else at
-            return translation.sync_answer(SyncAnswer(error=error))
-        return at.ask(functools.partial(translation.sync, body, context.version), translation.sync_answer)
+            return SYNC_ANSWERS[version](SyncAnswer(error))
+        return at.ask(functools.partial(translation.sync, body, version), SYNC_ANSWERS[version])
 
     def heartbeat(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
         at = self._at(body.group_id)

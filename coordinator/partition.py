@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator.group.errors import Error
 from coordinator.group.outcome import AssignmentStored, Moment, OffsetsStored, ReplacementStored, SetTimer
@@ -42,7 +42,7 @@ BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES = 61, 10
 #: Whose size is the clients' doing; what the coordinator itself decides is written whatever its size.
 _FROM_CLIENTS = (AssignmentStored, OffsetsStored, ReplacementStored)
 
-Response = dict[str, Any]
+Response = TypeVar("Response")
 #: Tokens are unique in the process, so that one of an unloaded partition is never taken for another's.
 _TOKENS = itertools.count(1)
 
@@ -72,7 +72,7 @@ class LedPartition:
         self._clock = clock
         self._tracer = tracer
         self._timers = Timers(clock, self._timer_fired)
-        self._waiting: dict[int, tuple[asyncio.Future[Response], Callable[[Any], Response]]] = {}
+        self._waiting: dict[int, tuple[asyncio.Future[Any], Callable[[Any], Any]]] = {}
         self._writes: deque[Write] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._deliver = deliver
@@ -86,7 +86,7 @@ class LedPartition:
 
     def ask(
         self, request: Callable[[int], Request | Await | OwnedCommit], translate: Callable[[Any], Response]
-    ) -> Response | asyncio.Future[Response]:
+    ) -> Response | Awaitable[Response]:
         """Put a request, made for a token, to the machine; the answer, or a future of it when it has to wait.
 
         A request that will never be answered (a member's first JoinGroup after its second) has a future that never

@@ -24,6 +24,7 @@ from coordinator.group.records import (
     Phase,
     ProducerKey,
     ProducerRecord,
+    Profile,
     ServerKey,
     ServerMember,
     ServerRecord,
@@ -127,17 +128,26 @@ def _encode_group(record: GroupRecord) -> bytes:
         _nullable(record.leader),
         struct.pack(">qi", record.state_wall_ms, len(record.members)),
     ]
-    for member in record.members:
-        parts += [
-            _text(member.member_id),
-            _nullable(member.instance_id),
-            _text(member.client_id),
-            _text(member.client_host),
-            struct.pack(">ii", member.rebalance_timeout_ms, member.session_timeout_ms),
-            _bytes(member.subscription),
-            _bytes(member.assignment),
-        ]
+    length_of = struct.Struct(">i").pack
+    for profile, assignment in record.members:
+        parts += [profile.stored or stored_form(profile), length_of(len(assignment)), assignment]
     return b"".join(parts)
+
+
+def stored_form(profile: Profile) -> bytes:
+    """A member's part of a group's record, in front of its assignment; made once, and kept with the profile."""
+    if profile.stored is None:
+        profile.stored = b"".join(
+            (
+                _text(profile.member_id),
+                _nullable(profile.instance_id),
+                _text(profile.client_id),
+                _text(profile.client_host),
+                struct.pack(">ii", profile.rebalance_timeout_ms, profile.session_timeout_ms),
+                _bytes(profile.subscription),
+            )
+        )
+    return profile.stored
 
 
 def _encode_transaction(record: TransactionRecord) -> bytes:
@@ -232,7 +242,7 @@ def _decode_member(reader: _Reader, version: int) -> MemberRecord:
     client_id, client_host = reader.text(), reader.text()
     rebalance_timeout_ms = reader.int32() if version >= 1 else None
     session_timeout_ms = reader.int32()
-    return MemberRecord(
+    profile = Profile(
         member_id,
         instance_id,
         client_id,
@@ -240,8 +250,8 @@ def _decode_member(reader: _Reader, version: int) -> MemberRecord:
         session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms,
         session_timeout_ms,
         reader.blob(),
-        reader.blob(),
     )
+    return MemberRecord(profile, reader.blob())
 
 
 def _checked(version: int, what: str, highest: int) -> int:

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
     from coordinator.group.answers import (
         HeartbeatAnswer,
-        JoinAnswer,
         LeaveAnswer,
-        SyncAnswer,
         TransactionAnswer,
     )
     from coordinator.group.inspection import GroupDescription, ListedGroup
@@ -90,22 +88,6 @@ def join(body: Body, version: int, token: int, *, client_id: str, host: str, fre
     )
 
 
-def join_answer(answer: JoinAnswer) -> Plain:
-    return {
-        "error_code": int(answer.error),
-        "generation_id": answer.generation,
-        "protocol_type": answer.protocol_type,
-        "protocol_name": answer.protocol_name or None,  # of '' as well: JoinGroupResponse of Kafka
-        "leader": answer.leader,
-        "skip_assignment": answer.skip_assignment,
-        "member_id": answer.member_id,
-        "members": [
-            {"member_id": m.member_id, "group_instance_id": m.instance_id, "metadata": m.metadata}
-            for m in answer.members
-        ],
-    }
-
-
 def lacks_protocol(body: Body, version: int) -> bool:
     """Whether a SyncGroup leaves out what it has to name from v5 on (KIP-559)."""
     return version >= SYNC_NAMES_PROTOCOL and (body.protocol_type is None or body.protocol_name is None)
@@ -123,15 +105,6 @@ def sync(body: Body, version: int, token: int) -> Sync:
         protocol_is_mandatory=version >= SYNC_NAMES_PROTOCOL,
         assignments=tuple((a.member_id, bytes(a.assignment)) for a in body.assignments),
     )
-
-
-def sync_answer(answer: SyncAnswer) -> Plain:
-    return {
-        "error_code": int(answer.error),
-        "protocol_type": answer.protocol_type,
-        "protocol_name": answer.protocol_name,
-        "assignment": answer.assignment,
-    }
 
 
 def heartbeat(body: Body, token: int) -> Heartbeat:

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.group.errors import Error
 from coordinator.group.requests import NO_GENERATION, NO_PRODUCER, Producer
 from coordinator.server.commands import Commanded
 
+if TYPE_CHECKING:
+    from coordinator.group.records import Profile
 
-class JoinedMember(NamedTuple):
-    """What the leader learns of each member: its subscription under the chosen protocol."""
+
+class JoinAnswer(NamedTuple):
+    """JoinGroup's. Only the leader gets `members`, of each its id, its instance id and its subscription."""
 
     member_id: str
-    instance_id: str | None
-    metadata: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinAnswer:
-    """JoinGroup's. Only the leader gets `members`."""
-
     error: Error = Error.NONE
-    member_id: str
     generation: int = NO_GENERATION
     protocol_type: str | None = None
     protocol_name: str | None = None
     leader: str = ""
     skip_assignment: bool = False
-    members: tuple[JoinedMember, ...] = ()
+    members: tuple[Profile, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncAnswer:
+class SyncAnswer(NamedTuple):
     """SyncGroup's."""
 
     error: Error = Error.NONE

@@ -7,14 +7,15 @@ successor and the order of answers are defined.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from coordinator import protocol as consumer_protocol
 from coordinator.group.errors import Error
 from coordinator.group.member import Member, Vigil
-from coordinator.group.records import GroupRecord, MemberRecord
+from coordinator.group.records import GroupRecord, MemberRecord, Profile
 from coordinator.group.requests import Protocol
 from coordinator.group.states import REBALANCEABLE, TRANSITIONS, State, Trigger
 from kernel.assignors.hash_order import texts_in_hash_order
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from coordinator.group.outcome import Turn
     from coordinator.group.requests import Join
 
+Counted = TypeVar("Counted", str, tuple[str, ...])
+
 
 @dataclass(slots=True)
 class InitialDelay:
@@ -32,6 +35,24 @@ class InitialDelay:
     delay_ms: int
     remaining_ms: int
     member_added: bool = False  #: somebody came since this part began: there will be another one
+
+
+@dataclass
+class Subscribed:
+    """What one generation is subscribed to: decoded when somebody asks, which is seldom, each subscription once."""
+
+    profiles: tuple[Profile, ...]
+
+    @functools.cached_property
+    def topics(self) -> frozenset[str] | None:
+        """None: some subscription is not readable."""
+        topics: set[str] = set()
+        for subscription in {profile.subscription for profile in self.profiles}:
+            try:
+                topics.update(consumer_protocol.decode_subscription(subscription).topics)
+            except consumer_protocol.MalformedMetadata:
+                return None
+        return frozenset(topics)
 
 
 @dataclass(slots=True)
@@ -52,8 +73,10 @@ class Group:
     unsynced: dict[str, None] = field(default_factory=dict)  #: members of this generation, as a set
     joined: int = 0  #: members with a parked JoinGroup
     supporters: Counter[str] = field(default_factory=Counter)  #: protocol name -> members that support it
+    #: Names of protocols in the order in which a member prefers them -> members that do: usually all the same.
+    preferences: Counter[tuple[str, ...]] = field(default_factory=Counter)
     initial_delay: InitialDelay | None = None
-    topics: frozenset[str] | None = None  #: subscribed in this generation; None: not readable
+    subscribed: Subscribed | None = None  #: in this generation; None: of another type than consumers'
     named: list[tuple[str, int, str]] = field(default_factory=list)  #: (topic, partition, owner) as traced
 
     # -- moving -----------------------------------------------------------------------------------------------
@@ -116,19 +139,19 @@ class Group:
 
     def update(self, member: Member, request: Join) -> None:
         """Take over a rejoining member's protocols and timeouts."""
-        self._count(member, -1)
-        member.protocols = request.protocols
-        member.rebalance_timeout_ms = request.rebalance_timeout_ms
-        member.session_timeout_ms = request.session_timeout_ms
-        self._count(member, +1)
+        self._set_terms(member, request)
 
     def take_back(self, member: Member, former: Member) -> None:
         """Undo `update` on a member whose replacement could not be stored."""
-        self._count(member, -1)
-        member.protocols = former.protocols
-        member.rebalance_timeout_ms = former.rebalance_timeout_ms
-        member.session_timeout_ms = former.session_timeout_ms
-        self._count(member, +1)
+        self._set_terms(member, former)
+
+    def _set_terms(self, member: Member, source: Join | Member) -> None:
+        """Most members come again with what they had: then there is nothing to be counted anew."""
+        terms = (source.rebalance_timeout_ms, source.session_timeout_ms, source.protocols)
+        if terms != (member.rebalance_timeout_ms, member.session_timeout_ms, member.protocols):
+            self._count(member, -1)
+            member.set_terms(*terms)
+            self._count(member, +1)
 
     def replace(self, former: Member, member_id: str) -> Member:
         """Give a static member's place, leadership included, to a new member id."""
@@ -202,33 +225,37 @@ class Group:
         In a tie it is the first in the order of Kafka's HashMap: with one vote each `range` wins over `roundrobin`.
         """
         everybody = len(self.members)
-        candidates = {name for name, supporters in self.supporters.items() if supporters == everybody}
-        votes = Counter(member.vote(candidates) for member in self.members.values())
+        votes: Counter[str] = Counter()
+        for names, voters in self.preferences.items():
+            votes[next(name for name in names if self.supporters[name] == everybody)] += voters
         return max(texts_in_hash_order(votes), key=votes.__getitem__)
 
     def begin_generation(self) -> None:
-        """The next generation's number, protocol and topics; the state is moved by the caller."""
+        """The next generation's number, protocol and subscriptions; the state is moved by the caller."""
         self.generation += 1
         self.protocol_name = self.elected_protocol() if self.members else None
-        self.topics = self._subscribed_topics()
+        self._know_subscriptions()
         self.unsynced.clear()
 
-    def _subscribed_topics(self) -> frozenset[str] | None:
-        if self.protocol_type != consumer_protocol.CONSUMER_PROTOCOL_TYPE:
-            return None
-        topics: set[str] = set()
-        for member in self.members.values():
-            try:
-                topics.update(consumer_protocol.decode_subscription(member.metadata(self.protocol_name)).topics)
-            except consumer_protocol.MalformedMetadata:
-                return None
-        return frozenset(topics)
+    def profiles(self) -> tuple[Profile, ...]:
+        """What the generation knows of its members."""
+        name = self.protocol_name
+        return tuple([member.profile(name) for member in self.members.values()])
+
+    def _know_subscriptions(self) -> None:
+        is_consumers = self.protocol_type == consumer_protocol.CONSUMER_PROTOCOL_TYPE
+        self.subscribed = Subscribed(self.profiles()) if is_consumers else None
+
+    @property
+    def topics(self) -> frozenset[str] | None:
+        """Subscribed to in this generation; None: not readable."""
+        return None if self.subscribed is None else self.subscribed.topics
 
     def _count(self, member: Member, step: int) -> None:
-        for name in {protocol.name for protocol in member.protocols}:
-            self.supporters[name] += step
-            if not self.supporters[name]:
-                del self.supporters[name]
+        names = tuple(dict.fromkeys(protocol.name for protocol in member.protocols))
+        _add(self.preferences, names, step)
+        for name in names:
+            _add(self.supporters, name, step)
 
     # -- hard state -------------------------------------------------------------------------------------------
 
@@ -240,19 +267,7 @@ class Group:
             protocol_name=self.protocol_name,
             leader=self.leader,
             state_wall_ms=wall_ms,
-            members=tuple(
-                MemberRecord(
-                    member.id,
-                    member.instance_id,
-                    member.client_id,
-                    member.client_host,
-                    member.rebalance_timeout_ms,
-                    member.session_timeout_ms,
-                    member.metadata(self.protocol_name),
-                    assignments.get(member.id, b""),
-                )
-                for member in self.members.values()
-            ),
+            members=tuple([MemberRecord(p, assignments.get(p.member_id, b"")) for p in self.profiles()]),
         )
 
     def apply(self, record: GroupRecord) -> None:
@@ -261,35 +276,43 @@ class Group:
         self.protocol_type = record.protocol_type or None
         self.protocol_name = record.protocol_name
         self.leader = record.leader
-        for stored in record.members:
-            member = self.members.get(stored.member_id)
+        for profile, assignment in record.members:
+            member = self.members.get(profile.member_id)
             if member is None:
-                self._restore(stored, record.protocol_name or "")
+                self._restore(profile, assignment)
             else:
-                member.assignment = stored.assignment
+                member.assignment = assignment
 
     @classmethod
     def from_record(cls, group_id: str, record: GroupRecord) -> Group:
         """A group as it was last stored: Stable, or Empty when the record names no members."""
         group = cls(group_id)
         group.apply(record)
-        group.topics = group._subscribed_topics()
+        group._know_subscriptions()
         group.state = State.STABLE if group.members else State.EMPTY
         group.state_wall_ms = record.state_wall_ms
         return group
 
-    def _restore(self, stored: MemberRecord, protocol_name: str) -> None:
+    def _restore(self, profile: Profile, assignment: bytes) -> None:
         member = Member(
-            id=stored.member_id,
-            instance_id=stored.instance_id,
-            client_id=stored.client_id,
-            client_host=stored.client_host,
-            rebalance_timeout_ms=stored.rebalance_timeout_ms,
-            session_timeout_ms=stored.session_timeout_ms,
-            protocols=(Protocol(protocol_name, stored.subscription),),
-            assignment=stored.assignment,
+            id=profile.member_id,
+            instance_id=profile.instance_id,
+            client_id=profile.client_id,
+            client_host=profile.client_host,
+            rebalance_timeout_ms=profile.rebalance_timeout_ms,
+            session_timeout_ms=profile.session_timeout_ms,
+            protocols=(Protocol(self.protocol_name or "", profile.subscription),),
+            assignment=assignment,
         )
+        if self.protocol_name is not None:
+            member.known_as(self.protocol_name, profile)
         self.members[member.id] = member
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.id
         self._count(member, +1)
+
+
+def _add(counter: Counter[Counted], what: Counted, step: int) -> None:
+    counter[what] += step
+    if not counter[what]:
+        del counter[what]

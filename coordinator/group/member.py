@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from coordinator.group.answers import JoinedMember
+from coordinator.group.records import Profile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from coordinator.group.requests import Join, Protocol
 
 
@@ -41,6 +39,7 @@ class Member:
     #: Admitted, but its first JoinGroup is not answered: it cannot heartbeat, so a time limit of its own applies.
     is_new: bool = False
     vigil: Vigil = field(default_factory=Vigil)
+    _profile: tuple[str | None, Profile] | None = None  #: the last one, and the protocol that it is of
 
     @classmethod
     def joining(cls, request: Join, member_id: str) -> Member:
@@ -66,12 +65,30 @@ class Member:
                 return protocol.metadata
         return b""
 
-    def vote(self, candidates: Iterable[str]) -> str:
-        """The first of this member's protocols that every member supports."""
-        for protocol in self.protocols:
-            if protocol.name in candidates:
-                return protocol.name
-        raise AssertionError(f"member {self.id} supports none of {sorted(candidates)}")
+    def set_terms(self, rebalance_timeout_ms: int, session_timeout_ms: int, protocols: tuple[Protocol, ...]) -> None:
+        """Take over what a JoinGroup says beside who the member is."""
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocols = protocols
+        self._profile = None
 
-    def as_joined(self, protocol_name: str | None) -> JoinedMember:
-        return JoinedMember(self.id, self.instance_id, self.metadata(protocol_name))
+    def profile(self, protocol_name: str | None) -> Profile:
+        """What a generation with this protocol knows of the member: the same object until something changes."""
+        known = self._profile
+        if known is not None and known[0] == protocol_name:
+            return known[1]
+        profile = Profile(
+            self.id,
+            self.instance_id,
+            self.client_id,
+            self.client_host,
+            self.rebalance_timeout_ms,
+            self.session_timeout_ms,
+            self.metadata(protocol_name),
+        )
+        self._profile = (protocol_name, profile)
+        return profile
+
+    def known_as(self, protocol_name: str | None, profile: Profile) -> None:
+        """The profile that this member was made from."""
+        self._profile = (protocol_name, profile)

@@ -104,8 +104,11 @@ def _leader_has_joined(group: Group) -> bool:
 
 
 def _answer_joins(group: Group, turn: Turn) -> None:
+    told = current_generation(group, group.members[group.leader or ""], with_members=True)
+    everybody_gets = told[1:-1]
     for member in group.members.values():
-        group.answer_join(member, current_generation(group, member, with_members=True), turn)
+        answer = told if member.id == group.leader else JoinAnswer(member.id, *everybody_gets)
+        group.answer_join(member, answer, turn)
         expect_heartbeat(group, member, turn)
         member.is_new = False
         group.unsynced[member.id] = None
@@ -121,7 +124,7 @@ def current_generation(group: Group, member: Member, *, with_members: bool) -> J
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
         leader=group.leader or "",
-        members=tuple(m.as_joined(group.protocol_name) for m in group.members.values()) if listed else (),
+        members=group.profiles() if listed else (),
     )
 
 

@@ -6,7 +6,7 @@ and every protocol of a member but the chosen one (so a reloaded member supports
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,8 +28,13 @@ class OffsetKey(NamedTuple):
     partition: int
 
 
-class MemberRecord(NamedTuple):
-    """One member inside a group's record."""
+@dataclass(slots=True)
+class Profile:
+    """What a generation knows of a member: who it is, and its subscription under the chosen protocol.
+
+    A value, one for a member as long as nothing of it changes, so that whoever gives it another form can keep that
+    form with it: a group of thousands is listed and stored from such forms at every rebalance.
+    """
 
     member_id: str
     instance_id: str | None
@@ -38,7 +43,21 @@ class MemberRecord(NamedTuple):
     rebalance_timeout_ms: int
     session_timeout_ms: int
     subscription: bytes
+    #: Its entry in a leader's JoinGroup answer, and the version of that (`coordinator.group_answers`).
+    listed: tuple[int, bytes] | None = field(default=None, compare=False, repr=False)
+    #: Its part of a group's record, in front of the assignment (`coordinator.store`).
+    stored: bytes | None = field(default=None, compare=False, repr=False)
+
+
+class MemberRecord(NamedTuple):
+    """One member inside a group's record."""
+
+    profile: Profile
     assignment: bytes
+
+    @property
+    def member_id(self) -> str:
+        return self.profile.member_id
 
 
 class GroupRecord(NamedTuple):

@@ -7,7 +7,6 @@ one (KAFKA-9801); while joins are parked the newcomer parks too.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from coordinator.group import authority, rebalance
@@ -64,12 +63,12 @@ def stored(group: Group, done: ReplacementStored, turn: Turn) -> None:
     if done.request.may_skip_assignment:
         answer = rebalance.current_generation(group, member, with_members=True)
         # The leader learns the members to watch their topics, but is not to assign (KIP-814).
-        answer = dataclasses.replace(answer, skip_assignment=leads)
+        answer = answer._replace(skip_assignment=leads)
     else:
         # Up to v8 a restarted leader is told the old leader's id, so that it takes itself for a follower and
         # does not assign anew: the assignment has not changed.
         plain = rebalance.current_generation(group, member, with_members=False)
-        answer = dataclasses.replace(plain, leader=done.former_leader)
+        answer = plain._replace(leader=done.former_leader)
     group.answer_join(member, answer, turn)
 
 

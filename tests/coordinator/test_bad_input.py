@@ -72,7 +72,7 @@ def test_member_that_names_a_protocol_twice_has_the_first_entry_and_its_group_go
     twice = machine.join("b", returns=False, protocols=(*RANGE, Protocol("range", subscription("u"))))
     first = machine.join("a")
     assert (first.answer.error, twice.answer.error) == (Error.NONE, Error.NONE)
-    assert {member.metadata for member in first.answer.members} == {subscription("t")}
+    assert {member.subscription for member in first.answer.members} == {subscription("t")}
     machine.sync("a", {"a": b"mine", "b": b"yours"})
     assert machine.sync("b").answer.assignment == b"yours"
     assert machine.group is not None

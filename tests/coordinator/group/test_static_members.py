@@ -154,10 +154,10 @@ def test_restart_with_other_topics_and_timeouts_is_stored_but_costs_no_rebalance
     ).answer
     assert (answer.error, answer.generation, machine.state) == (Error.NONE, 1, "Stable")
     (record,) = machine.log.values()
-    stored = next(member for member in record.members if member.member_id == answer.member_id)
-    assert stored.subscription == subscription("t", "u")
-    assert (stored.session_timeout_ms, stored.rebalance_timeout_ms) == (20_000, 700)
-    assert stored.assignment == assignment("t", 1)
+    profile, given = next(member for member in record.members if member.member_id == answer.member_id)
+    assert profile.subscription == subscription("t", "u")
+    assert (profile.session_timeout_ms, profile.rebalance_timeout_ms) == (20_000, 700)
+    assert given == assignment("t", 1)
 
 
 @pytest.mark.kafka(

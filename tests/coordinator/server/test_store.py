@@ -18,6 +18,7 @@ from coordinator.group.records import (
     Phase,
     ProducerKey,
     ProducerRecord,
+    Profile,
     TransactionKey,
     TransactionRecord,
 )
@@ -55,7 +56,7 @@ WRITTEN_BY_KAFKA = [
                 "range",
                 MEMBER,
                 1795269241984,
-                (MemberRecord(MEMBER, None, "a", "/127.0.0.1", 10_000, 30_000, SUBSCRIPTION, ASSIGNMENT),),
+                (MemberRecord(Profile(MEMBER, None, "a", "/127.0.0.1", 10_000, 30_000, SUBSCRIPTION), ASSIGNMENT),),
             ),
         ),
         id="stable group",
@@ -99,7 +100,7 @@ def test_group_of_version_0_has_no_rebalance_timeout_but_the_session_timeout():
     value = struct.pack(">hh1sih1sh1si", 0, 1, b"c", 4, 1, b"r", 1, b"m", 1)
     value += struct.pack(">h1sh1sh1si", 1, b"m", 1, b"k", 1, b"h", 700) + struct.pack(">i1si1s", 1, b"s", 1, b"a")
     key, _ = encode((GroupKey("g"), None))
-    expected = GroupRecord("c", 4, "r", "m", -1, (MemberRecord("m", None, "k", "h", 700, 700, b"s", b"a"),))
+    expected = GroupRecord("c", 4, "r", "m", -1, (MemberRecord(Profile("m", None, "k", "h", 700, 700, b"s"), b"a"),))
     assert list(decode_all([(key, value)])) == [(GroupKey("g"), expected)]
 
 
@@ -108,10 +109,11 @@ def test_keys_of_later_protocols_are_passed_over():
 
 
 texts = st.text(max_size=20).filter(lambda text: text.isprintable())
-members = st.builds(
-    MemberRecord, texts, st.none() | texts, texts, texts, st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1),
-    st.binary(max_size=30), st.binary(max_size=30),
+profiles = st.builds(
+    Profile, texts, st.none() | texts, texts, texts, st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1),
+    st.binary(max_size=30), st.none(), st.none(),
 )  # fmt: skip
+members = st.builds(MemberRecord, profiles, st.binary(max_size=30))
 groups = st.builds(
     GroupRecord, texts, st.integers(0, 2**31 - 1), st.none() | texts, st.none() | texts,
     st.integers(-1, 2**62), st.lists(members, max_size=3).map(tuple),
