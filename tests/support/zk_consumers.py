@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kernel.broker.broker import Broker
@@ -138,6 +138,13 @@ class Member:
     def operations(self) -> list[tuple[str, str, str]]:
         """(step, operation, path) of every ZooKeeper request so far."""
         return [(str(e["step"]), str(e["op"]), str(e["path"])) for e in self.tracer.of("zk_op")]
+
+
+def wait_for_id(who: Member, ms: int) -> None:
+    """A started member waits so long between its tries for an id that is taken: elsewhere it is a session timeout, and
+    a session that short does not outlive a busy machine's pauses.
+    """
+    who.consumer._config = replace(who.consumer._config, session_timeout_ms=ms)
 
 
 def new_member(chroot: str, name: str, *, group: str = "g", **settings: str) -> Member:

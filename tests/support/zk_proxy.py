@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: How often `quiet` looks.
+_LOOK_S = 0.02
+
 
 @dataclass
 class Op:
@@ -396,12 +399,25 @@ class ZooKeeperProxy:
         return [event for event in found if connection in (None, event.connection)]
 
     async def quiet(self, seconds: float = 0.5, *, timeout_s: float = 60) -> None:
-        """Wait until for so long nothing has been sent or answered, pings aside."""
-        await until(lambda: self._silence() >= seconds, timeout_s, lambda: f"silence, last {self._ops[-3:]}")
+        """Wait until for so long nothing has been sent, pings aside, and nothing has waited for an answer.
 
-    def _silence(self) -> float:
-        last = [op.answered_at or op.at for op in self._ops[-50:]] + [event.at for event in self._events[-1:]]
-        return time.monotonic() - max(last, default=0.0)
+        It is counted in looks at the traffic: a time in which neither we nor the members could run is no silence.
+        """
+        looks, before = 0, (-1, -1)
+
+        def quiet() -> bool:
+            nonlocal looks, before
+            now = self.mark()
+            same = (now.ops, now.events) == before and not self._do(self._unanswered)
+            looks, before = looks + 1 if same else 0, (now.ops, now.events)
+            return looks * _LOOK_S >= seconds
+
+        await until(quiet, timeout_s, lambda: f"silence, last {self._ops[-3:]}", every_s=_LOOK_S)
+
+    def _unanswered(self) -> bool:
+        """Whether a connection that stands on both sides still owes an answer."""
+        standing = [link for link in self._links if not (link.broken or link.client.closed or link.server.closed)]
+        return any((link.connecting and not link.connecting.result) or any(link.waiting.values()) for link in standing)
 
     # What happens to the connections.
 

@@ -8,6 +8,7 @@ members play the same stages through our proxy. What may differ is in the tables
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import re
 from pathlib import Path
@@ -19,7 +20,7 @@ from kernel.errors import RebalanceLabError
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.count_model import Shape, failed_attempt, reads_of_expiry, rebalances_of_expiry
-from tests.support.zk_consumers import Member, new_member, running_broker
+from tests.support.zk_consumers import Member, new_member, running_broker, wait_for_id
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import end_session, opened
 from zkconsumer.filters import TopicFilter
@@ -40,7 +41,8 @@ SETTINGS = {
     "rebalance_backoff_ms": str(BACKOFF_MS),
     "rebalance_max_retries": "10",
     "auto_commit_interval_ms": "3600000",
-    "zookeeper_session_timeout_ms": "5000",
+    "zookeeper_session_timeout_ms": "30000",  # longer than any pause of a busy machine; expiries are forced
+    "refresh_leader_backoff_ms": "3600000",  # one look for leaders a start, however late a new topic has them
 }
 
 #: What we do otherwise than 0.8.2.2 does: stage -> member -> ours in the place of theirs.
@@ -104,11 +106,22 @@ class Play:
         self.taken: dict[str, dict[str, list[str]]] = {}
         self.members: dict[str, Member] = {}
 
-    async def join(self, group: str, name: str, topics: Mapping[str, int] | TopicFilter, **more: str) -> None:
+    async def join(
+        self,
+        group: str,
+        name: str,
+        topics: Mapping[str, int] | TopicFilter,
+        *,
+        waits_ms: int | None = None,
+        **more: str,
+    ) -> None:
+        """See `wait_for_id`."""
         proxy = self.again if name.endswith("again") else self.proxy
         made = new_member(proxy.connect_string, name.removesuffix(" again"), group=group, **{**SETTINGS, **more})
         self.members[f"{group}_{name}"] = made
         await made.consumer.start()
+        if waits_ms is not None:
+            wait_for_id(made, waits_ms)
         if isinstance(topics, TopicFilter):
             await made.consumer.subscribe_pattern(topics, 1, made)
         else:
@@ -151,7 +164,14 @@ def line(op: Op) -> str:
 
 
 def lists_brokers(member: str) -> Callable[[Op], bool]:
+    """An attempt does it twice."""
     return lambda op: op.connection == member and op.op == "getChildren" and op.path == paths.BROKER_IDS
+
+
+def nth(number: int, matches: Callable[[Op], bool]) -> Callable[[Op], bool]:
+    """From one on; each request is asked about once."""
+    seen = itertools.count(1)
+    return lambda op: matches(op) and next(seen) == number
 
 
 async def without_conflict(play: Play, group: str, joiner: str, holder: str, topics: Mapping[str, int] | TopicFilter):
@@ -166,6 +186,28 @@ async def without_conflict(play: Play, group: str, joiner: str, holder: str, top
     await joining
 
 
+async def expired(play: Play, server: str) -> None:
+    """c2's session ends while it is cut off, and c1 takes everything."""
+    c1, c2 = play.members["g_c1"], play.members["g_c2"]
+    done = c1.rebalances()
+    play.proxy.refuse(True, "g_c2")
+    play.proxy.cut("g_c2")
+    await asyncio.to_thread(end_session, server, c2.session.credentials)
+    await until(lambda: c1.rebalances() > done, 10, "c1 has taken everything")
+
+
+async def back(play: Play) -> None:
+    """c2 returns in a new session; as in `without_conflict` it rebalances after c1."""
+    c1, c2 = play.members["g_c1"], play.members["g_c2"]
+    done = c1.rebalances(), c2.rebalances()
+    pause = play.proxy.pause_at(lists_brokers("g_c2"))
+    play.proxy.refuse(False, "g_c2")
+    await pause.reached()
+    await until(lambda: c1.rebalances() > done[0], 10, "c1's rebalance")
+    pause.release()
+    await until(lambda: c2.rebalances() >= done[1] + 2, 20, "c2 is back")
+
+
 async def play_static(play: Play, broker: Broker, server: str) -> None:
     since = play.marks()
     await play.join("g", "c1", {"t": 1})
@@ -173,27 +215,28 @@ async def play_static(play: Play, broker: Broker, server: str) -> None:
     since = play.marks()
     await without_conflict(play, "g", "c2", "c1", {"t": 1})
     await play.take("join without conflict", since)
-    since = play.marks()
+    c1 = play.members["g_c1"]
+    since, before = play.marks(), c1.rebalances()
     await play.leave("g_c2")
+    await until(lambda: c1.rebalances() > before, 10, "c1 has taken everything")
     await play.take("graceful leave", since)
 
-    since = play.marks()
+    since, before = play.marks(), c1.rebalances()
     pause = play.proxy.pause_at(lambda op: op.connection == "g_c1" and op.op == "delete")
+    third = play.proxy.pause_at(nth(5, lists_brokers("g_c2")))
     joining = asyncio.create_task(play.join("g", "c2", {"t": 1}))
     await pause.reached()
-    await until(lambda: play.count("g_c2", since[0], reads_owner) == 4, 10, "two attempts of c2 in vain")
+    await third.reached()
+    assert play.count("g_c2", since[0], reads_owner) == 4, "two attempts of c2 in vain"
     pause.release()
+    await until(lambda: c1.rebalances() > before, 10, "c1 has released")
+    third.release()
     await joining
     await play.take("join with conflict and retry", since)
 
-    c1, c2 = play.members["g_c1"], play.members["g_c2"]
-    since, done = play.marks(), c1.rebalances()
-    play.proxy.refuse(True, "g_c2")
-    play.proxy.cut("g_c2")
-    await asyncio.to_thread(end_session, server, c2.session.credentials)
-    await until(lambda: c1.rebalances() > done, 10, "c1 has taken everything")
-    play.proxy.refuse(False, "g_c2")
-    await until(lambda: c1.rebalances() > done + 1 and c2.rebalances() >= 3, 20, "c2 is back")
+    since = play.marks()
+    await expired(play, server)
+    await back(play)
     await play.take("session expiry and return", since)
 
     since = play.marks()
@@ -201,16 +244,12 @@ async def play_static(play: Play, broker: Broker, server: str) -> None:
     await until(lambda: play.count("g_c2", since[0], lambda op: op.op == "reconnect") == 1, 10, "c2 has come back")
     await play.take("short disconnect", since)
 
-    since, done = play.marks(), c1.rebalances()
-    play.proxy.refuse(True, "g_c2")
-    play.proxy.cut("g_c2")
-    await asyncio.to_thread(end_session, server, c2.session.credentials)
-    await until(lambda: c1.rebalances() > done, 10, "c1 has taken everything")
-    await play.quiet()
+    since = play.marks()
+    await expired(play, server)
     await play.take("crash", since)
-    play.proxy.refuse(False, "g_c2")
-    await until(lambda: c1.rebalances() > done + 1 and c2.rebalances() >= 5, 20, "c2 is back again")
+    await back(play)
     await play.quiet()
+    c2 = play.members["g_c2"]
 
     since, done = play.marks(), (c1.rebalances(), c2.rebalances())
     await broker.cluster.grow_topic("t", partitions=6)
@@ -245,11 +284,13 @@ async def play_wildcards(play: Play, broker: Broker) -> None:
 async def play_same_id(play: Play) -> None:
     since = play.marks()
     await play.join("x", "x1", {"u": 1})
-    second = asyncio.create_task(play.join("x", "x1 again", {"u": 1}, zookeeper_session_timeout_ms="1000"))
-    await until(lambda: sum(op.op == "getData" for op in play.again.operations()) == 6, 15, "three tries of the second")
+    fourth = play.again.pause_at(nth(4, lambda op: op.op == "create" and op.ephemeral))
+    second = asyncio.create_task(play.join("x", "x1 again", {"u": 1}, waits_ms=500))
+    await fourth.reached()
     await play.take("the same id twice", since)
     since = play.marks()
     await play.leave("x_x1")
+    fourth.release()
     await second
     await play.take("the first of the same id leaves", since)
     await play.leave("x_x1 again")
