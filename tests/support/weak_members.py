@@ -21,7 +21,8 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.operations import SessionState
-from tests.support.zk_consumers import Member, member, new_member
+from tests.support.zk_consumers import Member, member, new_member, wait_for_id
+from tests.support.zookeeper import end_session
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -64,13 +65,15 @@ async def joined(chroot: str, name: str, topics: Mapping[str, int], **settings: 
 
 @asynccontextmanager
 async def joining(
-    chroot: str, name: str, topics: Mapping[str, int], **settings: str
+    chroot: str, name: str, topics: Mapping[str, int], *, waits_ms: int | None = None, **settings: str
 ) -> AsyncIterator[tuple[Member, asyncio.Task[None]]]:
-    """A started member and the task in which it subscribes; both are ended at the end."""
+    """A started member and the task in which it subscribes; both are ended at the end. See `wait_for_id`."""
     made = new_member(chroot, name, **settings)
     join: asyncio.Task[None] | None = None
     try:
         await made.consumer.start()
+        if waits_ms is not None:
+            wait_for_id(made, waits_ms)
         join = asyncio.create_task(made.consumer.subscribe(topics, made))
         yield made, join
     finally:
@@ -120,6 +123,14 @@ def mend(link: ZooKeeperProxy) -> None:
 
 async def is_cut_off(who: Member) -> None:
     await until(lambda: who.session.state is not SessionState.CONNECTED, 10, f"{who.id} to miss ZooKeeper")
+
+
+async def lapse(chroot: str, *severed: Member) -> None:
+    """Their sessions end now, for the server as by their timeouts: these are long, so that no pause of a busy machine
+    ends a session too early.
+    """
+    for who in severed:
+        await asyncio.to_thread(end_session, chroot, who.session.credentials)
 
 
 async def attempts(who: Member, number: int, outcome: str = "ok", *, timeout_s: float = 15) -> None:

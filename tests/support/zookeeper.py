@@ -24,9 +24,9 @@ WRITES = ("create", "delete", "setData")
 
 @asynccontextmanager
 async def opened(
-    connect_string: str, tracer: Tracer | None = None, *, timeout_ms: int = 4000, retry_forever: bool = False
+    connect_string: str, tracer: Tracer | None = None, *, timeout_ms: int = 15_000, retry_forever: bool = False
 ) -> AsyncIterator[ZooKeeperSession]:
-    """A session for the length of a `with`."""
+    """A session for the length of a `with`; it outlives a busy machine's pauses."""
     session = await ZooKeeperSession.open(
         connect_string,
         session_timeout_ms=timeout_ms,

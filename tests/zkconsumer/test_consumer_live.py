@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import AsyncExitStack
 
 import pytest
@@ -15,7 +14,18 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
-from tests.support.zk_consumers import SETTINGS, Member, member, owners, produce, running_broker, settled, shared
+from tests.support.zk_consumers import (
+    SETTINGS,
+    Member,
+    member,
+    new_member,
+    owners,
+    produce,
+    running_broker,
+    settled,
+    shared,
+    wait_for_id,
+)
 from tests.support.zookeeper import expire, opened
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import ZkConsumerConfig
@@ -230,23 +240,18 @@ def test_a_second_member_of_the_same_id_waits_until_the_first_is_gone(chroot, tm
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 1}), opened(chroot) as session:
             async with member(chroot, "c1", {"t": 1}) as first:
-                config, _ = ZkConsumerConfig.from_settings(
-                    {**SETTINGS, "zookeeper.connect": chroot, "group.id": "g", "consumer.id": "c1",
-                     "zookeeper.session.timeout.ms": "500"}
-                )  # fmt: skip
-                second = ZooKeeperConsumer(config, tracer=SilentTracer(), process="second")
-                await second.start()
-                joining = asyncio.create_task(second.subscribe({"t": 1}))
-                # It reads the node twice and sleeps a session timeout: more than once.
-                watched = 3 * 0.5
-                began = time.monotonic()
-                await until(lambda: joining.done() or time.monotonic() - began > watched, 5, "a few tries")
+                second = new_member(chroot, "c1")
+                await second.consumer.start()
+                wait_for_id(second, 500)
+                joining = asyncio.create_task(second.consumer.subscribe({"t": 1}))
+                # It tries, reads the node twice and sleeps: more than once.
+                await until(lambda: [op for _, op, _ in second.operations()].count("create") >= 3, 10, "a few tries")
                 assert not joining.done()
-                assert second.member_ids == ()
+                assert second.consumer.member_ids == ()
                 assert (await session.exists(paths.member_id("g", "g_c1"))).ephemeral_owner == first.session.session_id
             await asyncio.wait_for(joining, 10)
             await settled(session, shared("t", ("g_c1-0", [0])))
-            await second.close()
+            await second.consumer.close()
 
     asyncio.run(story())
 
@@ -284,7 +289,11 @@ def test_auto_commit_writes_what_changed_and_nothing_else(chroot, tmp_path):
 
                 await until(committed, 5, "the timer's commit")
                 await until(
-                    lambda: {e["partition"] for e in c1.tracer.of("commit_answered")} == {0, 1}, 5, "the reset's commit"
+                    lambda: (
+                        {(e["partition"], e["offset"]) for e in c1.tracer.of("commit_answered")} >= {(0, 3), (1, 0)}
+                    ),
+                    5,
+                    "the reset's commit",
                 )
                 count = len(c1.tracer.of("commit_answered"))
                 await c1.read(timeout_ms=200)
@@ -323,8 +332,7 @@ def test_an_unreachable_zookeeper_stops_neither_delivery_nor_a_close(tmp_path):
                     await until(lambda: not c1.session.connected, 5, "the connection to break")
                     await produce(broker, "t", 1, range(3, 6))
                     await c1.read_until(6)
-                    before = time.monotonic()
-                assert time.monotonic() - before < 6
+                    await asyncio.wait_for(c1.consumer.close(), 30)
 
         asyncio.run(story())
 

@@ -16,11 +16,16 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.operations import SessionState
+from tests.support.weak_members import lapse
 from tests.support.zk_consumers import Member, member, produce, running_broker, settled, shared
 from tests.support.zookeeper import opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+
+#: Longer than any cut and any pause of a busy machine: what is to end, a test ends.
+OUTLIVES = {"zookeeper_session_timeout_ms": "30000"}
 
 
 @asynccontextmanager
@@ -36,6 +41,13 @@ async def proxied(chroot: str) -> AsyncIterator[tuple[TcpProxy, str]]:
         await proxy.stop()
 
 
+async def cut_and_noticed(proxy: TcpProxy, who: Member) -> None:
+    """What goes through the proxy is held, and the member connects anew, as it would when no ping is answered."""
+    proxy.cut()
+    who.session._bridge.break_connection()
+    await until(lambda: who.session.state is SessionState.SUSPENDED, 8, "the break to be noticed")
+
+
 async def poll_for_ever(who: Member) -> None:
     while True:
         await who.read()
@@ -49,11 +61,10 @@ def test_an_id_that_came_and_went_behind_a_short_cut_is_noticed_after_it(chroot,
             running_broker(chroot, tmp_path, {"t": 2}),
             opened(chroot) as other,
             proxied(chroot) as (proxy, through),
-            member(through, "c1", {"t": 1}, zookeeper_session_timeout_ms="4000") as c1,
+            member(through, "c1", {"t": 1}, **OUTLIVES) as c1,
         ):
             session = c1.session.session_id
-            proxy.cut()
-            await until(lambda: c1.session.state is SessionState.SUSPENDED, 8, "the break to be noticed")
+            await cut_and_noticed(proxy, c1)
             visitor = paths.member_id("g", "g_visitor")
             await other.create(visitor, b'{"pattern":"static","subscription":{"t":1}}', ephemeral=True)
             await other.delete(visitor)
@@ -72,12 +83,11 @@ def test_a_short_cut_without_a_change_makes_no_rebalance(chroot, tmp_path):
         async with (
             running_broker(chroot, tmp_path, {"t": 2}),
             proxied(chroot) as (proxy, through),
-            member(through, "c1", {"t": 1}, zookeeper_session_timeout_ms="3000") as c1,
+            member(through, "c1", {"t": 1}, **OUTLIVES) as c1,
         ):
             await until(lambda: len(c1.tracer.of("position_started")) == 2, 8, "the fetchers to be at work")
             before = len(c1.operations())
-            proxy.cut()
-            await until(lambda: c1.session.state is SessionState.SUSPENDED, 8, "the break to be noticed")
+            await cut_and_noticed(proxy, c1)
             proxy.heal()
             # Where Java's client sends one setWatches, reads arm again: two for the ids, one for the topic.
             await until(lambda: len(c1.operations()) - before >= 3, 8, "the watches to be armed again")
@@ -100,7 +110,7 @@ def test_a_member_that_is_cut_off_delivers_on_and_moves_offsets_back_when_it_ret
             opened(chroot) as session,
             proxied(chroot) as (proxy, through),
             member(chroot, "c2", {"t": 1}) as c2,
-            member(through, "c1", {"t": 1}, zookeeper_session_timeout_ms="1500") as c1,
+            member(through, "c1", {"t": 1}, **OUTLIVES) as c1,
         ):
             await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
             polls = [asyncio.create_task(poll_for_ever(who)) for who in (c1, c2)]
@@ -110,6 +120,7 @@ def test_a_member_that_is_cut_off_delivers_on_and_moves_offsets_back_when_it_ret
                 await until(lambda: len(c1.records.get(cut_off, ())) == 10, 8, "c1 to have ten")
                 proxy.cut()
                 committing = asyncio.create_task(c1.consumer.commit())
+                await lapse(chroot, c1)
                 await settled(session, shared("t", ("g_c2-0", range(2))))
                 await produce(broker, "t", 1, range(10, 30))
                 await until(lambda: len(c2.records.get(cut_off, ())) == 30, 8, "c2 to have all thirty")

@@ -22,6 +22,7 @@ from tests.support.weak_members import (
     failure,
     joined,
     joining,
+    lapse,
     mend,
     outcomes,
     polling,
@@ -144,7 +145,7 @@ def test_a_dead_owner_whose_session_outlives_all_attempts_fails_the_start(chroot
         async with (
             running_broker(chroot, tmp_path, {"t": 2}),
             opened(chroot) as session,
-            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="2500"),
+            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000") as dead,
         ):
             sever(link)
             async with joining(chroot, "c2", {"t": 1}, **QUICK) as (c2, join):
@@ -152,6 +153,7 @@ def test_a_dead_owner_whose_session_outlives_all_attempts_fails_the_start(chroot
                 assert "t-1" in str(await failure(join))
                 assert await owners(session) == shared("t", ("g_c1-0", range(2)))
                 # The expiry is a change of the members, so this one is cured by itself.
+                await lapse(chroot, dead)
                 await settled(session, shared("t", ("g_c2-0", range(2))))
                 assert c2.rebalances("failed") == 1
             mend(link)  # the dead one can be closed then

@@ -23,6 +23,7 @@ from tests.support.weak_members import (
     is_cut_off,
     joined,
     joining,
+    lapse,
     mend,
     outcomes,
     partitions,
@@ -30,7 +31,7 @@ from tests.support.weak_members import (
     releases,
     sever,
 )
-from tests.support.zk_consumers import member, owners, produce, running_broker, settled, shared
+from tests.support.zk_consumers import owners, produce, running_broker, settled, shared
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import opened
 
@@ -44,14 +45,15 @@ async def cut_off_in_its_release(chroot, session, link_a, link_b, **settings):
     """a, b and c, of which a was severed when it asked for its first delete, and has expired since."""
     async with (
         # b is held for a while later, and must not lose its session by that.
-        joined(link_b.connect_string, "b", {"t": 1}, zookeeper_session_timeout_ms="20000", **settings) as b,
-        joined(link_a.connect_string, "a", {"t": 1}, zookeeper_session_timeout_ms="1500", **settings) as a,
+        joined(link_b.connect_string, "b", {"t": 1}, zookeeper_session_timeout_ms="30000", **settings) as b,
+        joined(link_a.connect_string, "a", {"t": 1}, zookeeper_session_timeout_ms="30000", **settings) as a,
     ):
         await settled(session, shared("t", ("g_a-0", range(3)), ("g_b-0", range(3, 6))))
         release = link_a.pause_at(releases)
         async with joining(chroot, "c", {"t": 1}, **settings) as (c, _):
             await release.reached()
             sever(link_a)
+            await lapse(chroot, a)
             await settled(session, SHARED_BY_B_AND_C)
             await session_is_idle(b, c)
             yield a, b, c
@@ -159,18 +161,24 @@ def test_a_node_of_a_dying_session_with_our_thread_id_counts_as_ours_and_goes_wi
         async with (
             running_broker(chroot, tmp_path, {"t": 2}) as broker,
             opened(chroot) as session,
-            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="2500") as dead,
+            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000") as dead,
         ):
             sever(link)
             old = dead.session.session_id
             await session.delete(paths.member_id("g", "g_c1"))
-            async with member(chroot, "c1", {"t": 1}, **settings) as successor, polling(successor):
+            async with joining(chroot, "c1", {"t": 1}, **settings) as (successor, join), polling(successor):
                 both = partitions("t", 0, 1)
+                if own:
+                    await attempts(successor, 1, "conflict")
+                    await lapse(chroot, dead)
+                await asyncio.wait_for(join, 15)
                 assert successor.consumer.assignment() == {0: frozenset(both)}
                 if not own:
                     assert outcomes(successor) == ["ok"]
                     stats = [(await session.get(paths.owner("g", "t", n)))[1] for n in range(2)]
                     assert {stat.ephemeral_owner for stat in stats} == {old}
+
+                    await lapse(chroot, dead)
 
                     async def gone() -> bool:
                         return await owners(session) == {}
@@ -191,6 +199,10 @@ def test_a_node_of_a_dying_session_with_our_thread_id_counts_as_ours_and_goes_wi
         asyncio.run(story())
 
 
+def tries_to_register(who):
+    return [op[:2] for op in who.operations()].count(("register", "create"))
+
+
 @pytest.mark.parametrize(
     ("settings", "waits"),
     [pytest.param({}, True, id="0.8.2"), pytest.param({"registration_conflict": "fail"}, False, id="1.1")],
@@ -200,15 +212,15 @@ def test_a_member_whose_predecessor_of_the_same_id_is_not_expired_yet(chroot, tm
         async with (
             running_broker(chroot, tmp_path, {"t": 1}),
             opened(chroot) as session,
-            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="2000") as dead,
+            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000") as dead,
         ):
             sever(link)
             await is_cut_off(dead)
-            async with joining(chroot, "c1", {"t": 1}, zookeeper_session_timeout_ms="500", **settings) as (c1, join):
+            async with joining(chroot, "c1", {"t": 1}, waits_ms=500, **settings) as (c1, join):
                 if waits:
+                    await until(lambda: tries_to_register(c1) >= 2, 15, "one try a session timeout, and no end to them")
+                    await lapse(chroot, dead)
                     await asyncio.wait_for(join, 15)
-                    tries = [op for op in c1.operations() if op[0] == "register" and op[1] == "create"]
-                    assert len(tries) >= 2  # one a session timeout, and no end to them
                     await settled(session, shared("t", ("g_c1-0", [0])))
                 else:
                     error = await failure(join)

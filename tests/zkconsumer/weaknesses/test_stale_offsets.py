@@ -22,6 +22,7 @@ from tests.support.weak_members import (
     has,
     joined,
     joining,
+    lapse,
     mend,
     partitions,
     polling,
@@ -108,7 +109,7 @@ def test_a_commit_that_waits_for_a_connection_is_written_in_the_new_session(chro
             running_broker(chroot, tmp_path, {"t": 2}) as broker,
             opened(chroot) as session,
             joined(chroot, "c2", {"t": 1}, **settings) as c2,
-            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="1500", **settings) as c1,
+            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000", **settings) as c1,
             polling(c1, c2),
         ):
             await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
@@ -117,6 +118,7 @@ def test_a_commit_that_waits_for_a_connection_is_written_in_the_new_session(chro
             old = c1.session.session_id
             sever(link)
             late = asyncio.create_task(c1.consumer.commit())
+            await lapse(chroot, c1)
             await settled(session, shared("t", ("g_c2-0", range(2))))
             await produce(broker, "t", 1, range(10, 30))
             await has(c2, cut_off, 30)

@@ -13,7 +13,7 @@ import pytest
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper.operations import SessionState
-from tests.support.weak_members import has, is_cut_off, joined, mend, polling, sever
+from tests.support.weak_members import has, is_cut_off, joined, lapse, mend, polling, sever
 from tests.support.zk_consumers import produce, running_broker, settled, shared
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import opened
@@ -34,7 +34,7 @@ def test_a_member_that_is_cut_from_zookeeper_only_delivers_on_past_its_expiry(ch
             running_broker(chroot, tmp_path, {"t": 2}) as broker,
             opened(chroot) as session,
             joined(chroot, "c2", {"t": 1}, **settings) as c2,
-            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="1500", **settings) as c1,
+            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000", **settings) as c1,
             polling(c1, c2),
         ):
             await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
@@ -43,6 +43,7 @@ def test_a_member_that_is_cut_from_zookeeper_only_delivers_on_past_its_expiry(ch
             old = c1.session.session_id
             sever(link)
             await is_cut_off(c1)
+            await lapse(chroot, c1)
             await settled(session, shared("t", ("g_c2-0", range(2))))
             if not delivers:
                 await until(lambda: c1.consumer.assignment() == {0: frozenset()}, 10, "c1 to have stopped")
