@@ -83,7 +83,9 @@ class RealBroker:
         zookeeper: str | None = None,
         node_id: int = 1,
         settings: Mapping[str, str] | None = None,
+        java_options: Sequence[str] = (),
     ) -> None:
+        """`java_options`, where given, replace ours, which are for a quick start and little memory, heap included."""
         if version not in jars.VERSIONS:
             raise UserError(f"there is no broker {version} here; choose of {', '.join(jars.VERSIONS)}")
         if (zookeeper is None) != (version in _WITHOUT_ZOOKEEPER):
@@ -95,6 +97,7 @@ class RealBroker:
         self.port, self._controller_port = free_ports(2)
         self.log_path = folder / "broker.log"
         self._settings = {**self._own_settings(), **(settings or {})}
+        self._java_options = java_options or (f"-Xmx{_HEAP_MB[version]}m", *OPTIONS)
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
@@ -210,7 +213,7 @@ class RealBroker:
 
     def _launch(self, *arguments: str) -> subprocess.Popen[bytes]:
         class_path = ":".join(str(jar) for jar in jars.class_path(self.version))
-        options = [f"-Xmx{_HEAP_MB[self.version]}m", *OPTIONS, *logging_options("WARN")]
+        options = [*self._java_options, *logging_options("WARN")]
         with self.log_path.open("ab") as log:
             return start_child(
                 [str(find_java().path), *options, "-cp", class_path, *arguments],

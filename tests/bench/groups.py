@@ -1,68 +1,121 @@
-"""How long a group of lean members takes to become stable, and what it costs the broker in CPU."""
+"""A group of lean members, one connection each: forming, one more join, heartbeats each 3 s, memory.
+
+Persistence is included. The members connect before the first JoinGroup; connecting is timed apart. The time to Stable is from the first
+JoinGroup to the last answer to SyncGroup. It is printed raw and beyond the initial delay, which is extended as long as
+members come within it (twice 500 ms at least, with more than one member).
+"""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernel.waiting import until
-from tests.bench.lean import NONE, REBALANCE_IN_PROGRESS, LeanMember, connect
+from tests.bench import lean_groups, machine
+from tests.bench.figures import Row, at_most, at_most_absolute, print_rows
+from tests.bench.lean import Member
+from tests.bench.lean_sockets import Sockets
+from tests.bench.sides import KAFKA, OURS, SETTINGS
 
 if TYPE_CHECKING:
-    from tests.bench.lab import Server
+    from tests.bench.bench import Bench
+    from tests.bench.sides import Side
+
+SIZES = (1_000, 5_000, 10_000)
+#: In groups that are not measured, two at least: a JVM becomes warm by them.
+WARM_UP_MEMBERS = 5_000
+DELAY_S = int(SETTINGS["group.initial.rebalance.delay.ms"]) / 1000
+HEARTBEAT_S, STEADY_S = 3.0, 15.0
+#: In those of Kafka.
+CPU_TARGET = 0.5
+#: Seconds to Stable beyond the initial delay with 10,000, and % of a core with 5,000 heartbeats each 3 s.
+STABLE_TARGET_S, STABLE_TARGET_SIZE = 3.0, 10_000
+STEADY_TARGET, STEADY_TARGET_SIZE = 12.0, 5_000
 
 
-@dataclass(frozen=True)
-class Forming:
-    """Seconds from the first JoinGroup to the last SyncGroup answer; the initial delay is 0 in this bench."""
-
-    members: int
-    stable_s: float
-    cpu_s: float
-    rejoin_s: float  #: the same after one more member has joined
-    rejoin_cpu_s: float
-
-
-async def _follow(member: LeanMember, generation: int) -> None:
-    """Heartbeat until the rebalance shows, then rejoin."""
-    error = await until(member.heartbeat, 30, "the heartbeat tells of the rebalance", every_s=0.05)
-    if error != REBALANCE_IN_PROGRESS:
-        raise RuntimeError(f"heartbeat of {member.member_id}: error {error}")
-    await member.join()
-    if member.generation <= generation:
-        raise RuntimeError(f"generation {member.generation} after {generation}")
-
-
-async def forming(server: Server, count: int, group: str) -> Forming:
-    """Form a group of `count` at once, then add one member; checks that all end in one generation."""
-    members = [LeanMember(await connect(server.port, f"{group}-{n}"), group) for n in range(count + 1)]
-    *first, joiner = members
-    try:
-        await first[0].find_coordinator()
-        cpu_s, started = server.cpu_s(), time.monotonic()
-        await asyncio.gather(*(member.join() for member in first))
-        await _settled(first)
-        stable_s, stable_cpu_s = time.monotonic() - started, server.cpu_s() - cpu_s
-        generation = first[0].generation
-        cpu_s, started = server.cpu_s(), time.monotonic()
-        await asyncio.gather(joiner.join(), *(_follow(member, generation) for member in first))
-        rejoin_s, rejoin_cpu_s = time.monotonic() - started, server.cpu_s() - cpu_s
-        if len({member.generation for member in members}) != 1:
-            raise RuntimeError("the members ended in different generations")
-    finally:
-        for member in members:
-            member.connection.close()
-    return Forming(count, stable_s, stable_cpu_s, rejoin_s, rejoin_cpu_s)
+def form_once(side: Side, size: int, group: str, steady_s: float) -> dict[str, float]:
+    """A group from its first connection to the end, one side, once."""
+    members = [Member(f"c{number}", group, number) for number in range(size + 1)]
+    side.wait_for_quiet()
+    found = {"memory_before_mb": side.memory_mb()}
+    with Sockets() as sockets, machine.no_collections():
+        lean_groups.find_coordinator(sockets, side.port, group)
+        cpu_s, started = side.cpu_s(), time.monotonic()
+        *connections, joiner = lean_groups.connect(sockets, side.port, members)
+        found |= {"connect_s": time.monotonic() - started, "connect_cpu_s": side.cpu_s() - cpu_s}
+        found["memory_connected_mb"] = side.memory_mb()
+        with side.profiling():
+            cpu_s = side.cpu_s()
+            formed = lean_groups.settle(sockets, connections)
+            found["form_cpu_s"] = side.cpu_s() - cpu_s
+            found["form_s"] = formed.seconds
+            found["delay_s"] = formed.delay_s(DELAY_S)
+            found["beyond_s"] = formed.seconds - found["delay_s"]
+            cpu_s = side.cpu_s()
+            joined = lean_groups.rebalance(sockets, connections, joiner)
+            found |= {"join_cpu_s": side.cpu_s() - cpu_s, "join_s": joined.seconds}
+            found["memory_stable_mb"] = side.memory_mb()
+            if steady_s:
+                cpu_s, started = side.cpu_s(), time.monotonic()
+                beats = lean_groups.heartbeats_in_turn(sockets, connections, steady_s, HEARTBEAT_S)
+                elapsed = time.monotonic() - started
+                found |= {"steady_percent": 100 * (side.cpu_s() - cpu_s) / elapsed, "steady_per_s": beats / elapsed}
+        lean_groups.leave(sockets, [*connections, joiner])
+    return found
 
 
-async def _settled(members: list[LeanMember]) -> None:
-    """With no initial delay the first join completes a generation alone: follow until all share one."""
-    for _ in range(200):
-        errors = await asyncio.gather(*(member.heartbeat() for member in members))
-        behind = [member for member, error in zip(members, errors, strict=True) if error != NONE]
-        if not behind and len({member.generation for member in members}) == 1:
-            return
-        await asyncio.gather(*(member.join() for member in behind))
-    raise TimeoutError("the group did not settle")
+def run(bench: Bench) -> None:
+    """The part `groups`."""
+    sizes = bench.sizes or ((50,) if bench.smoke else SIZES)
+    for size in sizes:
+        machine.allow_connections(size + 1)
+        runs = bench.runs or (1 if bench.smoke else 5)
+        steady_s = 1.0 if bench.smoke else STEADY_S
+        with bench.sides(f"groups-{size}") as sides:
+            warm_ups = 1 if bench.smoke else max(2, WARM_UP_MEMBERS // size)
+            for number in range(-warm_ups, runs):
+                for side in sides:
+                    found = form_once(side, size, f"herd-{size}-{number}", steady_s if number >= 0 else 1.0)
+                    # Memory is of a first group: what an earlier one has left behind would be in it.
+                    memory = {name: found.pop(name) for name in list(found) if name.startswith("memory")}
+                    if number == -warm_ups:
+                        keep_memory(bench, side, size, memory)
+                    elif number >= 0:
+                        bench.figures.add("groups", side.name, {"members": size}, found)
+    tell(bench, sizes)
+
+
+def keep_memory(bench: Bench, side: Side, size: int, memory: dict[str, float]) -> None:
+    memory["kb_per_member"] = 1000 * (memory["memory_stable_mb"] - memory["memory_before_mb"]) / (size + 1)
+    bench.figures.add("groups-memory", side.name, {"members": size}, memory)
+
+
+def tell(bench: Bench, sizes: tuple[int, ...]) -> None:
+    sides = (OURS, KAFKA)
+    for size in sizes:
+        about = {"members": size}
+        cpu = {"form": ".3f", "target": f"<= {CPU_TARGET}", "met": at_most(CPU_TARGET)}
+        seconds = {"form": ".2f"}
+        beyond, steady = dict(seconds), {"form": ".1f"}
+        if size == STABLE_TARGET_SIZE:
+            beyond |= {"target": f"<= {STABLE_TARGET_S:g} s", "met": at_most_absolute(STABLE_TARGET_S)}
+        if size == STEADY_TARGET_SIZE:
+            steady |= {"target": f"<= {STEADY_TARGET:g} %", "met": at_most_absolute(STEADY_TARGET)}
+        rows = [
+            Row("connect, s", about, "connect_s", **seconds),
+            Row("connect, CPU s", about, "connect_cpu_s", form=".3f"),
+            Row("to Stable, s", about, "form_s", **seconds),
+            Row("beyond the initial delay, s", about, "beyond_s", **beyond),
+            Row("forming, CPU s", about, "form_cpu_s", **cpu),
+            Row("one more joins, s", about, "join_s", **seconds),
+            Row("one more joins, CPU s", about, "join_cpu_s", **cpu),
+            Row(f"heartbeats each {HEARTBEAT_S:g} s, % of a core", about, "steady_percent", **steady),
+        ]
+        print_rows(bench.console, bench.figures, "groups", f"A group of {size:,} lean members", sides, rows)
+        memory = [
+            Row("before", about, "memory_before_mb"),
+            Row("connected", about, "memory_connected_mb"),
+            Row("all in one group, one more has joined", about, "memory_stable_mb"),
+            Row("kB a member", about, "kb_per_member", form=".1f"),
+        ]
+        title = f"Memory of {size:,} members, MB, of the first group (Kafka has a fixed heap)"
+        print_rows(bench.console, bench.figures, "groups-memory", title, sides, memory)

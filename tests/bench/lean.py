@@ -1,150 +1,199 @@
-"""A lean group member for load: one connection, hand-written frames, nothing decoded that is not needed.
+"""Requests of a lean member as bytes, and the few fields of the answers that it looks at.
 
-It speaks JoinGroup 5, SyncGroup 3, Heartbeat 3 and LeaveGroup 1 (all without tagged fields), which brokers since
-Kafka 2.3 and librdkafka's mock cluster know. The driver should cost less than what it measures.
+JoinGroup 5, SyncGroup 3, Heartbeat 4, LeaveGroup 3, OffsetCommit 7, OffsetFetch 5 and FindCoordinator 1, which Kafka
+4.1 and librdkafka's mock cluster know too. The driver should cost less than what it measures: nothing is decoded that
+is not needed, and an answer that can be known beforehand is compared as bytes.
 """
 
 from __future__ import annotations
 
-import asyncio
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Iterable, Mapping, Sequence
 
-JOIN, HEARTBEAT, LEAVE, SYNC, FIND = 11, 12, 13, 14, 10
+OFFSET_COMMIT, OFFSET_FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC = 8, 9, 10, 11, 12, 13, 14
 NONE, COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 0, 14, 15, 16
-REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 27, 79
-RETRIED = {COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR}
+UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, GROUP_ID_NOT_FOUND, MEMBER_ID_REQUIRED = 25, 27, 69, 79
+#: What a heartbeat of somebody unknown is told: by brokers, and by librdkafka's mock.
+UNKNOWN = frozenset({UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND})
+#: What a client waits at, or looks for another coordinator.
+RETRIED = frozenset({COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
+
+#: Nobody's session ends in a measure, however busy the machine is.
+SESSION_TIMEOUT_MS, REBALANCE_TIMEOUT_MS = 1_800_000, 600_000
+#: A subscription to the topic "t" in the consumer protocol's version 0.
+SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x01t\x00\x00\x00\x00"
 
 
 def text(value: str | None) -> bytes:
-    return b"\xff\xff" if value is None else struct.pack(">h", len(value)) + value.encode()
+    if value is None:
+        return b"\xff\xff"
+    data = value.encode()
+    return struct.pack(">h", len(data)) + data
+
+
+def compact(value: str) -> bytes:
+    """Shorter than 127 bytes."""
+    data = value.encode()
+    assert len(data) < 127, value
+    return bytes((len(data) + 1,)) + data
 
 
 def blob(value: bytes) -> bytes:
     return struct.pack(">i", len(value)) + value
 
 
-class LeanConnection(asyncio.Protocol):
-    """One request at a time: `call` sends a frame and gives the answer's body."""
-
-    def __init__(self, client_id: str) -> None:
-        self._client = text(client_id)
-        self._transport: asyncio.Transport | None = None
-        self._answer: asyncio.Future[bytes] | None = None
-        self._buffer = b""
-        self._correlation = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        if len(self._buffer) < 4:
-            return
-        size = int.from_bytes(self._buffer[:4], "big")
-        if len(self._buffer) >= 4 + size:
-            frame, self._buffer = self._buffer[8 : 4 + size], self._buffer[4 + size :]
-            assert self._answer is not None
-            self._answer.set_result(frame)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(ConnectionResetError("the broker closed the connection"))
-
-    def call(self, api: int, version: int, body: bytes) -> Awaitable[bytes]:
-        self._correlation += 1
-        frame = struct.pack(">hhi", api, version, self._correlation) + self._client + body
-        assert self._transport is not None
-        self._answer = asyncio.get_running_loop().create_future()
-        self._transport.write(struct.pack(">i", len(frame)) + frame)
-        return self._answer
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
+def frame(api: int, version: int, correlation: int, client: str, body: bytes, *, flexible: bool = False) -> bytes:
+    """The whole request, size included."""
+    header = struct.pack(">hhi", api, version, correlation) + text(client) + (b"\x00" if flexible else b"")
+    return struct.pack(">i", len(header) + len(body)) + header + body
 
 
-async def connect(port: int, client_id: str) -> LeanConnection:
-    _, protocol = await asyncio.get_running_loop().create_connection(
-        lambda: LeanConnection(client_id), "127.0.0.1", port
+@dataclass(slots=True)
+class Member:
+    """Who a member is to its group. `name` is its client id; its number is the partition that it is assigned."""
+
+    name: str
+    group: str
+    number: int
+    member_id: str = ""
+    generation: int = -1
+    assignment: bytes = b""
+    awaits: int = NONE  #: the request that is in flight
+
+    def join(self) -> bytes:
+        body = text(self.group) + struct.pack(">ii", SESSION_TIMEOUT_MS, REBALANCE_TIMEOUT_MS) + text(self.member_id)
+        body += text(None) + text("consumer") + struct.pack(">i", 1) + text("range") + blob(SUBSCRIPTION)
+        return frame(JOIN, 5, self.number, self.name, body)
+
+    def sync(self, assignments: Mapping[str, bytes]) -> bytes:
+        """`assignments` by member id from the leader, nothing from everybody else."""
+        body = text(self.group) + struct.pack(">i", self.generation) + text(self.member_id) + text(None)
+        rows = b"".join(text(member_id) + blob(assignment) for member_id, assignment in assignments.items())
+        return frame(SYNC, 3, self.number, self.name, body + struct.pack(">i", len(assignments)) + rows)
+
+    def heartbeat(self) -> bytes:
+        body = compact(self.group) + struct.pack(">i", self.generation) + compact(self.member_id) + b"\x00\x00"
+        return frame(HEARTBEAT, 4, self.number, self.name, body, flexible=True)
+
+    def heartbeat_answer(self, error: int) -> bytes:
+        """The whole of it: no tags, no throttling."""
+        return struct.pack(">iiBihB", 12, self.number, 0, 0, error, 0)
+
+    def commit(self, topic: str, partitions: Sequence[int], offset: int) -> bytes:
+        """One offset for all of these partitions."""
+        body = text(self.group) + struct.pack(">i", self.generation) + text(self.member_id) + text(None)
+        body += struct.pack(">i", 1) + text(topic) + struct.pack(">i", len(partitions))
+        body += b"".join(struct.pack(">iqi", partition, offset, -1) + text("") for partition in partitions)
+        return frame(OFFSET_COMMIT, 7, self.number, self.name, body)
+
+    def commit_answer(self, topic: str, partitions: Sequence[int]) -> bytes:
+        """The whole of it where all has gone well."""
+        rows = b"".join(struct.pack(">ih", partition, NONE) for partition in partitions)
+        body = struct.pack(">iii", self.number, 0, 1) + text(topic) + struct.pack(">i", len(partitions)) + rows
+        return struct.pack(">i", len(body)) + body
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What an answer to JoinGroup says; `members` are the ids of all, for the leader only."""
+
+    error: int
+    generation: int
+    member_id: str
+    members: tuple[str, ...]
+
+
+def joined(answer: bytes) -> Joined:
+    """Of a whole answer, size included."""
+    error, generation = struct.unpack_from(">hi", answer, 12)
+    at = 18
+    fields = []
+    for _ in range(3):  # protocol name, leader, member id
+        value, at = text_at(answer, at)
+        fields.append(value)
+    (count,) = struct.unpack_from(">i", answer, at)
+    at += 4
+    members = []
+    for _ in range(count):
+        length = int.from_bytes(answer[at : at + 2], "big")
+        members.append(answer[at + 2 : at + 2 + length].decode())
+        at += length + 4  # the id, and a group.instance.id that is null
+        at += 4 + int.from_bytes(answer[at : at + 4], "big")
+    return Joined(error, generation, fields[2], tuple(members))
+
+
+def synced(answer: bytes) -> tuple[int, bytes]:
+    """(error, assignment)."""
+    error, length = struct.unpack_from(">hi", answer, 12)
+    return error, answer[18 : 18 + length]
+
+
+def assignment_of(number: int) -> bytes:
+    """A partition of its own for each member, in the consumer protocol's version 0."""
+    return struct.pack(">hi", 0, 1) + text("t") + struct.pack(">iii", 1, number, 0)
+
+
+def leave(group: str, member_ids: Iterable[str], client: str) -> bytes:
+    """All of them at once, by one connection."""
+    rows = [text(member_id) + text(None) for member_id in member_ids]
+    return frame(LEAVE, 3, 0, client, text(group) + struct.pack(">i", len(rows)) + b"".join(rows))
+
+
+def left(answer: bytes) -> list[int]:
+    """The error of the whole, then those of the members."""
+    error, count = struct.unpack_from(">hi", answer, 12)
+    errors = [error]
+    at = 18
+    for _ in range(count):
+        _, at = text_at(answer, at)
+        _, at = text_at(answer, at)
+        errors.append(struct.unpack_from(">h", answer, at)[0])
+        at += 2
+    return errors
+
+
+def find(group: str, client: str) -> bytes:
+    return frame(FIND, 1, 0, client, text(group) + b"\x00")
+
+
+def find_error(answer: bytes) -> int:
+    return int(struct.unpack_from(">h", answer, 12)[0])
+
+
+def fetch_offsets(group: str, topic: str, partitions: Sequence[int], client: str) -> bytes:
+    body = (
+        text(group)
+        + struct.pack(">i", 1)
+        + text(topic)
+        + struct.pack(f">i{len(partitions)}i", len(partitions), *partitions)
     )
-    return protocol
+    return frame(OFFSET_FETCH, 5, 0, client, body)
 
 
-class LeanMember:
-    """A member of `group`; the leader assigns everybody nothing, since only the protocol is measured."""
-
-    def __init__(self, connection: LeanConnection, group: str, *, session_timeout_ms: int = 30_000) -> None:
-        self.connection = connection
-        self.group = group
-        self.member_id = ""
-        self.generation = -1
-        self._session_timeout_ms = session_timeout_ms
-
-    async def find_coordinator(self) -> None:
-        """Ask until there is one: the offsets topic is made at the first request."""
-        for _ in range(200):
-            answer = await self.connection.call(FIND, 1, text(self.group) + b"\x00")
-            if struct.unpack_from(">h", answer, 4)[0] == NONE:
-                return
-            await asyncio.sleep(0.05)
-        raise TimeoutError(f"no coordinator for {self.group} within 10 s")
-
-    async def join(self) -> None:
-        """Join and sync until this member is in a stable generation."""
-        while True:
-            members = await self._join_once()
-            if members is None:
-                continue
-            assignments = [text(m) + blob(b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00") for m in members]
-            body = text(self.group) + struct.pack(">i", self.generation) + text(self.member_id) + text(None)
-            body += struct.pack(">i", len(assignments)) + b"".join(assignments)
-            answer = await self.connection.call(SYNC, 3, body)
-            if struct.unpack_from(">h", answer, 4)[0] == NONE:
-                return
-
-    async def _join_once(self) -> list[str] | None:
-        """The members to assign to (empty for a follower), or None when the join must be repeated."""
-        body = text(self.group) + struct.pack(">ii", self._session_timeout_ms, 60_000) + text(self.member_id)
-        body += text(None) + text("consumer") + struct.pack(">i", 1) + text("range")
-        body += blob(b"\x00\x00\x00\x00\x00\x01\x00\x01t\x00\x00\x00\x00")
-        answer = await self.connection.call(JOIN, 5, body)
-        error, self.generation = struct.unpack_from(">hi", answer, 4)
-        at = 10
-        fields = []
-        for _ in range(3):  # protocol name, leader, member id
-            value, at = _text_at(answer, at)
-            fields.append(value)
-        self.member_id = fields[2] or self.member_id
-        if error == MEMBER_ID_REQUIRED:
-            return None
-        if error in RETRIED:
-            await asyncio.sleep(0.05)
-            return None
-        if error != NONE:
-            raise RuntimeError(f"JoinGroup of {self.group}: error {error}")
+def fetched_offsets(answer: bytes) -> tuple[int, dict[tuple[str, int], int]]:
+    """(error of the whole, {(topic, partition): offset}); a partition with an error raises."""
+    (topics,) = struct.unpack_from(">i", answer, 12)
+    at = 16
+    found: dict[tuple[str, int], int] = {}
+    for _ in range(topics):
+        topic, at = text_at(answer, at)
         (count,) = struct.unpack_from(">i", answer, at)
         at += 4
-        members = []
         for _ in range(count):
-            member, at = _text_at(answer, at)
-            _, at = _text_at(answer, at)  # group.instance.id
-            at += 4 + struct.unpack_from(">i", answer, at)[0]
-            members.append(member)
-        return members
-
-    def heartbeat_body(self) -> bytes:
-        return text(self.group) + struct.pack(">i", self.generation) + text(self.member_id) + text(None)
-
-    async def heartbeat(self) -> int:
-        answer = await self.connection.call(HEARTBEAT, 3, self.heartbeat_body())
-        return int(struct.unpack_from(">h", answer, 4)[0])
+            partition, offset, _ = struct.unpack_from(">iqi", answer, at)
+            _, at = text_at(answer, at + 16)
+            (error,) = struct.unpack_from(">h", answer, at)
+            at += 2
+            if error != NONE:
+                raise RuntimeError(f"the offset of {topic}-{partition}: error {error}")
+            found[topic, partition] = offset
+    return int(struct.unpack_from(">h", answer, at)[0]), found
 
 
-def _text_at(data: bytes, at: int) -> tuple[str, int]:
+def text_at(data: bytes, at: int) -> tuple[str, int]:
     (length,) = struct.unpack_from(">h", data, at)
     return ("", at + 2) if length < 0 else (data[at + 2 : at + 2 + length].decode(), at + 2 + length)

@@ -1,0 +1,122 @@
+"""What was measured: every run's figures, for tables and for a file of JSON, and how ours compare with Kafka's."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One side, once. `about` names what was varied, as {"connections": 100}."""
+
+    measure: str
+    side: str
+    about: Mapping[str, int]
+    figures: Mapping[str, float]
+
+
+@dataclass
+class Figures:
+    """All runs of a bench."""
+
+    statements: list[str] = field(default_factory=list)  #: what must be known to read the figures
+    left_out: list[str] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+
+    def add(self, measure: str, side: str, about: Mapping[str, int], figures: Mapping[str, float]) -> None:
+        self.runs.append(Run(measure, side, about, figures))
+
+    def values(self, measure: str, side: str, about: Mapping[str, int], name: str) -> list[float]:
+        """In the order of the runs; none where it was not run."""
+        return [
+            run.figures[name]
+            for run in self.runs
+            if (run.measure, run.side, run.about) == (measure, side, about) and name in run.figures
+        ]
+
+    def write(self, file: Path) -> None:
+        body = {
+            "statements": self.statements,
+            "left_out": self.left_out,
+            "runs": [
+                {"measure": r.measure, "side": r.side, "about": dict(r.about), "figures": dict(r.figures)}
+                for r in self.runs
+            ],
+        }
+        file.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table: one figure of both sides."""
+
+    label: str
+    about: Mapping[str, int]
+    name: str
+    form: str = ",.0f"  #: how a value is written
+    target: str = ""
+    #: Whether (median of ours, of Kafka's or None) meet the target; None where that cannot be told.
+    met: Callable[[float, float | None], bool | None] | None = None
+
+
+def spread(values: Sequence[float], form: str) -> str:
+    """Median and range."""
+    if not values:
+        return NOT_RUN
+    median = f"{statistics.median(values):{form}}"
+    return f"{median} ({min(values):{form}}-{max(values):{form}})" if len(values) > 1 else median
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """Of the medians, and the range of the single runs' ratios, which were taken right after each other."""
+    if not ours or not theirs or 0 in theirs:
+        return NOT_RUN
+    medians = statistics.median(ours) / statistics.median(theirs)
+    single = [mine / other for mine, other in zip(ours, theirs, strict=False)]
+    return f"{medians:.2f} ({min(single):.2f}-{max(single):.2f})" if len(single) > 1 else f"{medians:.2f}"
+
+
+def print_rows(
+    console: Console, figures: Figures, measure: str, title: str, sides: tuple[str, str], rows: Sequence[Row]
+) -> None:
+    """Medians and ranges of the first of `sides` and of the second, their ratio, and the target."""
+    table = Table(title=title, title_justify="left")
+    for number, column in enumerate(("", *sides, f"{sides[0]} / {sides[1]}", "target")):
+        table.add_column(column, justify="left" if number in (0, 4) else "right")
+    for row in rows:
+        ours, theirs = (figures.values(measure, side, row.about, row.name) for side in sides)
+        if not ours:
+            continue
+        verdict = row.target
+        if row.met is not None:
+            met = row.met(statistics.median(ours), statistics.median(theirs) if theirs else None)
+            verdict += {True: ": met", False: ": [bold]not met[/]", None: ": cannot be told"}[met]
+        table.add_row(row.label, spread(ours, row.form), spread(theirs, row.form), ratio(ours, theirs), verdict)
+    console.print(table)
+
+
+def at_least(times: float) -> Callable[[float, float | None], bool | None]:
+    """Of Kafka's."""
+    return lambda ours, theirs: None if theirs is None else ours >= times * theirs
+
+
+def at_most(times: float) -> Callable[[float, float | None], bool | None]:
+    """Of Kafka's."""
+    return lambda ours, theirs: None if theirs is None else ours <= times * theirs
+
+
+def at_most_absolute(limit: float) -> Callable[[float, float | None], bool | None]:
+    return lambda ours, _: ours <= limit
