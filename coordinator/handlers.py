@@ -20,7 +20,6 @@ from coordinator.group.answers import (
     LeaveAnswer,
     PartitionError,
     SyncAnswer,
-    heartbeat_answer,
 )
 from coordinator.group.errors import Error
 from coordinator.group.inspection import GROUP_TYPE, GroupDescription
@@ -41,8 +40,8 @@ Plain = dict[str, Any]
 Response = Plain | None
 Body = Any
 
-#: What heartbeats and syncs are told while the group is being loaded.
-LOADING_HEARTBEAT, LOADING_SYNC = Error.NONE, Error.REBALANCE_IN_PROGRESS
+#: What syncs are told while the group is being loaded (heartbeats: `coordinator.hot_heartbeat`).
+LOADING_SYNC = Error.REBALANCE_IN_PROGRESS
 
 #: Room for what member ids add to a client or instance id.
 _ID_BYTES_MAX = TEXT_BYTES_MAX - 64
@@ -79,13 +78,6 @@ class GroupHandlers:
             error = LOADING_SYNC if at is Error.COORDINATOR_LOAD_IN_PROGRESS else at
             return SYNC_ANSWERS[version](SyncAnswer(error))
         return at.ask(functools.partial(translation.sync, body, version), SYNC_ANSWERS[version])
-
-    def heartbeat(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
-        at = self._at(body.group_id)
-        if isinstance(at, Error):
-            error = LOADING_HEARTBEAT if at is Error.COORDINATOR_LOAD_IN_PROGRESS else at
-            return translation.heartbeat_answer(heartbeat_answer(error))
-        return at.ask(functools.partial(translation.heartbeat, body), translation.heartbeat_answer)
 
     def leave(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
         version = context.version

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from coordinator.gate import Coordinator
 from coordinator.handlers import GroupHandlers, OffsetHandlers
 from coordinator.handlers_transactions import TransactionHandlers
+from coordinator.hot_heartbeat import HeartbeatHandler
 from coordinator.lookup import Lookup
 from coordinator.server.handlers import ServerHandlers
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
@@ -33,7 +34,7 @@ def mount(services: BrokerServices) -> HandlerTable:
         Api.FindCoordinator: Lookup(services).find,
         Api.JoinGroup: group.join,
         Api.SyncGroup: group.sync,
-        Api.Heartbeat: group.heartbeat,
+        Api.Heartbeat: HeartbeatHandler(coordinator),
         Api.LeaveGroup: group.leave,
         Api.DescribeGroups: group.describe,
         Api.ListGroups: group.list,

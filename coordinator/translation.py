@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from coordinator.group.answers import (
-        HeartbeatAnswer,
         LeaveAnswer,
         TransactionAnswer,
     )
@@ -115,10 +114,6 @@ def heartbeat(body: Body, token: int) -> Heartbeat:
         instance_id=getattr(body, "group_instance_id", None),
         generation=body.generation_id,
     )
-
-
-def heartbeat_answer(answer: HeartbeatAnswer) -> Plain:
-    return {"error_code": int(answer.error)}
 
 
 def leave(body: Body, version: int, token: int) -> Leave:

@@ -24,6 +24,14 @@ def watch(group: Group, member_id: str, vigil: Vigil, timeout_ms: int, turn: Tur
         _arm(group, member_id, vigil, turn)
 
 
+def postponed(vigil: Vigil, deadline_ms: int) -> bool:
+    """As `watch`, where that needs no timer to be set; False: one has to be set, and nothing was done."""
+    if vigil.armed_ms is None or vigil.armed_ms > deadline_ms:
+        return False
+    vigil.deadline_ms = deadline_ms
+    return True
+
+
 def is_over(group: Group, member_id: str, vigil: Vigil, turn: Turn) -> bool:
     """The timer fired: whether the deadline has come; if not, the timer is set again for it."""
     vigil.armed_ms = None

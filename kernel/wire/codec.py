@@ -160,40 +160,16 @@ def encode_request(
 
 def encode_response(api: Api, version: int, correlation_id: int, body: Mapping[str, Any]) -> bytes:
     """A whole frame; `body` as `kernel.wire.building` takes it."""
-    if api is Api.Heartbeat:
-        return _heartbeat_response(version, correlation_id, body)
-    return _response(api, version, correlation_id, body)
-
-
-#: {(version, items of the body): everything behind the correlation id}
-_HEARTBEATS: dict[tuple[Any, ...], bytes] = {}
-
-
-def _heartbeat_response(version: int, correlation_id: int, body: Mapping[str, Any]) -> bytes:
-    """Most of what a coordinator answers, and there are few different ones: each is encoded once.
-
-    kio encodes in Python, five microseconds for these few bytes; this takes half of one.
-    """
-    key = (version, *body.items())
-    tail = _HEARTBEATS.get(key)
-    if tail is None:
-        tail = _response(Api.Heartbeat, version, correlation_id, body)[8:]
-        if len(_HEARTBEATS) < 1000:
-            _HEARTBEATS[key] = tail
-    return response_with(correlation_id, tail)
-
-
-def response_with(correlation_id: int, tail: bytes) -> bytes:
-    """A whole frame of a response whose bytes behind the correlation id are at hand."""
-    return _SIZE_AND_ID.pack(len(tail) + 4, correlation_id) + tail
-
-
-def _response(api: Api, version: int, correlation_id: int, body: Mapping[str, Any]) -> bytes:
     codec = _codec(api, version, request=False)
     buffer = io.BytesIO()
     # ApiVersions responses have header version 0 for ever (KIP-511); kio's header schema knows.
     buffer.write(b"\0\0\0\0" + _INT.pack(correlation_id) + (b"\0" if codec.flexible_header else b""))
     return codec.encode(buffer, body)
+
+
+def response_with(correlation_id: int, tail: bytes) -> bytes:
+    """A whole frame of a response whose bytes behind the correlation id are at hand."""
+    return _SIZE_AND_ID.pack(len(tail) + 4, correlation_id) + tail
 
 
 def decode_response(api: Api, version: int, frame: bytes) -> tuple[int, Any]:
