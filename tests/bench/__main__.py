@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from comparison.pipeline.session import spark_session
-from tests.bench import events, groups, heartbeats, herd_report, rolling, rolling_report
+from tests.bench import bystanders, commits, events, groups, heartbeats, herd_report, rolling, rolling_report
 from tests.bench.bench import Bench
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def measure_events(bench: Bench) -> None:
 PARTS: dict[str, Callable[[Bench], None]] = {
     "heartbeats": heartbeats.run,
     "groups": groups.run,
+    "bystanders": bystanders.run,
+    "commits": commits.run,
     "rolling": measure_rolling,
     "herd": measure_herd,
     "events": measure_events,

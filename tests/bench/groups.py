@@ -1,8 +1,8 @@
 """A group of lean members, one connection each: forming, one more join, heartbeats each 3 s, memory.
 
-Persistence is included. The members connect before the first JoinGroup; connecting is timed apart. The time to Stable is from the first
-JoinGroup to the last answer to SyncGroup. It is printed raw and beyond the initial delay, which is extended as long as
-members come within it (twice 500 ms at least, with more than one member).
+Persistence is included. The members connect before the first JoinGroup; connecting is timed apart. The time to Stable
+is from the first JoinGroup to the last answer to SyncGroup. It is printed raw and beyond the initial delay, which is
+extended as long as members come within it (twice 500 ms at least, with more than one member).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Requests of a lean member as bytes, and the few fields of the answers that it looks at.
 
-JoinGroup 5, SyncGroup 3, Heartbeat 4, LeaveGroup 3, OffsetCommit 7, OffsetFetch 5 and FindCoordinator 1, which Kafka
-4.1 and librdkafka's mock cluster know too. The driver should cost less than what it measures: nothing is decoded that
-is not needed, and an answer that can be known beforehand is compared as bytes.
+JoinGroup 5, SyncGroup 3, Heartbeat 4, LeaveGroup 3, OffsetCommit 7, OffsetFetch 5, FindCoordinator 1, CreateTopics 2,
+which Kafka 4.1 and (but for LeaveGroup) librdkafka's mock cluster know too. The driver should cost less than what it
+measures: nothing is decoded that is not needed, and an answer that can be known beforehand is compared as bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-OFFSET_COMMIT, OFFSET_FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC = 8, 9, 10, 11, 12, 13, 14
+OFFSET_COMMIT, OFFSET_FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC, CREATE_TOPICS = 8, 9, 10, 11, 12, 13, 14, 19
 NONE, COORDINATOR_LOADING, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 0, 14, 15, 16
 UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, GROUP_ID_NOT_FOUND, MEMBER_ID_REQUIRED = 25, 27, 69, 79
 #: What a heartbeat of somebody unknown is told: by brokers, and by librdkafka's mock.
@@ -162,6 +162,17 @@ def find(group: str, client: str) -> bytes:
 
 def find_error(answer: bytes) -> int:
     return int(struct.unpack_from(">h", answer, 12)[0])
+
+
+def create_topic(name: str, partitions: int) -> bytes:
+    """CreateTopics 2, one replica."""
+    body = struct.pack(">i", 1) + text(name) + struct.pack(">ihii", partitions, 1, 0, 0) + struct.pack(">iB", 30_000, 0)
+    return frame(CREATE_TOPICS, 2, 0, "bench", body)
+
+
+def created_error(answer: bytes) -> int:
+    _, at = text_at(answer, 16)
+    return int(struct.unpack_from(">h", answer, at)[0])
 
 
 def fetch_offsets(group: str, topic: str, partitions: Sequence[int], client: str) -> bytes:
