@@ -68,7 +68,8 @@ def create_file(path: Path) -> sqlite3.Connection:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(exist_ok=False)
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    # As an address, so that `attached` may name the other file by one, too.
+    connection = sqlite3.connect(path.absolute().as_uri(), uri=True, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -93,6 +94,23 @@ def open_reader(path: Path) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA query_only = 1")
     return connection
+
+
+@contextmanager
+def attached(writer: sqlite3.Connection, path: Path | None) -> Iterator[str]:
+    """The file at `path`, which must exist, beside the writer's own, for reading only; None: only its own.
+
+    Yields the schema's name for statements. Not inside a transaction: SQLite attaches and detaches outside of them.
+    A transaction takes no lock on the attached file but a reader's.
+    """
+    if path is None:
+        yield "main"
+        return
+    writer.execute("ATTACH ? AS predecessor", (f"{path.absolute().as_uri()}?mode=ro",))
+    try:
+        yield "predecessor"
+    finally:
+        writer.execute("DETACH predecessor")
 
 
 class Transaction:

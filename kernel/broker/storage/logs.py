@@ -11,7 +11,7 @@ from kernel.broker.storage.errors import Fenced, OffsetOutOfRange
 from kernel.broker.storage.jobs import Append, Upsert
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from kernel.broker.storage.batches import AppendBatch, AppendResult
     from kernel.broker.storage.chain import Chain
@@ -158,7 +158,14 @@ class KeyValueLog(Log):
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         await self._perform(Upsert(self._term, pairs, future))
 
-    async def items(self) -> list[tuple[bytes, bytes]]:
-        """Every pair, ordered by key. Raises Fenced (after `close`), StorageFailed."""
+    async def pages(self) -> Sequence[Iterable[tuple[bytes, bytes]]]:
+        """Every pair, ordered by key, some hundreds at once, which are unpacked when they are gone through.
+
+        Raises Fenced (after `close`), StorageFailed.
+        """
         term = self._term
         return await self._read(lambda: self._reader.pairs(term.file, term.term))
+
+    async def items(self) -> list[tuple[bytes, bytes]]:
+        """As `pages`, at once."""
+        return [pair for page in await self.pages() for pair in page]

@@ -6,11 +6,15 @@ The order is what makes it safe (each step behind the one before):
 2. read a snapshot of the newest predecessor that has a term: it holds everything that was ever acknowledged,
    because an acknowledgement needs a look at the publications *behind* its commit;
 3. commit a term of our own, synced, with the chain of segments cut at the snapshot's end, the producers, and for
-   pairs all of them;
+   pairs all of them, copied from file to file by one statement of SQLite's;
 4. look again: somebody may have published above us, and read past us because our term was not there yet.
 
 A reader needs no lock that a stopped writer could hold, but for the instants in which that writer changes the header
 of its WAL index; should a stop ever hit one, reading fails after some seconds and is tried again (`leading.py`).
+
+The pairs are copied in a later snapshot than the rest was read in. That can only add what nobody was told of, with
+one exception: a predecessor that leads again in between has moved them to a newer term of its own (the same
+transaction deletes the old one's). Then step 4 finds its publication, which every successor looks at before ours.
 
 A publication without a term belongs to a broker that died or was overtaken between 1 and 3: it has acknowledged
 nothing, and is passed over.
@@ -21,13 +25,13 @@ from __future__ import annotations
 import json
 from dataclasses import astuple, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kernel.broker.storage.appending import ProducerState, RememberedBatch
 from kernel.broker.storage.chain import Chain, Segment, extended, from_json, to_json
 from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, synced
 from kernel.broker.storage.errors import Fenced, StorageError, StorageFailed
-from kernel.broker.storage.files import FOLDER, Transaction, faults_named, open_reader
+from kernel.broker.storage.files import FOLDER, Transaction, attached, faults_named, open_reader
 
 if TYPE_CHECKING:
     import sqlite3
@@ -80,10 +84,17 @@ class Inherited:
     chain: Chain
     end_offset: int
     producers: dict[int, ProducerState]
-    pairs: list[tuple[bytes, bytes]]
+    pairs_in: TermInFile | None  #: None: there are none
 
 
-NOTHING = Inherited((), 0, {}, [])
+class TermInFile(NamedTuple):
+    """Where the rows of one term are."""
+
+    file: str
+    term: int
+
+
+NOTHING = Inherited((), 0, {}, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +115,44 @@ class _Published:
     epoch: Epoch
     inherited: Inherited
 
+    @property
+    def source(self) -> str:
+        """The file that pairs are taken from, '' if there are none."""
+        return "" if self.inherited.pairs_in is None else self.inherited.pairs_in.file
+
 
 def take_over(
     writer: sqlite3.Connection, data_dir: Path, file: str, wishes: Sequence[TermWish]
 ) -> list[Term | StorageError]:
-    """Begin terms in `file`, whose writer is `writer`, all of them in one transaction; in the order of `wishes`.
+    """Begin terms in `file`, whose writer is `writer`; in the order of `wishes`.
 
+    One transaction for each file that pairs are taken from (one broker that died: one file), and one for the rest.
     An error (Fenced, StorageFailed) stands in the place of what could not be taken over.
     """
     published = [_attempt(wish, partial(_publish, data_dir, file, wish)) for wish in wishes]
-    ready = [one for one in published if isinstance(one, _Published)]
-    try:
-        with faults_named("begin terms"), Transaction(writer, sync=True):
-            numbers = [_insert(writer, one) for one in ready]
-    except StorageFailed as failure:
-        return [failure if isinstance(one, _Published) else one for one in published]
-    numbered = iter(numbers)
+    ready_by_source: dict[str, dict[int, _Published]] = {}
+    for place, one in enumerate(published):
+        if isinstance(one, _Published):
+            ready_by_source.setdefault("" if one.source == file else one.source, {})[place] = one
+    numbers: dict[int, int | StorageFailed] = {}
+    for source, ready in ready_by_source.items():
+        numbers.update(zip(ready, _insert_all(writer, data_dir, source, list(ready.values())), strict=True))
     return [
-        _attempt(one.wish, partial(_begin, one, file, next(numbered))) if isinstance(one, _Published) else one
-        for one in published
+        _attempt(one.wish, partial(_begin, one, file, numbers[place])) if isinstance(one, _Published) else one
+        for place, one in enumerate(published)
     ]
+
+
+def _insert_all(
+    writer: sqlite3.Connection, data_dir: Path, source: str, ready: Sequence[_Published]
+) -> list[int] | list[StorageFailed]:
+    """The numbers of terms that take their pairs from the file `source` ('': from our own, or from none)."""
+    path = data_dir / FOLDER / source if source else None
+    try:
+        with faults_named("begin terms"), attached(writer, path) as schema, Transaction(writer, sync=True):
+            return [_insert(writer, schema, one) for one in ready]
+    except StorageFailed as failure:
+        return [failure] * len(ready)
 
 
 def _attempt(wish: TermWish, step: Callable[[], Done]) -> Done | StorageError:
@@ -141,7 +170,9 @@ def _publish(data_dir: Path, file: str, wish: TermWish) -> _Published:
     return _Published(wish, epochs, epoch, inherited)
 
 
-def _begin(published: _Published, file: str, number: int) -> Term:
+def _begin(published: _Published, file: str, number: int | StorageFailed) -> Term:
+    if isinstance(number, StorageFailed):
+        raise number
     inherited = published.inherited
     term = Term(
         topic_partition=published.wish.topic_partition,
@@ -204,10 +235,14 @@ def read_predecessor(data_dir: Path, file: str, topic_id: UUID, partition: int, 
             chain=extended(from_json(chain), Segment(file, term, epoch.leader_epoch, start, end)),
             end_offset=end,
             producers=_producers(reader, term),
-            pairs=reader.execute("SELECT key, value FROM pair WHERE term = ?", (term,)).fetchall(),
+            pairs_in=TermInFile(file, term) if _has_pairs(reader, term) else None,
         )
     finally:
         reader.close()
+
+
+def _has_pairs(reader: sqlite3.Connection, term: int) -> bool:
+    return reader.execute("SELECT 1 FROM pair WHERE term = ? LIMIT 1", (term,)).fetchone() is not None
 
 
 def _producers(reader: sqlite3.Connection, term: int) -> dict[int, ProducerState]:
@@ -225,14 +260,14 @@ def producer_row(term: int, producer_id: int, state: ProducerState) -> tuple[int
     return term, producer_id, state.producer_epoch, batches
 
 
-def _insert(writer: sqlite3.Connection, published: _Published) -> int:
-    """The term's row with what it inherits. It is committed synced: the chain must outlive older publications."""
+def _insert(writer: sqlite3.Connection, schema: str, published: _Published) -> int:
+    """The term's row with what it inherits. It is committed synced: the chain must outlive older publications.
+
+    `schema` is the name under which the pairs' file is attached, or that of our own.
+    """
     topic_id, partition = published.wish.topic_id.hex, published.wish.topic_partition.partition
     epoch, inherited = published.epoch, published.inherited
     own = writer.execute("SELECT term FROM term WHERE topic_id = ? AND partition = ?", (topic_id, partition)).fetchall()
-    # Our own earlier terms: their pairs and producers have just been read and are carried over.
-    writer.executemany("DELETE FROM pair WHERE term = ?", own)
-    writer.executemany("DELETE FROM producer WHERE term = ?", own)
     cursor = writer.execute(
         "INSERT INTO term (topic_id, partition, leader_epoch, attempt, start, chain) VALUES (?, ?, ?, ?, ?, ?)",
         (topic_id, partition, epoch.leader_epoch, epoch.attempt, inherited.end_offset, to_json(inherited.chain)),
@@ -243,5 +278,13 @@ def _insert(writer: sqlite3.Connection, published: _Published) -> int:
         "INSERT INTO producer VALUES (?, ?, ?, ?)",
         [producer_row(term, producer_id, state) for producer_id, state in inherited.producers.items()],
     )
-    writer.executemany("INSERT INTO pair VALUES (?, ?, ?)", [(term, key, value) for key, value in inherited.pairs])
+    if inherited.pairs_in is not None:
+        # Ordered as they are stored: rows are appended, none is looked for.
+        writer.execute(
+            f"INSERT INTO pair SELECT ?, key, value FROM {schema}.pair WHERE term = ? ORDER BY key",
+            (term, inherited.pairs_in.term),
+        )
+    # Our own earlier terms: what is worth keeping of them has just been carried over.
+    writer.executemany("DELETE FROM pair WHERE term = ?", own)
+    writer.executemany("DELETE FROM producer WHERE term = ?", own)
     return term
