@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from comparison.doctor_broker import loop_of
 from comparison.exits import Exit
-from kernel.errors import RebalanceLabError
+from kernel.errors import ConfigurationError, RebalanceLabError
 from kernel.jre import find_java
 from kernel.trace.writer import boot_id
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
@@ -145,11 +146,19 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     epilog="""\b
 Examples:
   rebalance-lab doctor
-  rebalance-lab doctor --format json"""
+  rebalance-lab doctor --format json
+  rebalance-lab doctor --broker 127.0.0.1:9092 --reset"""
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def doctor(form: str) -> int:
+@click.option("--broker", metavar="HOST:PORT", help="Instead: how long a running broker's event loop is busy at once.")
+@click.option("--reset", is_flag=True, help="With --broker: it counts anew from now on.")
+def doctor(form: str, broker: str | None, reset: bool) -> int:
     """Check what a comparison needs, and say the remedy for what is missing; exit code 1 when something is."""
+    if broker is not None:
+        _show_loop(broker, form, reset=reset)
+        return Exit.AS_EXPECTED
+    if reset:
+        raise ConfigurationError("--reset needs --broker HOST:PORT")
     findings = []
     for check in CHECKS:
         finding = check()
@@ -161,3 +170,12 @@ def doctor(form: str) -> int:
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2))
     return Exit.NOT_AS_EXPECTED if any(finding.remedy for finding in findings) else Exit.AS_EXPECTED
+
+
+def _show_loop(address: str, form: str, *, reset: bool) -> None:
+    found = loop_of(address, reset=reset)
+    if form == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found.as_json()), indent=2))
+        return
+    for line in found.lines():
+        click.echo(line)

@@ -17,6 +17,7 @@ import msgspec
 from comparison.scenarios.broker_composition import broker_of
 from comparison.scenarios.child_trace import ChildTrace
 from comparison.scenarios.lines import lines_of_stdin, tell
+from kernel.broker import loop_figures
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
 
@@ -70,7 +71,7 @@ async def run() -> int:
 
 
 def main() -> None:
-    raise SystemExit(asyncio.run(run()))
+    raise SystemExit(loop_figures.run(run()))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.handlers_fetch import FetchHandlers
+from kernel.broker.handlers_loop import LoopHandlers
 from kernel.broker.handlers_metadata import MetadataHandlers
 from kernel.broker.handlers_offsets import OffsetHandlers
 from kernel.broker.handlers_produce import ProduceHandlers
@@ -162,6 +163,7 @@ class Broker:
             ProduceHandlers(cluster, logs, batch_bytes_max=config.number("message.max.bytes")).table(),
             FetchHandlers(cluster, logs, max_bytes=config.number("fetch.max.bytes")).table(),
             OffsetHandlers(cluster, logs, self._clock).table(),
+            LoopHandlers(self._turns).table(),
         ):
             server.mount(table)
         for mount in self._mount:

@@ -42,6 +42,7 @@ UNSENT_BYTES_MAX, UNSENT_BYTES_LOW = 64 * 1024, 16 * 1024
 #: Heartbeats of one connection answered before the others get their turn.
 TURN_REQUESTS = 32
 
+_NAMES = {int(api).to_bytes(2, "big"): api.name for api in Api}
 _HEARTBEAT = int(Api.Heartbeat).to_bytes(2, "big")
 _JOIN_GROUP = int(Api.JoinGroup).to_bytes(2, "big")
 
@@ -188,7 +189,7 @@ class ServedConnection:
                 self._server.readiness.move(self, self._events, prompt=False)
             self._frame = frame
             self._state = QUEUED
-            self._server.turns.soon(self._take_turn)
+            self._server.turns.soon(self._take_turn, _NAMES.get(frame[:2], "request"))
 
     def _take_turn(self) -> None:
         """Serve the request that has waited for its turn, and what was kept behind it."""
@@ -217,7 +218,7 @@ class ServedConnection:
             if self._state is not QUIET:
                 return
         self._state = QUEUED
-        self._server.turns.soon(self._take_turn)
+        self._server.turns.soon(self._take_turn, "Heartbeat")
 
     def _rest(self) -> None:
         """Nothing whole is kept."""
@@ -279,7 +280,7 @@ class ServedConnection:
 
     def _answered(self, _: asyncio.Future[Answer]) -> None:
         """Thousands may be answered at once: each is written in its turn."""
-        self._server.turns.soon(self._give_answer)
+        self._server.turns.soon(self._give_answer, "answer")
 
     def _give_answer(self) -> None:
         with self._aborted_by_mistakes():
@@ -367,7 +368,7 @@ class ServedConnection:
             self._watch(self._events & ~WRITABLE)
         if self._state is UNREAD and len(unsent) <= UNSENT_BYTES_LOW:
             self._state = QUEUED
-            self._server.turns.soon(self._take_turn)
+            self._server.turns.soon(self._take_turn, "what was kept")
 
     def _watch(self, events: int) -> None:
         if events != self._events and self.fd >= 0:

@@ -74,7 +74,7 @@ class BrokerServer:
         self.host = "127.0.0.1" if host == "localhost" else host
         self.port = port
         self.limits = limits or ServerLimits()
-        self.turns = turns or Turns()
+        self.turns = Turns() if turns is None else turns  # an empty one is false
         self.readiness: Readiness
         self.repeat_heartbeat: Repeat | None = None
         self.handlers: HandlerTable = {Api.ApiVersions: self._api_versions}

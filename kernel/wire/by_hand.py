@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 #: Kafka's names of types, as kio spells them, and the Python types that stand for them.
 _TYPES: Mapping[str, Any] = {
+    "bool": bool,
     "int8": i8,
     "int16": i16,
     "int32": i32,

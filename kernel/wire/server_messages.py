@@ -1,7 +1,8 @@
-"""The two messages of the `server` design, AwaitCommand 0 and CommitOwned 0, which no Kafka has.
+"""Messages that no Kafka has: AwaitCommand 0 and CommitOwned 0 of the `server` design, and DescribeLoop 0.
 
 They travel in Kafka's frames behind Kafka's headers (request header 1, response header 0), under API keys far above
-Kafka's. What their fields mean is told in docs/server-protocol.md; `coordinator.server.messages` makes values of them.
+Kafka's. What the design's fields mean is told in docs/server-protocol.md, and `coordinator.server.messages` makes
+values of them; DescribeLoop's are those of `kernel.broker.loop_figures.LoopFigures`.
 """
 
 from __future__ import annotations
@@ -61,12 +62,34 @@ def _commit_response() -> type[Any]:
     return schema.whole("CommitOwnedResponse", partitions=array_of(partition))
 
 
+def _loop_request() -> type[Any]:
+    schema = Schema(Api.DescribeLoop, 0, request=True)
+    return schema.whole("DescribeLoopRequest", reset="bool")
+
+
+def _loop_response() -> type[Any]:
+    schema = Schema(Api.DescribeLoop, 0, request=False)
+    return schema.whole(
+        "DescribeLoopResponse",
+        error_code="error_code",
+        turns="int64",
+        measured_us="int64",
+        longest_us="int64",
+        longest_collection_us="int64",
+        longest_piece_us="int64",
+        longest_piece="string",
+        histogram=Column("int64", tuple[i64, ...]),
+    )
+
+
 #: {(API, version): class}
 REQUESTS: Mapping[tuple[int, int], type[Any]] = {
     (Api.AwaitCommand, 0): _await_request(),
     (Api.CommitOwned, 0): _commit_request(),
+    (Api.DescribeLoop, 0): _loop_request(),
 }
 RESPONSES: Mapping[tuple[int, int], type[Any]] = {
     (Api.AwaitCommand, 0): _await_response(),
     (Api.CommitOwned, 0): _commit_response(),
+    (Api.DescribeLoop, 0): _loop_response(),
 }

@@ -47,6 +47,8 @@ class Api(IntEnum):
     #: Of the `server` design (docs/server-protocol.md): Kafka's keys are below 100.
     AwaitCommand = 20_001
     CommitOwned = 20_002
+    #: What `rebalance-lab doctor --broker` asks (kernel/broker/handlers_loop.py).
+    DescribeLoop = 20_003
 
 
 #: api: (lowest, highest) version.
@@ -80,6 +82,7 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.OffsetDelete: (0, 0),
         Api.AwaitCommand: (0, 0),
         Api.CommitOwned: (0, 0),
+        Api.DescribeLoop: (0, 0),
     }
 )
 

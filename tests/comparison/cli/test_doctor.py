@@ -66,7 +66,7 @@ def test_something_missing_is_told_by_the_exit_code(
 ) -> None:
     bad = doctor.Finding("java", "none", "install one")
     monkeypatch.setattr(doctor, "CHECKS", (lambda: bad, lambda: doctor.Finding("disk", str(tmp_path))))
-    assert doctor.doctor.callback("text") == 1  # type: ignore[misc]  # click's commands have one
+    assert doctor.doctor.callback("text", None, reset=False) == 1  # type: ignore[misc]  # click's commands have one
     assert capsys.readouterr().out.splitlines() == [
         "BAD java: none",
         "    remedy: install one",

@@ -1,0 +1,117 @@
+"""How long the event loop's turns take: while one lasts nobody else is served, so the longest is a stall of everybody.
+
+A turn begins when the selector hands out what is ready, and ends when it is asked again. It is measured where that
+happens, in a loop made for it: `run` is `asyncio.run` with such a loop. That costs half a microsecond a turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import selectors
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+T = TypeVar("T")
+
+NS_PER_US = 1_000
+#: Turns are counted by powers of two of microseconds; the last class is for all that took longer (a minute).
+CLASSES = 27
+
+
+class LoopFigures(NamedTuple):
+    """Of all turns since the start or the last reset. `histogram[n]` turns took from 2**(n-1) to 2**n microseconds."""
+
+    turns: int
+    measured_us: int
+    longest_us: int
+    longest_collection_us: int  #: of the garbage collector, which runs inside some turn
+    histogram: tuple[int, ...]
+
+    def quantile_us(self, share: float) -> int:
+        """So long, at most, `share` of all turns took; 0 when there was none."""
+        rank = share * self.turns
+        seen = 0
+        for exponent, count in enumerate(self.histogram):
+            seen += count
+            if count and seen >= rank:
+                return int(min(2**exponent, self.longest_us))
+        return 0
+
+
+class Stopwatch:
+    """Adds turns up; `begin` and `end` are called once for each."""
+
+    def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+        self._clock_ns = clock_ns
+        self._began_ns = self._collection_ns = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew; what is left of the present turn counts."""
+        self._since_ns = self._began_ns = self._clock_ns()
+        self._longest_ns = self._longest_collection_ns = 0
+        self._histogram = [0] * CLASSES
+
+    def begin(self) -> None:
+        self._began_ns = self._clock_ns()
+
+    def end(self) -> None:
+        took_ns = self._clock_ns() - self._began_ns
+        if took_ns > self._longest_ns:
+            self._longest_ns = took_ns
+        self._histogram[min((took_ns // NS_PER_US).bit_length(), CLASSES - 1)] += 1
+
+    def on_collection(self, phase: str, _: dict[str, Any]) -> None:
+        """For `gc.callbacks`."""
+        if phase == "start":
+            self._collection_ns = self._clock_ns()
+        else:
+            took_ns = self._clock_ns() - self._collection_ns
+            self._longest_collection_ns = max(self._longest_collection_ns, took_ns)
+
+    def figures(self) -> LoopFigures:
+        """The turn that lasts is not counted yet."""
+        return LoopFigures(
+            sum(self._histogram),
+            (self._clock_ns() - self._since_ns) // NS_PER_US,
+            self._longest_ns // NS_PER_US,
+            self._longest_collection_ns // NS_PER_US,
+            tuple(self._histogram),
+        )
+
+
+class _MeasuredSelector(selectors.DefaultSelector):
+    def __init__(self, stopwatch: Stopwatch) -> None:
+        super().__init__()
+        self._begin, self._end = stopwatch.begin, stopwatch.end
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self._end()
+        try:
+            return super().select(timeout)
+        finally:
+            self._begin()
+
+
+class MeasuredLoop(asyncio.SelectorEventLoop):
+    """asyncio's own loop, with a stopwatch."""
+
+    def __init__(self) -> None:
+        self.stopwatch = Stopwatch()
+        super().__init__(_MeasuredSelector(self.stopwatch))
+        gc.callbacks.append(self.stopwatch.on_collection)
+
+    def close(self) -> None:
+        if not self.is_closed():
+            gc.callbacks.remove(self.stopwatch.on_collection)
+        super().close()
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """As `asyncio.run`, measured."""
+    with asyncio.Runner(loop_factory=MeasuredLoop) as runner:
+        return runner.run(main)
