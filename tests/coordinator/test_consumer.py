@@ -351,7 +351,7 @@ def test_member_cut_from_its_coordinator_stops_before_another_takes_over(
     monkeypatch.setattr("coordinator.link.BrokerConnection", Routed)
 
     async def test() -> None:
-        timers = {"session.timeout.ms": "1000", "heartbeat.interval.ms": "100", "enable.auto.commit": "false"}
+        timers = {"session.timeout.ms": "3000", "heartbeat.interval.ms": "100", "enable.auto.commit": "false"}
         async with laboratory(chroot, tmp_path) as (broker, _), producing(bootstrap_of(broker)) as producer:
             await producer.send("t", 10)
             await proxy.start(broker.address.port)
@@ -364,7 +364,7 @@ def test_member_cut_from_its_coordinator_stops_before_another_takes_over(
             mine = next(iter(victim.owned))
             proxy.cut()
             held = asyncio.create_task(victim.consumer.commit({mine: 7}))
-            await until(lambda: not victim.owned, 5, "the victim to give up")
+            await until(lambda: not victim.owned, 15, "the victim to give up")
             await shared_out([other], EVERYTHING)
             lost_ns = victim.tracer.of("partitions_lost")[0]["ns"]
             taken_ns = other.tracer.of("partitions_assigned")[-1]["ns"]

@@ -36,7 +36,7 @@ QUICK_SETTINGS = {
     "group.min.session.timeout.ms": "100",
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "1",
-    "zookeeper.session.timeout.ms": "4000",
+    "zookeeper.session.timeout.ms": "15000",  # outlives a busy machine's pauses
 }
 
 

@@ -100,7 +100,7 @@ class Commander:
 
 
 QUICK = {
-    "zookeeper.session.timeout.ms": "4000",
+    "zookeeper.session.timeout.ms": "15000",  # outlives a busy machine's pauses
     "auto.offset.reset": "earliest",
     "fetch.max.wait.ms": "100",
     "retry.backoff.ms": "20",

@@ -23,6 +23,7 @@ from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.operations import SessionState
 from tests.support.zk_consumers import Member, member, new_member, wait_for_id
 from tests.support.zookeeper import end_session
+from zkconsumer.state import State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -84,14 +85,35 @@ async def joining(
 
 
 async def fetches(who: Member) -> None:
-    """Wait until every partition that it believes to own is being fetched."""
+    """Wait until every partition that it believes to own is being fetched since its last rebalance began."""
 
     async def all_started() -> bool:
-        started = {(e["topic"], e["partition"]) for e in who.tracer.of("position_started")}
+        events = who.tracer.events
+        began = max((i for i, e in enumerate(events) if e["kind"] == "rebalance_started"), default=0)
+        started = {(e["topic"], e["partition"]) for e in events[began:] if e["kind"] == "position_started"}
         mine = {tp for has in who.consumer.assignment().values() for tp in has}
         return {(tp.topic, tp.partition) for tp in mine} <= started
 
     await until(all_started, 10, lambda: f"{who.id} to fetch {who.consumer.assignment()}")
+
+
+async def at_rest(*members: Member) -> None:
+    """Wait until what has changed of the members so far has been told to each, and answered, and rebalanced for."""
+    for who in members:
+        await who.session.sync("/")  # what was to be told before is told before this is answered
+        looks = 0
+
+        def rests(who: Member = who) -> bool:
+            nonlocal looks
+            ids = paths.member_ids("g")
+            told = sum(event["path"] == ids for event in who.tracer.of("zk_notified"))
+            answered = who.operations().count(("delivery", "getChildren", ids))
+            executor = who.consumer._executor
+            assert executor is not None
+            looks = looks + 1 if told == answered and executor.machine.state is State.IDLE else 0
+            return looks == 3  # between the answer and what follows from it is a turn of the loop
+
+        await until(rests, 15, f"{who.id} to be at rest")
 
 
 @asynccontextmanager

@@ -118,6 +118,7 @@ class Connected:
 
     timeout_ms: int
     session: int
+    password: bytes
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def connect(frame: bytes) -> Connect:
 def connected(frame: bytes) -> Connected:
     read = Jute(frame)
     read.int()
-    return Connected(read.int(), read.long())
+    return Connected(read.int(), read.long(), read.buffer() or b"")
 
 
 def request(frame: bytes, relative: Callable[[str], str] = str) -> tuple[int, Request]:

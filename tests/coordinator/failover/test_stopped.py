@@ -17,6 +17,8 @@ from kernel.wire.versions import Api
 from tests.support.brokers import create_topics, running_broker
 from tests.support.coordinator_child import coordinator_child, settings_of
 from tests.support.wire_clients import WireConnection, wait_for_coordinator
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import end_session
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
     from kernel.broker.broker import Broker
 
-SESSION_MS = 1_000
+#: Outlives every pause of a busy machine; the one that is stopped loses its session when the test says so.
+SESSION_MS = 30_000
 PARTITIONS = 4
 DOOMED, SUCCESSOR = 1, 2
 
@@ -80,14 +83,14 @@ class Member:
 
 @asynccontextmanager
 async def doomed_coordinator(
-    chroot: str, data_dir: Path
+    chroot: str, link: ZooKeeperProxy, data_dir: Path
 ) -> AsyncIterator[tuple[Process, Member, WireConnection, WireConnection]]:
-    """A Stable group whose coordinator is a child process, and connections to it and to its successor."""
+    """A Stable group whose coordinator is a child process behind `link`; connections to it and to its successor."""
     async with (
         running_broker(
             chroot, data_dir, node_id=SUCCESSOR, settings=settings_of(SESSION_MS), mount=(mount,)
         ) as successor,
-        coordinator_child(chroot, data_dir, DOOMED, SESSION_MS) as (process, port),
+        coordinator_child(link.connect_string, data_dir, DOOMED, SESSION_MS) as (process, port),
     ):
         assert await successor.cluster.until(lambda snapshot: set(snapshot.brokers) == {DOOMED, SUCCESSOR}, 10_000)
         await create_topics(successor, {"t": 1})
@@ -135,7 +138,7 @@ def _another_group_in_the_partition_of(group_id: str) -> str:
 
 def test_coordinator_that_was_stopped_and_replaced_acknowledges_nothing_any_more(chroot: str, tmp_path: Path) -> None:
     async def body() -> None:
-        async with doomed_coordinator(chroot, tmp_path) as (process, member, old, new):
+        async with doomed_coordinator(chroot, link, tmp_path) as (process, member, old, new):
             half_way = Member(_another_group_in_the_partition_of(member.group["group_id"]))
             await half_way.join(old)
             assert await member.commit(old, 10) == "none"
@@ -143,6 +146,7 @@ def test_coordinator_that_was_stopped_and_replaced_acknowledges_nothing_any_more
             # What the zombie will read first when it goes on waits in its sockets.
             late_commit = asyncio.create_task(member.commit(old, 5))
             late_sync = asyncio.create_task(half_way.sync(old))
+            await asyncio.to_thread(end_session, chroot, link.credentials())
             await until(lambda: _coordinates(member, new), 10, "the successor to coordinate")
             assert await member.heartbeat(new) == "none", "the group is as it was: nobody has to rejoin"
             assert await half_way.heartbeat(new) == "unknown_member_id", "nothing of its generation was stored"
@@ -161,4 +165,5 @@ def test_coordinator_that_was_stopped_and_replaced_acknowledges_nothing_any_more
             await until(knows_better, 10, "the one that was stopped to name its successor")
             assert await _named(new, member.group["group_id"]) == SUCCESSOR
 
-    asyncio.run(body())
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(body())

@@ -28,7 +28,7 @@ class Watching:
     """A `MemberWatches` and what it reports."""
 
     def __init__(self, zookeeper: str) -> None:
-        config, _ = BrokerConfig.from_settings({"zookeeper.session.timeout.ms": "4000"})
+        config, _ = BrokerConfig.from_settings({"zookeeper.session.timeout.ms": "15000"})
         self.tracer = ListTracer(process="broker-1")
         services: Any = SimpleNamespace(zookeeper=zookeeper, config=config, tracer=self.tracer, node_id=1)
         self.watches = MemberWatches(services)

@@ -64,7 +64,7 @@ def places(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactor
     async def make(folder: str) -> None:
         async with await ZooKeeperSession.open(
             zookeeper.connect_string,
-            session_timeout_ms=4000,
+            session_timeout_ms=15_000,
             tracer=SilentTracer(),
             name="subscriptions",
             connection_timeout_ms=10_000,

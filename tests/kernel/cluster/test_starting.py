@@ -22,7 +22,7 @@ def cluster_at(zookeeper: str) -> Cluster:
     return Cluster(
         zookeeper,
         BrokerAddress(1, "127.0.0.1", 9001),
-        session_timeout_ms=2_000,
+        session_timeout_ms=15_000,
         connection_timeout_ms=8_000,
         tracer=ListTracer(),
     )

@@ -16,6 +16,8 @@ from kernel.broker.producer import Producer, ProducerConfig
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.support.brokers import client_of, running_broker
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import end_session
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from kernel.broker.broker import Broker
 
 TP = TopicPartition("orders", 0)
-SESSION_MS = 1_000
+#: Outlives every pause of a busy machine; the one that is stopped loses its session when the test says so.
+SESSION_MS = 30_000
 
 
 @asynccontextmanager
@@ -73,7 +76,7 @@ def test_broker_that_was_stopped_and_replaced_neither_acknowledges_nor_loses_nor
     async def body() -> None:
         async with (
             running_broker(chroot, tmp_path, node_id=2) as successor,
-            broker_child(chroot, tmp_path, 1, linger_ms=5) as child,
+            broker_child(link.connect_string, tmp_path, 1, linger_ms=5) as child,
         ):
             assert child.stdout is not None
             port = int(await child.stdout.readline())
@@ -92,6 +95,7 @@ def test_broker_that_was_stopped_and_replaced_neither_acknowledges_nor_loses_nor
                 under_way = asyncio.gather(*(send(n) for n in range(20, 220)))
                 await until(lambda: len(acknowledged) >= 60, 10, "some of them to be acknowledged", every_s=0.002)
                 os.kill(child.pid, signal.SIGSTOP)
+                await asyncio.to_thread(end_session, chroot, link.credentials())
                 assert await leads(successor, 2, (2,))
                 async with client_of(successor) as other_client:
                     other = Producer(other_client)
@@ -113,4 +117,5 @@ def test_broker_that_was_stopped_and_replaced_neither_acknowledges_nor_loses_nor
             assert (await fetch(old, {TP: 0}, max_wait_ms=0))[TP].error == "NOT_LEADER_OR_FOLLOWER"
             old.close()
 
-    asyncio.run(body())
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(body())

@@ -17,10 +17,10 @@ from tests.support.zookeeper import become, opened
 def test_a_loop_that_is_busy_for_longer_than_the_session_s_timeout_keeps_its_session(chroot):
     async def script() -> None:
         tracer = ListTracer()
-        async with opened(chroot, tracer, timeout_ms=1500) as session, opened(chroot) as beside:
+        async with opened(chroot, tracer, timeout_ms=4000) as session, opened(chroot) as beside:
             await session.create("/mine", b"", ephemeral=True)
             before = session.session_id
-            time.sleep(3)  # noqa: ASYNC251  # the fault: nothing else runs on this loop meanwhile
+            time.sleep(5)  # noqa: ASYNC251  # the fault: nothing else runs on this loop meanwhile
             assert await session.exists("/mine")
             assert await beside.exists("/mine")
             assert session.session_id == before

@@ -21,12 +21,15 @@ from kernel.waiting import until
 from tests.support.weak_members import committed, failure, has, joined, joining, polling
 from tests.support.zk_consumers import SETTINGS, produce, running_broker, settled, shared
 from tests.support.zk_proxy import ZooKeeperProxy
-from tests.support.zookeeper import opened
+from tests.support.zookeeper import end_session, opened
 
 pytestmark = pytest.mark.faults
 
 MINE = TopicPartition("t", 0)
 OFFSET = "/consumers/g/offsets/t/0"
+COMMIT_EVERY_MS = 1500
+#: A session that no pause of a busy machine ends: it ends when the test says so.
+OUTLIVES = {"zookeeper_session_timeout_ms": "30000"}
 
 
 class MemberChild:
@@ -78,18 +81,20 @@ async def member_child(chroot, folder, name, **settings):
 def test_a_frozen_member_delivers_what_is_another_ones_and_moves_its_offset_back(
     chroot, tmp_path, settings, delivers, moved_back
 ):
-    quick = {"zookeeper_session_timeout_ms": "2000", "auto_commit_interval_ms": "1500"}
+    given = {**OUTLIVES, "auto_commit_interval_ms": str(COMMIT_EVERY_MS), **settings}
 
     async def story():
         async with (
             running_broker(chroot, tmp_path, {"t": 2}) as broker,
             opened(chroot) as session,
-            member_child(link.connect_string, tmp_path, "a", **quick, **settings) as a,
+            member_child(link.connect_string, tmp_path, "a", **given) as a,
             joined(chroot, "b", {"t": 1}, **settings) as b,
             polling(b),
         ):
             await settled(session, shared("t", ("g_a-0", [0]), ("g_b-0", [1])))
             stale = await freeze_between_delivery_and_commit(broker, session, a)
+            await asyncio.to_thread(end_session, chroot, link.credentials())
+            await asyncio.sleep(COMMIT_EVERY_MS / 1000)  # so that it has a commit to make before anything when it thaws
             await settled(session, shared("t", ("g_b-0", range(2))))
             newest, told = len(a.delivered()) + 20, len(a.told)
             # Nobody lets it back in before everything has happened that its window is for. How long the window is
@@ -166,22 +171,24 @@ def test_a_killed_member_that_comes_back_under_its_id_before_its_session_has_exp
         async with (
             running_broker(chroot, tmp_path, {"t": 2}),
             opened(chroot) as session,
-            member_child(chroot, tmp_path, "c1", zookeeper_session_timeout_ms="6000") as dead,
+            member_child(link.connect_string, tmp_path, "c1", **OUTLIVES) as dead,
         ):
             await settled(session, shared("t", ("g_c1-0", range(2))))
             await dead.process.kill()
-            async with joining(chroot, "c1", {"t": 1}, zookeeper_session_timeout_ms="1000", **settings) as (c1, join):
+            async with joining(chroot, "c1", {"t": 1}, waits_ms=500, **settings) as (c1, join):
                 if waits:
+                    tries = ("register", "create")
+                    await until(lambda: [op[:2] for op in c1.operations()].count(tries) >= 2, 15, "it to try again")
+                    await asyncio.to_thread(end_session, chroot, link.credentials())
                     await asyncio.wait_for(join, 15)
-                    tries = [op for op in c1.operations() if op[:2] == ("register", "create")]
-                    assert len(tries) >= 2
                     await settled(session, shared("t", ("g_c1-0", range(2))))
                 else:
                     error = await failure(join)
                     assert not isinstance(error, RebalanceFailed)
                     assert "g_c1" in str(error)
 
-    asyncio.run(story())
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())
 
 
 def test_an_unread_record_in_the_hand_of_a_killed_member_is_delivered_again(chroot, tmp_path):
@@ -193,13 +200,15 @@ def test_an_unread_record_in_the_hand_of_a_killed_member_is_delivered_again(chro
             opened(chroot) as session,
             joined(chroot, "b", {"t": 1}) as b,
             polling(b),
-            member_child(chroot, tmp_path, "a", zookeeper_session_timeout_ms="2000") as a,
+            member_child(link.connect_string, tmp_path, "a", **OUTLIVES) as a,
         ):
             await settled(session, shared("t", ("g_a-0", [0]), ("g_b-0", [1])))
             await produce(broker, "t", 1, range(10))
             await until(lambda: a.delivered() == list(range(10)), 10, "a to have ten")
             await a.process.kill()
+            await asyncio.to_thread(end_session, chroot, link.credentials())
             await has(b, MINE, 10)
             assert b.records[MINE] == list(range(10))
 
-    asyncio.run(story())
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story())

@@ -13,7 +13,7 @@ import pytest
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.weak_members import attempts, begins, joined, outcomes
+from tests.support.weak_members import at_rest, attempts, begins, fetches, joined, outcomes
 from tests.support.zk_consumers import member, running_broker, settled, shared
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import opened
@@ -37,6 +37,7 @@ def test_one_join_stops_every_member_and_all_is_released_and_claimed_again(chroo
             members = [await stack.enter_async_context(joined(chroot, f"c{n}", {"t": 1})) for n in range(4)]
             shares = [(f"g_c{n}-0", range(2 * n, 2 * n + 2)) for n in range(4)]
             await settled(session, shared("t", *shares))
+            await at_rest(*members)
             before = [(len(who.operations()), notified(who), who.rebalances()) for who in members]
             async with member(chroot, "other", {"u": 1}):
                 for who, (_, _, rebalances) in zip(members, before, strict=True):
@@ -54,7 +55,7 @@ def test_one_join_stops_every_member_and_all_is_released_and_claimed_again(chroo
 
 @pytest.mark.parametrize(
     ("settings", "rebalances"),
-    [pytest.param({}, 5, id="default"), pytest.param({"fix_quiet_ms": "1500"}, 1, id="waits for quiet")],
+    [pytest.param({}, 5, id="default"), pytest.param({"fix_quiet_ms": "3000"}, 1, id="waits for quiet")],
 )
 def test_five_changes_one_after_the_other_are_five_rebalances(chroot, tmp_path, settings, rebalances):
     async def story():
@@ -103,6 +104,9 @@ def test_many_that_leave_during_a_rebalance_make_all_their_attempts_first_unless
                 for n, link in enumerate(links)
             ]
             await settled(other, shared("t", *((f"g_c{n}-0", [n]) for n in range(4))))
+            await at_rest(*members)
+            for who in members:
+                await fetches(who)
             before = [len(outcomes(who)) for who in members]
             held = [link.pause_at(begins) for link in links]
             await other.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)

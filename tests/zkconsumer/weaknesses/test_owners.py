@@ -19,6 +19,7 @@ from tests.support.weak_members import (
     attempts,
     begins,
     failure,
+    fetches,
     has,
     is_cut_off,
     joined,
@@ -56,6 +57,7 @@ async def cut_off_in_its_release(chroot, session, link_a, link_b, **settings):
             await lapse(chroot, a)
             await settled(session, SHARED_BY_B_AND_C)
             await session_is_idle(b, c)
+            await fetches(b)  # its leader finder has looked, so that the next look at the brokers is a rebalance's
             yield a, b, c
 
 
