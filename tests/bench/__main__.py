@@ -10,14 +10,25 @@ import os
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from comparison.pipeline.session import spark_session
-from tests.bench import bystanders, commits, events, groups, heartbeats, herd_report, rolling, rolling_report
+from tests.bench import (
+    assign_report,
+    bystanders,
+    commits,
+    events,
+    failover,
+    groups,
+    heartbeats,
+    herd_report,
+    rolling,
+    rolling_report,
+)
 from tests.bench.bench import Bench
 
 if TYPE_CHECKING:
@@ -60,9 +71,11 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "heartbeats": heartbeats.run,
     "groups": groups.run,
     "bystanders": bystanders.run,
+    "failover": failover.run,
     "commits": commits.run,
     "rolling": measure_rolling,
     "herd": measure_herd,
+    "assignors": assign_report.run,
     "events": measure_events,
 }
 
@@ -79,6 +92,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
 @click.option("--brokers", type=click.IntRange(1), multiple=True, help="Numbers of brokers of the herd.")
 @click.option("--runs", type=click.IntRange(1), default=None, help="Runs of each figure, instead of each part's own.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write every single run's figures here.")
+@assign_report.command_line
 @click.option(
     "--profile",
     type=click.Path(path_type=Path),
@@ -94,20 +108,23 @@ def main(
     runs: int | None,
     json_file: Path | None,
     profile: Path | None,
+    **asked: Any,
 ) -> None:
     """Measure and print the figures."""
     console = Console(width=None if os.isatty(1) else 150)
     with tempfile.TemporaryDirectory(prefix="rebalance-lab-bench-") as temporary:
-        bench = Bench(Path(temporary), console, smoke, runs, members, brokers, profile)
+        bench = Bench(Path(temporary), console, smoke, runs, members, brokers, profile, asked)
         bench.state(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
         if smoke:
             bench.state("a smoke run: nothing is warm, its figures mean nothing")
         for name in only or PARTS:
             started = time.monotonic()
-            PARTS[name](bench)
+            try:
+                PARTS[name](bench)
+            finally:
+                if json_file is not None:  # after each part: it, or a later one, may fail
+                    bench.figures.write(json_file)
             bench.state(f"{name} took {time.monotonic() - started:.0f} s")
-            if json_file is not None:  # after each part: a later one may fail
-                bench.figures.write(json_file)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from comparison.originals import jars
 from kernel.errors import EnvironmentFault
@@ -37,6 +37,7 @@ class Bench:
     sizes: tuple[int, ...] = ()  #: as asked for
     brokers: tuple[int, ...] = ()  #: as asked for
     profiles: Path | None = None  #: where profiles go, when ours is profiled
+    asked: Mapping[str, Any] = field(default_factory=dict)  #: what one part alone was asked for, by option
     figures: Figures = field(default_factory=Figures)
     _cores: Cores | None = None
     _no_kafka: str | None = None

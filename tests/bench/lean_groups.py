@@ -51,8 +51,11 @@ class Course:
         return delay_s * min(1 + renewed, passed)
 
 
-def find_coordinator(sockets: Sockets, port: int, group: str) -> None:
-    """Until there is one: the offsets topic is made at the first request."""
+def find_coordinator(sockets: Sockets, port: int, group: str, *, here: bool = True) -> None:
+    """Until there is one: the offsets topic is made at the first request, and then loaded.
+
+    With `here` it has to be this broker, and it has to be ready.
+    """
     frame = lean.find(group, "bench")
     ((connection, answer),) = sockets.connect(port, [frame])
     deadline = time.monotonic() + FINDING_S
@@ -61,26 +64,31 @@ def find_coordinator(sockets: Sockets, port: int, group: str) -> None:
             raise RuntimeError(f"FindCoordinator of {group}: error {error}")
         time.sleep(_PAUSE_S)
         answer = sockets.ask(connection, frame)
+    if here:
+        stranger = lean.Member("bench", group, 0)
+        _until_asked(sockets, connection, stranger, sockets.ask(connection, stranger.heartbeat()))
     sockets.drop([connection])
 
 
-def connect(sockets: Sockets, port: int, members: Sequence[Member]) -> list[Connection]:
-    """A connection each, whose first request is a heartbeat of somebody unknown: it is answered when the group can be
-    asked."""
-    connections = []
+def _until_asked(sockets: Sockets, connection: Connection, member: Member, answer: bytes) -> None:
+    """Until the member's group says that it does not know it; `answer` is that to its first heartbeat."""
     deadline = time.monotonic() + FINDING_S
+    while (error := heartbeat_error(answer)) not in lean.UNKNOWN:
+        # NONE: the group is being loaded.
+        if error not in {*lean.RETRIED, lean.NONE} or time.monotonic() > deadline:
+            raise RuntimeError(f"a heartbeat of somebody unknown in {member.group}: error {error}")
+        time.sleep(_PAUSE_S)
+        answer = sockets.ask(connection, member.heartbeat())
+
+
+def connect(sockets: Sockets, port: int, members: Sequence[Member]) -> list[Connection]:
+    """A connection each. Its first request is a heartbeat, of somebody unknown as yet."""
     made = sockets.connect(port, [member.heartbeat() for member in members])
-    for member, (connection, first) in zip(members, made, strict=True):
+    for member, (connection, answer) in zip(members, made, strict=True):
         connection.data = member
-        connections.append(connection)
-        answer = first
-        while (error := heartbeat_error(answer)) not in lean.UNKNOWN:
-            # NONE: the group is being loaded.
-            if error not in {*lean.RETRIED, lean.NONE} or time.monotonic() > deadline:
-                raise RuntimeError(f"a heartbeat of somebody unknown in {member.group}: error {error}")
-            time.sleep(_PAUSE_S)
-            answer = sockets.ask(connection, member.heartbeat())
-    return connections
+        if heartbeat_error(answer) not in lean.UNKNOWN:  # its coordinator was not ready; it may be by now
+            _until_asked(sockets, connection, member, sockets.ask(connection, member.heartbeat()))
+    return [connection for connection, _ in made]
 
 
 def heartbeat_error(answer: bytes) -> int:
@@ -199,6 +207,20 @@ def leave(sockets: Sockets, connections: Sequence[Connection]) -> None:
         if any(errors := lean.left(answer)):
             raise RuntimeError(f"LeaveGroup of {group}: errors {sorted(set(errors))}")
     sockets.drop(connections)
+
+
+def ask_each(sockets: Sockets, connections: Sequence[Connection], frames: Sequence[bytes]) -> list[bytes]:
+    """One request on each connection, all at once; the answers in the order of the connections."""
+    places = {connection: place for place, connection in enumerate(connections)}
+    answers = [b""] * len(connections)
+    for connection, frame in zip(connections, frames, strict=True):
+        connection.send(frame)
+    left = len(connections)
+    while left:
+        for connection, answer in sockets.answers(SILENCE_S):
+            answers[places[connection]] = answer
+            left -= 1
+    return answers
 
 
 def heartbeats_in_turn(sockets: Sockets, connections: Sequence[Connection], seconds: float, every_s: float) -> int:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from comparison.originals.brokers import RealBroker
 from comparison.state import STATE_VARIABLE
@@ -97,33 +97,80 @@ class Side:
             wait_until(self.profile.exists, 30, "the profile is written")
 
 
-@contextmanager
-def our_side(folder: Path, cores: Cores, settings: Mapping[str, str], profile: Path | None = None) -> Iterator[Side]:
-    """`rebalance-lab broker` on a ZooKeeper of its own, which is on the drivers' core."""
-    folder.mkdir(parents=True)
-    with EmbeddedZooKeeper(folder / "zookeeper") as zookeeper:
-        arguments = ["broker", "--zookeeper", zookeeper.connect_string, "--port", "0", "--folder", str(folder / "data")]
-        arguments += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-        before = ["tests.bench.profiled", str(profile)] if profile is not None else ["comparison.cli"]
-        with machine.pinned(cores.server), (folder / "broker.log").open("wb") as log:
-            child = start_child(
-                [sys.executable, "-m", *before, *arguments],
+class OurBroker:
+    """`rebalance-lab broker` as a user starts it, on the core of servers; `start` after `kill` or `stop` goes on with
+    its data."""
+
+    def __init__(
+        self, folder: Path, zookeeper: str, cores: Cores, settings: Mapping[str, str], profile: Path | None = None
+    ) -> None:
+        self.port = 0
+        self._folder = folder
+        self._core = cores.server
+        self._child: subprocess.Popen[str] | None = None
+        self._arguments = ["broker", "--zookeeper", zookeeper, "--port", "0", "--folder", str(folder.parent / "data")]
+        self._arguments += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+        self._module = ["tests.bench.profiled", str(profile)] if profile is not None else ["comparison.cli"]
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None, "the broker was not started"
+        return self._child.pid
+
+    def start(self) -> Self:
+        """Until it serves. Raises `EnvironmentFault` with what it said when it does not."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        file = self._folder / "broker.log"
+        with machine.pinned(self._core), file.open("ab") as log:
+            self._child = start_child(
+                [sys.executable, "-m", *self._module, *self._arguments],
                 stdout=subprocess.PIPE,
                 stderr=log,
-                environment={**os.environ, STATE_VARIABLE: str(folder / "state")},
+                environment={**os.environ, STATE_VARIABLE: str(self._folder / "state")},
                 text=True,
             )
-        assert child.stdout is not None
-        try:
-            address = child.stdout.readline().strip()
-            if not address:
-                said = (folder / "broker.log").read_text(encoding="utf-8", errors="replace")
-                raise EnvironmentFault(f"our broker did not start: {said[-2000:]}")
-            port = int(address.rpartition(":")[2])
-            yield Side(OURS, Server(OURS, port, child.pid, zookeeper.connect_string), profile)
-        finally:
-            stop_child(child, grace_s=20)
-            child.stdout.close()
+        assert self._child.stdout is not None
+        address = self._child.stdout.readline().strip()
+        if not address:
+            said = file.read_text(encoding="utf-8", errors="replace")
+            raise EnvironmentFault(f"our broker did not start: {said[-2000:]}")
+        self.port = int(address.rpartition(":")[2])
+        return self
+
+    def stop(self) -> None:
+        """Orderly. Idempotent."""
+        if self._child is not None:
+            stop_child(self._child, grace_s=20)
+            self._put_away()
+
+    def kill(self) -> None:
+        """SIGKILL: it says goodbye to nobody."""
+        assert self._child is not None, "the broker was not started"
+        self._child.kill()
+        self._child.wait()
+        self._put_away()
+
+    def _put_away(self) -> None:
+        assert self._child is not None
+        assert self._child.stdout is not None
+        self._child.stdout.close()
+        self._child = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+@contextmanager
+def our_side(folder: Path, cores: Cores, settings: Mapping[str, str], profile: Path | None = None) -> Iterator[Side]:
+    """Our broker on a ZooKeeper of its own, which is on the drivers' core."""
+    with (
+        EmbeddedZooKeeper(folder / "zookeeper") as zookeeper,
+        OurBroker(folder / "broker", zookeeper.connect_string, cores, settings, profile) as broker,
+    ):
+        yield Side(OURS, Server(OURS, broker.port, broker.pid, zookeeper.connect_string), profile)
 
 
 @contextmanager
