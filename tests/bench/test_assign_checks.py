@@ -1,0 +1,136 @@
+"""The checks of the assignor bench find what they are there for; without that its figures would be worth nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from coordinator.protocol import decode_subscription, encode_assignment
+from kernel.assignors.sticky import assign_sticky
+from kernel.assignors.sticky_data import decode_sticky
+from kernel.values import TopicPartition
+from tests.bench import assign_cases
+from tests.bench.assign import KAFKA_STICKY, WIRE, CheckFailed, Figure, check, check_same_sets
+from tests.bench.assign_cases import FRESH, JOIN, LEAVE, NOBODY, Answer, Case, Shape, read_answer, read_group
+from tests.bench.assign_checks import looked_at, moves_least_of_equal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two topics of three partitions, three members and a newcomer."""
+    monkeypatch.setattr(assign_cases, "SHAPES", {"tiny": Shape(2, 3, 3), "small": Shape(7, 5, 4)})
+
+
+def given(owner: list[int]) -> Answer:
+    found = np.array(owner)
+    ids = np.flatnonzero(found >= 0)
+    return Answer(ids, found[ids])
+
+
+def nothing() -> NDArray[np.int32]:
+    return np.full(6, NOBODY, np.int32)
+
+
+def test_an_even_answer_has_no_faults() -> None:
+    found = looked_at(Case("tiny", "uniform"), FRESH, nothing(), given([0, 1, 2, 0, 1, 2]), may_withhold=False)
+    assert (found.faults, found.unfair, found.loads, found.moved) == ((), "", "2-2", 0)
+
+
+def test_a_partition_that_nobody_gets_is_a_fault_unless_it_moves() -> None:
+    case, before = Case("tiny", "uniform"), np.array([0, 1, 2, 0, 1, NOBODY], np.int32)
+    answer = given([0, 1, 2, 0, NOBODY, 2])
+    assert "given to nobody" in looked_at(case, JOIN, before, answer, may_withhold=False).faults[0]
+    found = looked_at(case, JOIN, before, answer, may_withhold=True)
+    assert (found.faults, found.withheld, found.moved) == ((), 1, 1)
+    lost = looked_at(case, JOIN, before, given([0, 1, 2, 0, 1, NOBODY]), may_withhold=True)
+    assert "given to nobody" in lost.faults[0]
+
+
+def test_a_partition_that_two_get_is_a_fault() -> None:
+    twice = Answer(np.array([0, 1, 2, 3, 4, 5, 5]), np.array([0, 1, 2, 0, 1, 2, 0]))
+    assert "given twice" in looked_at(Case("tiny", "uniform"), FRESH, nothing(), twice, may_withhold=False).faults[0]
+
+
+def test_a_member_that_has_left_or_does_not_subscribe_gets_nothing() -> None:
+    uniform = looked_at(Case("tiny", "uniform"), LEAVE, nothing(), given([0, 1, 2, 0, 1, 2]), may_withhold=False)
+    assert "not there" in uniform.faults[0]
+    one = looked_at(Case("tiny", "one"), FRESH, nothing(), given([0, 1, 2, 0, 1, 2]), may_withhold=False)
+    assert "do not subscribe" in one.faults[0]  # member 1 has the first topic only
+
+
+def test_unfair_is_what_could_still_be_given_away() -> None:
+    case = Case("tiny", "uniform")
+    assert "could go" in looked_at(case, FRESH, nothing(), given([0, 0, 0, 1, 1, 2]), may_withhold=False).unfair
+    narrow = looked_at(Case("tiny", "one"), FRESH, nothing(), given([1, 1, 1, 0, 2, 2]), may_withhold=False)
+    assert "could go" in narrow.unfair
+    # The second topic is not for member 1: that it has less is nobody's fault.
+    fair = looked_at(Case("tiny", "one"), FRESH, nothing(), given([1, 1, 0, 2, 2, 0]), may_withhold=False)
+    assert (fair.unfair, fair.faults) == ("", ())
+
+
+def test_the_fewest_moves_of_equal_subscriptions_are_those_beyond_the_shares() -> None:
+    case = Case("tiny", "uniform")
+    before = np.array([0, 0, 0, 1, 1, 2], np.int32)
+    assert moves_least_of_equal(case, FRESH, before, before) == 1
+    assert moves_least_of_equal(case, JOIN, before, before) == 1  # shares of 2, 2, 1, 1
+    assert moves_least_of_equal(case, JOIN, np.array([0, 0, 1, 1, 2, 2], np.int32), before) == 1
+
+
+@pytest.mark.parametrize("kind", assign_cases.KINDS)
+@pytest.mark.parametrize("in_user_data", [True, False])
+def test_a_group_is_written_as_members_would_and_an_answer_read_as_they_would(
+    tmp_path: Path, kind: str, in_user_data: bool
+) -> None:
+    case = Case("small", kind)
+    before = np.random.default_rng(3).integers(-1, 4, case.shape.partitions).astype(np.int32)
+    case.write(tmp_path / "group", JOIN, before, in_user_data=in_user_data)
+    sizes, members = read_group(tmp_path / "group")
+    told = {member: decode_subscription(data) for member, data in members.items()}
+    assert sizes == dict.fromkeys(case.topics, 5)
+    for number, member in enumerate(case.members):
+        assert told[member].topics == tuple(np.array(case.topics)[case.subscribed[number]])
+        assert told[member].generation == 1
+        claimed = decode_sticky(told[member].user_data).partitions if in_user_data else told[member].owned
+        owned = np.flatnonzero(before == number).tolist()
+        assert [case.topics.index(tp.topic) * 5 + tp.partition for tp in claimed] == owned
+    answer = assign_sticky(sizes, told)
+    assign_cases.write_answer(tmp_path / "answer", {m: encode_assignment(tps) for m, tps in answer.items()})
+    found = looked_at(case, JOIN, before, read_answer(case, tmp_path / "answer"), may_withhold=False)
+    assert found.faults == ()
+    owners = {
+        TopicPartition(case.topics[n // 5], n % 5): case.members[who]
+        for n, who in enumerate(found.owner)
+        if who != NOBODY
+    }
+    assert owners == {tp: member for member, tps in answer.items() for tp in tps}
+
+
+def test_a_bad_answer_fails_the_bench() -> None:
+    case = Case("tiny", "uniform")
+    figure = Figure(KAFKA_STICKY, case, FRESH)
+    figure.findings = looked_at(case, FRESH, nothing(), given([0, 0, 0, 1, 1, 2]), may_withhold=False)
+    with pytest.raises(CheckFailed, match=r"Kafka sticky.*unfair.*loads of 1-3"):
+        check(figure)
+    figure.findings = looked_at(case, FRESH, nothing(), given([0, 1, 2, 0, 1, 2]), may_withhold=False)
+    check(figure)
+    figure.moved_least = 1
+    with pytest.raises(CheckFailed, match="0 partitions moved, 1 would do"):
+        check(figure)
+
+
+def test_other_sets_than_kafkas_fail_the_bench() -> None:
+    case = Case("tiny", "uniform")
+    mine, other = Figure(WIRE, case, FRESH), Figure(KAFKA_STICKY, case, FRESH)
+    mine.findings = looked_at(case, FRESH, nothing(), given([0, 1, 2, 0, 1, 2]), may_withhold=False)
+    other.findings = mine.findings
+    check_same_sets([mine, other])
+    other.findings = looked_at(case, FRESH, nothing(), given([1, 0, 2, 0, 1, 2]), may_withhold=False)
+    with pytest.raises(CheckFailed, match="2 partitions go to others"):
+        check_same_sets([mine, other])
