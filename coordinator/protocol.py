@@ -63,7 +63,7 @@ def encode_subscription(subscription: MemberSubscription, *, version: int = NEWE
 
 def decode_subscription(data: bytes, *, instance_id: str | None = None) -> MemberSubscription:
     """What a member told the group; fields that its version lacks are empty. Raises `MalformedMetadata`."""
-    reader = _Reader(data)
+    reader = Reader(data)
     version = reader.version()
     topics = tuple(reader.text() for _ in range(reader.count(2)))
     user_data = reader.bytes_or_null()
@@ -76,6 +76,14 @@ def decode_subscription(data: bytes, *, instance_id: str | None = None) -> Membe
         generation=None if generation < 0 else generation,
         user_data=user_data,
     )
+
+
+def subscription_of(data: bytes, *, instance_id: str | None = None) -> MemberSubscription:
+    """What a member asks for; one that sent nonsense asks for nothing, and the others get on with their work."""
+    try:
+        return decode_subscription(data, instance_id=instance_id)
+    except MalformedMetadata:
+        return MemberSubscription(topics=(), instance_id=instance_id)
 
 
 def encode_assignment(
@@ -92,7 +100,7 @@ def decode_assignment(data: bytes) -> Assignment:
     """
     if not data:
         return Assignment()
-    reader = _Reader(data)
+    reader = Reader(data)
     reader.version()
     partitions = frozenset(reader.partitions())
     return Assignment(partitions, reader.bytes_or_null())
@@ -117,12 +125,21 @@ def _partitions(partitions: Iterable[TopicPartition]) -> bytes:
     return b"".join(parts)
 
 
-class _Reader:
+class Reader:
     """Reads from the front; every length is checked against what is left."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
+
+    @property
+    def position(self) -> int:
+        """How many bytes have been read."""
+        return self._at
+
+    def skip_to(self, position: int) -> None:
+        """Go on there: what is before has been read by other means."""
+        self._at = position
 
     def version(self) -> int:
         version = self._int16()

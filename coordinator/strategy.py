@@ -7,16 +7,17 @@ itself; `delayed` remembers, and sends a delay along.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
+from coordinator import wire_assignment
 from coordinator.delayed.delay_data import delay_of, encode_delay
 from coordinator.delayed.leader import PROTOCOL as DELAYED
 from coordinator.delayed.leader import DelayedLeader, Gathering
 from coordinator.membership.events import Synced
 from coordinator.membership.member import NO_GENERATION
-from coordinator.protocol import MalformedMetadata, decode_assignment, decode_subscription, encode_assignment
+from coordinator.protocol import decode_assignment, encode_assignment, subscription_of
 from kernel.assignors.registry import assignor
-from kernel.assignors.subscription import MemberSubscription
 from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from coordinator.membership.effects import RunAssignor, SendSync
-    from coordinator.membership.events import GroupMember
+    from coordinator.subscription_arrays import Subscriptions
     from coordinator.surroundings import Surroundings
+    from kernel.assignors.subscription import MemberSubscription
+
+log = logging.getLogger(__name__)
 
 #: A topic that was just created by a Metadata request is described by one of the next. One that is not to be created
 #: is looked for once: the leader goes on watching, and rejoins when it comes.
@@ -57,18 +61,36 @@ class Strategies:
 
         Waits for brokers as long as `wanted()`: until then the group waits for us, which is what Kafka's leader does.
         """
-        subscriptions = {member.member_id: subscription_of(member) for member in effect.members}
-        topics = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
+        group = _Group(effect)
+        topics = group.topics
         await _describe(topics, self._around, wanted)
         known = self._around.client.metadata.sizes()
         self.led = sizes = {topic: known.get(topic, 0) for topic in topics}
         self._led_in = generation
         if effect.skip_assignment:
             return {}  # the coordinator has kept it; this leader only watches the topics
+        if group.in_arrays is not None:
+            return self._decide_sticky(effect, generation, sizes, group.in_arrays)
         if effect.protocol == DELAYED:
-            return self._decide_delayed(generation, sizes, subscriptions)
-        assignment = assignor(effect.protocol)(sizes, subscriptions)
+            return self._decide_delayed(generation, sizes, group.subscriptions)
+        assignment = assignor(effect.protocol)(sizes, group.subscriptions)
         return {member: encode_assignment(partitions) for member, partitions in assignment.items()}
+
+    def _decide_sticky(
+        self, effect: RunAssignor, generation: int, sizes: Mapping[str, int], subscriptions: Subscriptions
+    ) -> dict[str, bytes]:
+        decision = wire_assignment.decide(
+            effect.protocol, sizes, {member.member_id: member.metadata for member in effect.members}, subscriptions
+        )
+        log.info(
+            "generation %d is assigned by %s: %d partitions, %d members, by %s",
+            generation,
+            effect.protocol,
+            decision.partitions,
+            len(effect.members),
+            decision.algorithm,
+        )
+        return decision.assignments
 
     def _decide_delayed(
         self, generation: int, sizes: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
@@ -88,12 +110,22 @@ class Strategies:
         }
 
 
-def subscription_of(member: GroupMember) -> MemberSubscription:
-    """What a member asks for; one that sent nonsense asks for nothing, and the others get on with their work."""
-    try:
-        return decode_subscription(member.metadata, instance_id=member.instance_id)
-    except MalformedMetadata:
-        return MemberSubscription(topics=(), instance_id=member.instance_id)
+class _Group:
+    """What the members said: in arrays for the strategies that compute with them, or one by one."""
+
+    def __init__(self, effect: RunAssignor) -> None:
+        self.in_arrays: Subscriptions | None = None
+        self.subscriptions: Mapping[str, MemberSubscription] = {}
+        if effect.protocol in wire_assignment.READERS:
+            read = wire_assignment.READERS[effect.protocol]
+            self.in_arrays = read({member.member_id: member.metadata for member in effect.members})
+            self.topics = sorted(self.in_arrays.topics)
+        else:
+            self.subscriptions = {
+                member.member_id: subscription_of(member.metadata, instance_id=member.instance_id)
+                for member in effect.members
+            }
+            self.topics = sorted({topic for said in self.subscriptions.values() for topic in said.topics})
 
 
 async def _describe(topics: Sequence[str], around: Surroundings, wanted: Callable[[], bool]) -> None:
