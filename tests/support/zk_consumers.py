@@ -48,21 +48,29 @@ async def running_broker(
     async with Broker(config, chroot, data_dir, SilentTracer()) as broker:
         for name, partitions in topics.items():
             await broker.cluster.create_topic(name, partitions=partitions, replication_factor=1)
-        async with client_of(broker) as client:
-            for name, partitions in topics.items():
-                await until(lambda n=name, p=partitions: _led(client, n, p), 10, f"leaders of {name}")
+        for name, partitions in topics.items():
+            await led(broker, name, partitions)
         yield broker
 
 
 async def _led(client: ClusterClient, topic: str, partitions: int) -> bool:
     """Whether every partition has a leader that answers for it, which it does a moment after it is named."""
     await client.refresh([topic])
-    wanted = {TopicPartition(topic, partition): LATEST for partition in range(partitions)}
-    nodes = {client.leader_of(tp) for tp in wanted}
-    if None in nodes or not nodes:
-        return False
-    connection = await client.connection(next(node for node in nodes if node is not None))
-    return not any(error for error, _ in (await list_offset(connection, wanted)).values())
+    leaders = {tp: client.leader_of(tp) for tp in (TopicPartition(topic, n) for n in range(partitions))}
+    for node in set(leaders.values()):
+        if node is None:
+            return False
+        wanted = {tp: LATEST for tp, leader in leaders.items() if leader == node}
+        answers = await list_offset(await client.connection(node), wanted)
+        if any(error for error, _ in answers.values()):
+            return False
+    return bool(leaders)
+
+
+async def led(broker: Broker, topic: str, partitions: int) -> None:
+    """Wait until every partition's leader has taken over: a member that looks for leaders then looks once."""
+    async with client_of(broker) as client:
+        await until(lambda: _led(client, topic, partitions), 10, f"leaders of {topic}")
 
 
 @asynccontextmanager

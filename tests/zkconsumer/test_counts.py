@@ -16,7 +16,8 @@ from kernel.zookeeper import paths
 from kernel.zookeeper.counters import read_counters
 from tests.support import count_model
 from tests.support.count_model import Attempt, Shape
-from tests.support.zk_consumers import Member, member, new_member, produce, running_broker
+from tests.support.weak_members import begins
+from tests.support.zk_consumers import Member, led, member, new_member, produce, running_broker
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import end_session
 from zkconsumer.filters import TopicFilter
@@ -262,7 +263,12 @@ def test_an_expiry_a_growth_and_a_crash_cost_what_the_model_says(chroot, tmp_pat
                 check_expiry(happened, back)
 
                 happened = Round([back, other])
+                held = [link.pause_at(begins) for link in (proxy, before_other)]
                 await broker.cluster.grow_topic("t", partitions=P + 2)
+                await led(broker, "t", P + 2)
+                for pause in held:
+                    await pause.reached()
+                    pause.release()
                 await happened.settled([back, other])
                 await quiet()
                 grown = Shape(2, P + 2, T, B)
@@ -323,7 +329,8 @@ async def check_patterns(proxy: ZooKeeperProxy, broker: Broker, leaving: AsyncEx
     for name in ("w1", "w2"):
         await proxy.quiet(0.4)
         happened = Round(members)
-        joiner = new_member(proxy.connect_string, name, group="w")
+        # A topic that appears may have no leader yet: nobody looks for it twice.
+        joiner = new_member(proxy.connect_string, name, group="w", refresh_leader_backoff_ms="3600000")
         leaving.push_async_callback(joiner.consumer.close)
         members.append(joiner)
         await joiner.consumer.start()
