@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from kernel.broker.observing import Observation
 
 WAIT_MS = 10_000
+#: Outlives the restart of a server on a busy machine, and a connection that it takes and never answers
+#: (kernel.zookeeper.connection); expiries are forced.
+SESSION_MS = 15_000
 
 
 class Told:
@@ -75,9 +78,7 @@ class Brokers:
         cluster = Cluster(
             self.chroot,
             BrokerAddress(node_id, "127.0.0.1", 9000 + node_id),
-            # Outlives the restart of a server on a busy machine, and a connection that it takes and never answers
-            # (kernel.zookeeper.connection); expiries are forced.
-            session_timeout_ms=15_000,
+            session_timeout_ms=SESSION_MS,
             connection_timeout_ms=8000,
             tracer=self.tracers[node_id],
         )
@@ -359,7 +360,7 @@ def test_short_outage_of_zookeeper_changes_no_leadership_and_the_view_catches_up
 
 
 def test_broker_id_of_a_live_broker_is_refused(chroot: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernel.broker.leadership._REGISTRATION_GRACE_MS", -3_800)
+    monkeypatch.setattr("kernel.broker.leadership._REGISTRATION_GRACE_MS", 200 - SESSION_MS)
 
     async def body() -> None:
         async with Brokers(chroot) as brokers:
