@@ -12,6 +12,8 @@ import selectors
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from kernel.broker.collecting import CalmCollector
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -46,6 +48,7 @@ class Stopwatch:
     """Adds turns up; `begin` and `end` are called once for each."""
 
     def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+        self.busy_ns = 0  #: of all turns; a reset does not change it
         self._clock_ns = clock_ns
         self._began_ns = self._collection_ns = 0
         self.reset()
@@ -61,6 +64,7 @@ class Stopwatch:
 
     def end(self) -> None:
         took_ns = self._clock_ns() - self._began_ns
+        self.busy_ns += took_ns
         if took_ns > self._longest_ns:
             self._longest_ns = took_ns
         self._histogram[min((took_ns // NS_PER_US).bit_length(), CLASSES - 1)] += 1
@@ -98,20 +102,23 @@ class _MeasuredSelector(selectors.DefaultSelector):
 
 
 class MeasuredLoop(asyncio.SelectorEventLoop):
-    """asyncio's own loop, with a stopwatch."""
+    """asyncio's own loop, with a stopwatch, and with garbage collections when it is calm."""
 
     def __init__(self) -> None:
         self.stopwatch = Stopwatch()
         super().__init__(_MeasuredSelector(self.stopwatch))
         gc.callbacks.append(self.stopwatch.on_collection)
+        self._collector = CalmCollector(self, self.stopwatch)
+        self._collector.start()
 
     def close(self) -> None:
         if not self.is_closed():
+            self._collector.stop()
             gc.callbacks.remove(self.stopwatch.on_collection)
         super().close()
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, measured."""
+    """As `asyncio.run`, in a `MeasuredLoop`: for a process that is a broker and nothing else."""
     with asyncio.Runner(loop_factory=MeasuredLoop) as runner:
         return runner.run(main)
