@@ -8,11 +8,11 @@ garbage without a cycle does not wait for any of them.
 
 from __future__ import annotations
 
-import asyncio
 import gc
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from kernel.broker.loop_figures import Stopwatch
