@@ -112,12 +112,12 @@ def test_assignment_that_cannot_be_read_is_raised_and_the_group_does_not_wait_fo
         junk = encode_assignment(MINE, user_data=b"soon") if protocol == "delayed" else GOOD[:-7]
         async with story(chroot, tmp_path) as world:
             leader = await world.leader(protocol, to_the_other(junk, GOOD))
-            member = await world.member(protocol)
+            member = await world.member(protocol, **{"session.timeout.ms": "30000"})
             await until(lambda: member.failure is not None, 10, "the poll to fail")
             assert isinstance(member.failure, GroupRefused)
             assert "assignment: " in str(member.failure)
             assert member.owned == frozenset()
-            await until(lambda: leader.sizes == [1, 2, 1], 5, "it has left, which takes less than a session")
+            await until(lambda: leader.sizes == [1, 2, 1], 15, "it has left, which takes less than a session")
             other = await world.member(protocol)
             await until(lambda: other.owned == MINE, 10, "the next member has its share")
 

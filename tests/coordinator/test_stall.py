@@ -37,7 +37,7 @@ def told_ns(member: Running, kind: str, **fields: object) -> int:
 @pytest.mark.parametrize(("strategy", "keeps"), [("range", 0), ("cooperative-sticky", 2)])
 def test_group_waits_for_the_member_that_does_not_poll(chroot: str, tmp_path: Path, strategy: str, keeps: int) -> None:
     """Eager members stop for it; cooperative ones wait for what is to be handed on, and read what they have."""
-    settings = {"partition.assignment.strategy": strategy, "max.poll.interval.ms": "1500"}
+    settings = {"partition.assignment.strategy": strategy, "max.poll.interval.ms": "4000"}
 
     async def test() -> None:
         async with AsyncExitStack() as stack:
@@ -57,7 +57,7 @@ def test_group_waits_for_the_member_that_does_not_poll(chroot: str, tmp_path: Pa
             await until(lambda: joining(busy), 10, "the busy one to join")
             began_ns = told_ns(busy, "phase_entered", phase="join")
             await producer.send("t", 5)
-            await until(lambda: idle.tracer.of("partitions_lost"), 10, "the idle one to leave")
+            await until(lambda: idle.tracer.of("partitions_lost"), 20, "the idle one to leave")
             await settled([busy, joiner], EVERYTHING)
             ended_ns = min(
                 int(str(e["ns"])) for e in busy.tracer.of("partitions_assigned") if int(str(e["ns"])) > began_ns

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
     from tests.support.consuming import Owned, Running
 
-DELAY_MS = 2_500
+#: Long enough for somebody to return in it, on a busy machine too.
+DELAY_MS = 4_000
 EVERYTHING = partitions_of("t", 4)
 GONE = ("partitions_revoked", "partitions_lost")
 
@@ -135,7 +136,7 @@ def test_member_that_returns_gets_its_partitions_back_at_the_end_of_the_delay(ch
             await until(lambda: all(map(story.rounds, story.staying)), 10, "the first round")
             returned = await member_of(story.bootstrap).begin({"t": 1})
             stack.push_async_callback(returned.close)
-            await until(lambda: returned.owned == story.lost, 10, lambda: f"{returned.owned} to be {story.lost}")
+            await until(lambda: returned.owned == story.lost, 20, lambda: f"{returned.owned} to be {story.lost}")
             await until(
                 lambda: all(len(story.rounds(m)) == 3 for m in story.staying),
                 10,
@@ -164,7 +165,7 @@ def test_partitions_of_a_member_that_stays_away_go_to_the_others_at_the_end_of_t
     async def test() -> None:
         async with without_c2(chroot, tmp_path) as story:
             await until(lambda: all(map(story.rounds, story.staying)), 10, "the first round")
-            await shared_out(story.staying, EVERYTHING)
+            await shared_out(story.staying, EVERYTHING, timeout_s=20)
             await until(
                 lambda: all(len(story.rounds(m)) == 2 for m in story.staying), 10, lambda: f"two rounds: {story.told()}"
             )

@@ -31,11 +31,11 @@ def test_long_poll_is_answered_when_records_come_and_empty_when_time_is_over(chr
     async def test(broker: Broker, _: ClusterClient, connection: BrokerConnection) -> None:
         begun = time.monotonic()
         assert (await fetch(connection, {TP: 0, OTHER: 0}, max_wait_ms=100))[TP].records == ()
-        assert 0.09 <= time.monotonic() - begun < 2
+        assert 0.09 <= time.monotonic() - begun < 15
         waiting = asyncio.create_task(fetch(connection, {TP: 0, OTHER: 0}, max_wait_ms=20_000))
         other = await BrokerConnection.open(broker.address.host, broker.address.port, "producer")
         assert await produce(other, batch(b"news")) == ("", 0)
-        got = await asyncio.wait_for(waiting, 5)
+        got = await asyncio.wait_for(waiting, 15)
         assert [record.value for record in got[TP].records] == [b"news"]
         assert got[OTHER].records == ()
         large = asyncio.create_task(fetch(connection, {TP: 1}, max_wait_ms=20_000, min_bytes=1000))
@@ -43,7 +43,7 @@ def test_long_poll_is_answered_when_records_come_and_empty_when_time_is_over(chr
         while not large.done() and sent < 20:
             await produce(other, batch(b"x" * 10))
             sent += 1
-        got = await asyncio.wait_for(large, 5)
+        got = await asyncio.wait_for(large, 15)
         assert len(got[TP].records) > 5, "min_bytes were waited for"
         other.close()
 
@@ -71,8 +71,8 @@ def test_fetch_is_refused_as_kafka_refuses_it(chroot: str, tmp_path: Path) -> No
         await produce(connection, batch(b"a", b"b"))
         wrong = {TP: 3, OTHER: -1, TopicPartition("t", 2): 0, TopicPartition("absent", 0): 0}
         begun = time.monotonic()
-        got = await fetch(connection, wrong, max_wait_ms=5000)
-        assert time.monotonic() - begun < 4, "an error is not waited with"
+        got = await fetch(connection, wrong, max_wait_ms=20_000)
+        assert time.monotonic() - begun < 15, "an error is not waited with"
         assert [partition.error for partition in got.values()] == [
             "OFFSET_OUT_OF_RANGE",
             "OFFSET_OUT_OF_RANGE",
@@ -106,7 +106,7 @@ def test_waiting_fetch_ends_when_the_topic_is_deleted(chroot: str, tmp_path: Pat
         await asyncio.sleep(0)
         other = await BrokerConnection.open(broker.address.host, broker.address.port, "admin")
         await other.call(Api.DeleteTopics, {"topic_names": ["t"], "timeout": 5000}, version=5)
-        assert (await asyncio.wait_for(waiting, 5))[TP].error in (
+        assert (await asyncio.wait_for(waiting, 15))[TP].error in (
             "NOT_LEADER_OR_FOLLOWER",
             "UNKNOWN_TOPIC_OR_PARTITION",
         )
