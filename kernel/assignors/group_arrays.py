@@ -165,6 +165,17 @@ def told_in_tuples(
     )
 
 
+def subscribed_in_tuples(
+    grid: Grid, roster: Roster, subscriptions: Mapping[str, MemberSubscription]
+) -> NDArray[np.bool_]:
+    """bool[M, T] of subscriptions that were decoded one by one."""
+    columns = {topic: column for column, topic in enumerate(grid.topics)}
+    found = np.zeros((len(roster.members), len(columns)), np.bool_)
+    for row, member in zip(found, roster.members, strict=True):
+        row[[columns[topic] for topic in subscriptions[member].topics if topic in columns]] = True
+    return found
+
+
 def stable_order(values: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """argsort(kind="stable") of what is not negative; several times as fast, for numpy has a radix sort for 16 bits."""
     top = int(values.max(initial=0))

@@ -1,7 +1,9 @@
 """`sticky`: as even as round robin, and everybody keeps as much as that allows (Kafka's StickyAssignor, 4.1).
 
 Members that all subscribe to the same topics get the fast algorithm below, others the general one
-(`sticky_general`). The strategy is eager: everything stops for a rebalance, and most of it starts where it was.
+(`sticky_general`), which is Kafka's, step by step. It takes long; above a size the group is `balanced` instead, as
+evenly and as validly, if not in the same way. The strategy is eager: everything stops for a rebalance, and most of it
+starts where it was.
 
 Equal subscriptions: with P partitions and M members, everybody is due min = P div M, and P mod M members one more.
 Members are gone through in hash order and keep what they had up to that; who had more than min while the longer
@@ -18,7 +20,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kernel.assignors import claims as one_by_one
-from kernel.assignors.group_arrays import NOBODY, Grid, Roster, Settled, settle, stable_order, told_in_tuples
+from kernel.assignors.balanced import balance
+from kernel.assignors.group_arrays import (
+    NOBODY,
+    Grid,
+    Roster,
+    Settled,
+    settle,
+    stable_order,
+    subscribed_in_tuples,
+    told_in_tuples,
+)
 from kernel.assignors.sticky_general import GeneralAssignment
 from kernel.values import TopicPartition
 
@@ -29,6 +41,9 @@ if TYPE_CHECKING:
 
     from kernel.assignors.sticky_data import Claim
     from kernel.assignors.subscription import MemberSubscription
+
+#: Partitions times members of the largest group with different subscriptions that is assigned as by Kafka.
+EXACT_MOST = 1_000_000
 
 
 class Shares(NamedTuple):
@@ -61,15 +76,25 @@ def stick(
         return {}, True
     topics = {topic for subscription in subscriptions.values() for topic in subscription.topics}
     sizes = {t: partitions_per_topic[t] for t in topics if partitions_per_topic.get(t, 0) > 0}
-    if not all(topics.issubset(subscription.topics) for subscription in subscriptions.values()):
+    alike = all(topics.issubset(subscription.topics) for subscription in subscriptions.values())
+    if not alike and sum(sizes.values()) * len(subscriptions) <= EXACT_MOST:
         claims = one_by_one.settle(sizes, subscriptions, claim_of)
-        return GeneralAssignment(sizes, subscriptions, claims).build(), False
+        return GeneralAssignment(sizes, subscriptions, claims).build(), alike
     grid, roster = Grid.of(sizes), Roster.of(subscriptions)
     settled = settle(grid, told_in_tuples(grid, roster, subscriptions, claim_of))
+    if not alike:
+        subscribed = subscribed_in_tuples(grid, roster, subscriptions)
+        return in_tuples(grid, roster, assign_balanced(grid, subscribed, settled)), alike
     shares = assign_equal(grid, roster, settled)
     if withholding:
         shares.owner[changing_hands(settled, shares)] = NOBODY
-    return in_tuples(grid, roster, shares), True
+    return in_tuples(grid, roster, shares), alike
+
+
+def assign_balanced(grid: Grid, subscribed: NDArray[np.bool_], settled: Settled) -> Shares:
+    """Everything that somebody subscribes to; `subscribed` is bool[M, T]."""
+    owner = balance(grid.starts, subscribed, settled.owner)
+    return Shares(owner, (owner == settled.owner) & (owner != NOBODY))
 
 
 def assign_equal(grid: Grid, roster: Roster, settled: Settled) -> Shares:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from coordinator import claimed_pieces, topic_names
 from coordinator.assignment_arrays import encode_assignments
 from coordinator.protocol import decode_assignment, encode_assignment, encode_subscription, subscription_of
-from coordinator.subscription_arrays import read_sticky
-from coordinator.wire_assignment import EQUAL, KAFKAS_ORDER, READERS, assign, decide
+from coordinator.subscription_arrays import read_cooperative, read_sticky
+from coordinator.wire_assignment import BALANCED, EQUAL, KAFKAS_ORDER, READERS, assign, decide
 from kernel.assignors.claims import cooperative_claim, sticky_claim
 from kernel.assignors.group_arrays import Grid
 from kernel.assignors.registry import ASSIGNORS
@@ -213,6 +213,46 @@ def test_decision_says_which_algorithm_it_is_by_and_for_how_many_partitions() ->
     members["c"] = encode_subscription(MemberSubscription(topics=("u",)))
     other = decide("sticky", {"t": 3, "u": 2}, members, read_sticky(members))
     assert (other.algorithm, other.partitions) == (KAFKAS_ORDER, 5)
+
+
+@BOTH
+@given(group_sizes, groups)
+def test_groups_above_the_size_are_balanced_as_validly(
+    strategy: str, sizes: dict[str, int], members: dict[str, bytes]
+) -> None:
+    """Nothing twice, everything that somebody subscribes to; cooperatively but for what others may still read."""
+    subscriptions = READERS[strategy](members)
+    decision = decide(strategy, sizes, members, subscriptions, exact_up_to=0)
+    grid = subscriptions.grid(sizes)
+    everywhere_equal = subscriptions.alike or grid.partitions == 0
+    assert decision.algorithm in ((EQUAL, KAFKAS_ORDER) if everywhere_equal else (BALANCED,))
+    assigned = {member: decode_assignment(data).partitions for member, data in decision.assignments.items()}
+    assert assigned.keys() == members.keys()
+    wanted = {member: set(subscription_of(data).topics) for member, data in members.items()}
+    every = {
+        TopicPartition(topic, n) for topics in wanted.values() for topic in topics for n in range(sizes.get(topic, 0))
+    }
+    withheld = every.difference(*assigned.values())
+    assert sum(map(len, assigned.values())) + len(withheld) == len(every)
+    assert all(tp.topic in wanted[member] for member, given_to in assigned.items() for tp in given_to)
+    owned = {tp for data in members.values() for tp in subscription_of(data).owned}
+    assert withheld <= (owned if strategy == "cooperative-sticky" else set())
+
+
+def test_balanced_cooperatively_is_withheld_what_another_claims() -> None:
+    """a has all four of t; c joins, and gets u, which nobody claims, but nothing of t yet."""
+    had = tuple(TopicPartition("t", n) for n in range(4))
+    members = {
+        "a": encode_subscription(MemberSubscription(topics=("t",), owned=had, generation=3)),
+        "c": encode_subscription(MemberSubscription(topics=("t", "u"), generation=3)),
+    }
+    group = ("cooperative-sticky", {"t": 4, "u": 1}, members)
+    withholding = decide(*group, read_cooperative(members), exact_up_to=9)
+    assert withholding.algorithm == BALANCED
+    assigned = {member: sorted(decode_assignment(data).partitions) for member, data in withholding.assignments.items()}
+    assert len(assigned["a"]) in (2, 3)
+    assert assigned["c"] == [("u", 0)]
+    assert decide(*group, read_cooperative(members), exact_up_to=10).algorithm == KAFKAS_ORDER
 
 
 @BOTH

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel.assignors import sticky
 from kernel.assignors.registry import ASSIGNORS
 from kernel.assignors.sticky_data import encode_sticky
 from kernel.assignors.subscription import MemberSubscription
@@ -98,6 +101,24 @@ def test_group_that_does_not_change_moves_nothing(strategy, sizes, topics_of):
     assert {member: set(partitions) for member, partitions in second.items()} == {
         member: set(partitions) for member, partitions in first.items()
     }
+
+
+@given(changes())
+def test_large_groups_are_complete_and_even_again_too(change):
+    """Those whose members subscribe to different topics, from a size on, here from nothing on."""
+    before, topics_of, after, later = change
+    with patch.object(sticky, "EXACT_MOST", 0):
+        first = ASSIGNORS["sticky"](before, group_of(topics_of))
+        group = group_of(later, first, 1)
+        second = ASSIGNORS["sticky"](after, group)
+        third = ASSIGNORS["sticky"](after, group_of(later, second, 2))
+        cooperative = ASSIGNORS["cooperative-sticky"](after, group)
+    assert_complete(second, after, later)
+    assert_even(second, later)
+    assert {member: set(had) for member, had in third.items()} == {member: set(had) for member, had in second.items()}
+    owner = {tp: member for member, partitions in first.items() if member in later for tp in partitions}
+    for member, partitions in second.items():
+        assert set(cooperative[member]) == {tp for tp in partitions if owner.get(tp, member) == member}
 
 
 @BOTH
