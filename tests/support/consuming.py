@@ -40,6 +40,14 @@ class Listener:
     def of(self, what: str) -> list[Owned]:
         return [partitions for said, _, partitions in self.heard if said == what]
 
+    @property
+    def has(self) -> Owned:
+        """What it was left with."""
+        held: Owned = frozenset()
+        for what, _, partitions in self.heard:
+            held = held | partitions if what == "assigned" else held - partitions
+        return held
+
 
 class Running:
     """One consumer, polled until it is paused or closed. `failure` holds what a poll raised."""
@@ -114,7 +122,9 @@ class Running:
 
 
 async def shared_out(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 15) -> None:
-    """Wait until the members own all of `partitions` between them, each at least one where there are enough."""
+    """Wait until the members own all of `partitions` between them, each at least one where there are enough, and their
+    applications have been told, which comes a moment after.
+    """
 
     def done() -> bool:
         for member in members:
@@ -122,7 +132,8 @@ async def shared_out(members: Sequence[Running], partitions: Owned, *, timeout_s
                 raise AssertionError("a poll failed") from member.failure
         owned = [member.owned for member in members]
         each = min(map(len, owned)) > 0 or len(partitions) < len(members)
-        return each and sum(map(len, owned)) == len(partitions) and frozenset().union(*owned) == partitions
+        told = [member.listener.has for member in members] == owned
+        return told and each and sum(map(len, owned)) == len(partitions) and frozenset().union(*owned) == partitions
 
     await until(done, timeout_s, lambda: f"{[sorted(member.owned) for member in members]} to share {len(partitions)}")
 
