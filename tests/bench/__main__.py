@@ -91,6 +91,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
 )
 @click.option("--brokers", type=click.IntRange(1), multiple=True, help="Numbers of brokers of the herd.")
 @click.option("--runs", type=click.IntRange(1), default=None, help="Runs of each figure, instead of each part's own.")
+@click.option("--ours-only", is_flag=True, help="Without Kafka, to see quickly what a change of ours has gained.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write every single run's figures here.")
 @assign_report.command_line
 @click.option(
@@ -106,6 +107,7 @@ def main(
     members: tuple[int, ...],
     brokers: tuple[int, ...],
     runs: int | None,
+    ours_only: bool,
     json_file: Path | None,
     profile: Path | None,
     **asked: Any,

@@ -59,13 +59,17 @@ class Bench:
         self.console.print(f"[yellow]Left out: {what}: {why}[/]", highlight=False)
         self.figures.left_out.append(f"{what}: {why}")
 
+    def leave_kafka_out(self, why: str) -> None:
+        self._no_kafka = why
+        self.leave_out(sides.KAFKA, why)
+
     @property
     def with_kafka(self) -> bool:
         """Whether Kafka can be run; where it cannot, why and the remedy are said once."""
         if self._no_kafka is None:
             self._no_kafka = why_no_kafka()
             if self._no_kafka:
-                self.leave_out(sides.KAFKA, self._no_kafka)
+                self.leave_kafka_out(self._no_kafka)
         return not self._no_kafka
 
     @contextmanager
