@@ -80,9 +80,7 @@ class Coordinator:
             partition = LedPartition(
                 Machine(self._limits, self._rules, self._size_of),
                 pairs,
-                clock=services.clock,
-                tracer=services.tracer,
-                batch_bytes_max=services.config.number("message.max.bytes"),
+                services,
                 deliver=functools.partial(self._deliveries.deliver, epoch=leadership.leader_epoch),
                 look=self._eyes.look,
             )

@@ -48,7 +48,7 @@ class JoinAnswers:
         return Encoded(self._form.whole(self._head, answer.member_id, [self._entry(m) for m in answer.members]))
 
     def ahead(self, answer: JoinAnswer) -> Iterator[None]:
-        """Encode the entries of a long list in pieces, so that the answer itself is short work."""
+        """Encode the entries of a list in pieces, so that the answer itself is short work."""
         for at in range(0, len(answer.members), ENTRIES_PER_PIECE):
             for profile in answer.members[at : at + ENTRIES_PER_PIECE]:
                 self._entry(profile)
@@ -83,3 +83,9 @@ class SyncAnswers:
 #: By version, for each that is served.
 JOIN_ANSWERS: Mapping[int, JoinAnswers] = {version: JoinAnswers(version) for version in JOIN_FORMS}
 SYNC_ANSWERS: Mapping[int, SyncAnswers] = {version: SyncAnswers(version) for version in SYNC_FORMS}
+
+
+def entries_ahead(translate: object, answer: JoinAnswer) -> Iterator[None]:
+    """`JoinAnswers.ahead`, if `translate` is of this kind: a leader's list may be long."""
+    if isinstance(translate, JoinAnswers):
+        yield from translate.ahead(answer)

@@ -92,9 +92,9 @@ class Machine:
 
     def handle(self, request: Request | Await | OwnedCommit, now: Moment) -> Outcome:
         """One request; its group id has been found good, and this machine is the one for it."""
-        turn = Turn(now, self._limits)
         match request:
             case Await():
+                turn = Turn(now, self._limits)
                 if self._is_classic(request.asked.group_id):
                     turn.reply(request.token, Commanded(error=ServerError.INCONSISTENT_GROUP_PROTOCOL))
                 else:
@@ -105,6 +105,7 @@ class Machine:
             case DeleteGroup() if request.group_id in self.served.groups:
                 return self._delete_group(request, now)
             case Join() | Commit() | DeleteOffsets() if self.served.in_use(request.group_id):
+                turn = Turn(now, self._limits)
                 self._refuse(request, turn)
                 return turn.outcome()
         return self.classic.handle(request, now)

@@ -2,8 +2,9 @@
 
 What the machine hands out is performed in its order. Writes go to the log in the order in which they were handed
 out, several at a time when they came while the last ones were being written; the machine hears of each when it is
-durable, and only then is anybody told. A write that is fenced means that somebody else leads by now: everything
-that waits is answered NOT_COORDINATOR at once, ahead of what the cluster's view will say.
+durable, and only then is anybody told. Answers go out in turns (`coordinator.outbox`). A write that is fenced means
+that somebody else leads by now: everything that waits is answered NOT_COORDINATOR, ahead of what the cluster's view
+will say.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator.group.errors import Error
 from coordinator.group.outcome import AssignmentStored, Moment, OffsetsStored, ReplacementStored, SetTimer
-from coordinator.store import decode_all, encode
+from coordinator.outbox import Outbox
+from coordinator.store import decode_all, encode, encode_ahead
 from coordinator.timers import Timers
 from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.clock import NS_PER_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
-    from coordinator.group.answers import Answer
-    from coordinator.group.outcome import Marker, Outcome, TimerKey, TraceEvent, Write
+    from coordinator.group.outcome import Marker, Outcome, Reply, TimerKey, TraceEvent, Write
     from coordinator.group.requests import Request
     from coordinator.machine import Machine
     from coordinator.server.requests import Await, Look, OwnedCommit
+    from kernel.broker.handlers import Later
+    from kernel.broker.services import BrokerServices
     from kernel.broker.storage.logs import KeyValueLog
-    from kernel.clock import Clock
-    from kernel.trace.writer import Tracer
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +55,8 @@ class LedPartition:
         self,
         shard: Machine,
         log_: KeyValueLog,
+        services: BrokerServices,
         *,
-        clock: Clock,
-        tracer: Tracer,
-        batch_bytes_max: int,
         deliver: Callable[[Marker], Awaitable[None]],
         look: Callable[[Look, LedPartition], None],
     ) -> None:
@@ -65,14 +64,14 @@ class LedPartition:
 
         `look` is for what the machine wants to see of ZooKeeper; what is seen comes by `tell`.
         """
-        self._batch_bytes_max = batch_bytes_max
+        self._batch_bytes_max = services.config.number("message.max.bytes")
         self.shard = shard
         self.closed = False
         self._log = log_
-        self._clock = clock
-        self._tracer = tracer
-        self._timers = Timers(clock, self._timer_fired)
-        self._waiting: dict[int, tuple[asyncio.Future[Any], Callable[[Any], Any]]] = {}
+        self._clock = services.clock
+        self._tracer = services.tracer
+        self._timers = Timers(services.clock, self._timer_fired)
+        self._outbox = Outbox(services.turns)
         self._writes: deque[Write] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._deliver = deliver
@@ -86,22 +85,21 @@ class LedPartition:
 
     def ask(
         self, request: Callable[[int], Request | Await | OwnedCommit], translate: Callable[[Any], Response]
-    ) -> Response | Awaitable[Response]:
-        """Put a request, made for a token, to the machine; the answer, or a future of it when it has to wait.
+    ) -> Response | Later[Response]:
+        """Put a request, made for a token, to the machine; the answer, or an awaitable of it when it has to wait.
 
-        A request that will never be answered (a member's first JoinGroup after its second) has a future that never
-        ends: its connection is read no further, as in Kafka, where clients expect their answers in order.
+        A request that will never be answered (a member's first JoinGroup after its second) has an awaitable that
+        never ends: its connection is read no further, as in Kafka, where clients expect their answers in order.
         """
         token = next(_TOKENS)
         outcome = self.shard.handle(request(token), self._now())
-        answered = next((reply.answer for reply in outcome.replies if reply.token == token), None)
-        if answered is not None:
-            self._perform(outcome, but=token)
-            return translate(answered)
-        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        self._waiting[token] = (future, translate)
-        self._perform(outcome)
-        return future
+        replies = outcome.replies
+        if len(replies) == 1 and replies[0].token == token:
+            self._perform(outcome, replies=())
+            return translate(replies[0].answer)
+        later = self._outbox.expect(token, translate)
+        self._perform(outcome, replies=replies)
+        return later
 
     def tell(self, event: Callable[[Machine, Moment], Outcome]) -> None:
         """Something was observed: `event` puts it to the machine. A partition that was given up hears nothing."""
@@ -111,9 +109,14 @@ class LedPartition:
     async def close(self) -> None:
         """Give up: answer whoever waits, and see the writes out that are on their way."""
         self.unload()
+        await self.landed()
+        await self._outbox.emptied()
+        await asyncio.gather(*self._deliveries, return_exceptions=True)
+
+    async def landed(self) -> None:
+        """Return when nothing is on its way to the log any more."""
         if self._writer is not None:
             await self._writer
-        await asyncio.gather(*self._deliveries, return_exceptions=True)
 
     def unload(self) -> None:
         """As `close`, but nothing is waited for: writes on their way are answered when they have landed."""
@@ -132,8 +135,8 @@ class LedPartition:
     def _timer_fired(self, key: TimerKey) -> None:
         self._perform(self.shard.timer_fired(key, self._now()))
 
-    def _perform(self, outcome: Outcome, *, but: int = 0) -> None:
-        """In the order that `coordinator.group` asks for. The answer to token `but` is given by the caller."""
+    def _perform(self, outcome: Outcome, *, replies: Iterable[Reply] | None = None) -> None:
+        """In the order that `coordinator.group` asks for; `replies` instead of the outcome's, if the caller says so."""
         for timer in outcome.timers:
             if isinstance(timer, SetTimer):
                 self._timers.set(timer.key, timer.at_ms)
@@ -141,11 +144,9 @@ class LedPartition:
                 self._timers.cancel(timer.key)
         for event in outcome.events:
             self._emit(event)
-        for token, answer in outcome.replies:
-            if token != but:
-                self._answer(token, answer)
+        self._outbox.put(outcome.replies if replies is None else replies)
         for token in outcome.abandoned:
-            del self._waiting[token]
+            self._outbox.abandon(token)
         if outcome.writes:
             self._writes += outcome.writes
             if self._writer is None:
@@ -167,16 +168,13 @@ class LedPartition:
         fields: dict[str, Any] = dict(event.fields)  # none of them is called member or stream
         self._tracer.emit(event.kind, cause=event.cause, **fields)
 
-    def _answer(self, token: int, answer: Answer) -> None:
-        future, translate = self._waiting.pop(token)
-        if not future.done():  # the server is stopping: nobody reads any more
-            future.set_result(translate(answer))
-
     async def _write_all(self) -> None:
         """Until nothing is left to write; the next write starts a new task."""
         try:
             while self._writes:
                 writes = [self._writes.popleft() for _ in range(min(len(self._writes), WRITES_PER_BATCH))]
+                for _ in encode_ahead(change for write in writes for change in write.changes):
+                    await asyncio.sleep(0)
                 pairs = [[encode(change) for change in write.changes] for write in writes]
                 fits = [self._fits(write, encoded) for write, encoded in zip(writes, pairs, strict=True)]
                 error = await self._write(

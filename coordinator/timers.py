@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from kernel.clock import Clock
 
 
+#: Timers of thousands of members that joined at once are due at once; others get their turn between so many.
+FIRED_PER_TURN = 100
+
+
 class Timers:
     """Calls `fire(key)` when a timer is due. A timer that was moved or cancelled leaves a dead entry in the heap."""
 
@@ -59,7 +63,9 @@ class Timers:
     def _ring(self) -> None:
         self._alarm = None
         now_ms = self._clock.monotonic_ns() // NS_PER_MS
-        while self._heap and self._heap[0][0] <= now_ms:
+        for _ in range(FIRED_PER_TURN):
+            if not self._heap or self._heap[0][0] > now_ms:
+                break
             at_ms, number, key = heapq.heappop(self._heap)
             if self._due.get(key) == (at_ms, number):
                 del self._due[key]

@@ -308,11 +308,11 @@ class Turn:
 
     def outcome(self) -> Outcome:
         return Outcome(
-            tuple(self._timers or ()),
-            tuple(self._events or ()),
+            tuple(self._timers) if self._timers else (),
+            tuple(self._events) if self._events else (),
             tuple(self._replies),
-            tuple(self._abandoned or ()),
-            tuple(self._writes or ()),
-            tuple(self._markers or ()),
-            tuple(self._looks or ()),
+            tuple(self._abandoned) if self._abandoned else (),
+            tuple(self._writes) if self._writes else (),
+            tuple(self._markers) if self._markers else (),
+            tuple(self._looks) if self._looks else (),
         )

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from coordinator.group.requests import Sync
 
 
+_REFUSING = {State.EMPTY: Error.UNKNOWN_MEMBER_ID, State.PREPARING: Error.REBALANCE_IN_PROGRESS}
+
+
 def sync(group: Group | None, request: Sync, turn: Turn) -> None:
     """One SyncGroup."""
     refusal = _refusal(group, request)
@@ -55,7 +58,7 @@ def _refusal(group: Group | None, request: Sync) -> Error | None:
         return refusal
     if _differs(request.protocol_type, group.protocol_type) or _differs(request.protocol_name, group.protocol_name):
         return Error.INCONSISTENT_GROUP_PROTOCOL
-    return {State.EMPTY: Error.UNKNOWN_MEMBER_ID, State.PREPARING: Error.REBALANCE_IN_PROGRESS}.get(group.state)
+    return _REFUSING.get(group.state)
 
 
 def _differs(given: str | None, chosen: str | None) -> bool:

@@ -11,8 +11,9 @@ the same for many.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from kernel.wire.versions import Api
 
@@ -35,6 +36,42 @@ class Encoded(NamedTuple):
 
 
 Answer = Mapping[str, Any] | Encoded | None
+Given = TypeVar("Given")
+
+
+class Later(Awaitable[Given]):
+    """An answer that comes later, for what thousands wait for at once: no task, no future, no turn of the loop.
+
+    Whoever returned it gives the answer, once, and never from inside a handler: the server sends it there and then,
+    and may go on with the connection's next request.
+    """
+
+    __slots__ = ("_answer", "_take")
+
+    def __init__(self) -> None:
+        self._take: Callable[[Given], object] | None = None
+        self._answer: tuple[Given] | None = None
+
+    def give(self, answer: Given) -> None:
+        """The answer is there."""
+        assert self._answer is None, "an answer is given once"
+        self._answer = (answer,)
+        if self._take is not None:
+            self._take(answer)
+
+    def when_given(self, take: Callable[[Given], object]) -> None:
+        """Call `take(answer)` as soon as there is one; one only may ask."""
+        assert self._take is None, "somebody waits for this answer already"
+        self._take = take
+        if self._answer is not None:
+            take(self._answer[0])
+
+    def __await__(self) -> Generator[Any, None, Given]:
+        future: asyncio.Future[Given] = asyncio.get_running_loop().create_future()
+        self.when_given(lambda answer: None if future.done() else future.set_result(answer))
+        return future.__await__()
+
+
 Handler = Callable[[RequestContext, Any], Answer | Awaitable[Answer]]
 #: What answers one request again, as `Encoded.tail`; None: not that shortly any more, call the handler.
 Again = Callable[[], bytes | None]

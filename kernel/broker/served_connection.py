@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import socket
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kernel.broker.handlers import Encoded, RequestContext
+from kernel.broker.handlers import Encoded, Later, RequestContext
 from kernel.broker.readiness import READABLE, WRITABLE
 from kernel.wire.codec import decode_request, encode_response, response_with
 from kernel.wire.errors import ErrorCode, ProtocolError, UnsupportedVersion
@@ -250,6 +251,9 @@ class ServedConnection:
         answer = handler(context, body)
         if answer is None:
             return
+        if type(answer) is Later:
+            self._await_later(context, answer)
+            return
         if isinstance(answer, Awaitable):
             self._await(context, answer)
             return
@@ -277,6 +281,26 @@ class ServedConnection:
         future.add_done_callback(self._answered)
         if not self._is_open or self._has_ended:
             self._close()
+
+    def _await_later(self, context: RequestContext, answer: Later[Answer]) -> None:
+        self._state = WAITING
+        answer.when_given(functools.partial(self._give_later, context))
+        if self._state is WAITING and (not self._is_open or self._has_ended):
+            self._close()
+
+    def _give_later(self, context: RequestContext, answer: Answer) -> None:
+        if self._state is not WAITING:  # it was closed meanwhile
+            return
+        good = False
+        try:
+            self._state = QUIET
+            self._write(context, answer)
+            if self._state is QUIET:
+                self._serve_kept()
+            good = True
+        finally:
+            if not good:
+                self.abort()
 
     def _answered(self, _: asyncio.Future[Answer]) -> None:
         """Thousands may be answered at once: each is written in its turn."""
