@@ -34,14 +34,14 @@ TOPIC = "counted"
 HOSTS = {"0.8.2.2": "host_0_8", "1.1.1": "host_1_1"}
 RELEASES = {"0.8.2.2": "0.8.2", "1.1.1": "1.1"}
 SETTINGS = {
-    "rebalance.backoff.ms": "400",
+    "rebalance.backoff.ms": "200",
     "rebalance.max.retries": "20",
     "zookeeper.session.timeout.ms": "30000",
     "auto.offset.reset": "smallest",
     "auto.commit.interval.ms": "3600000",
 }
-#: Longer than a backoff: whoever has failed comes again within it.
-QUIET_S = 0.5
+#: Much longer than a backoff: whoever has failed comes again within it.
+QUIET_S = 0.7
 #: 1.1 makes a group's folders top down before each registration and looks at the root before its first claim.
 ONLY_IN_1_1 = {"create folder NodeExists", "exists / ok"}
 

@@ -135,8 +135,8 @@ def test_a_real_broker_is_killed_and_started_again_with_its_port_and_its_data(tm
         return [record.value for record in got.records]
 
     given = {
-        "1.1.1": {"zookeeper": chroot, "settings": {"zookeeper.session.timeout.ms": "1000"}},
-        "4.1.1": {"settings": {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}},
+        "1.1.1": {"zookeeper": chroot, "settings": {"zookeeper.session.timeout.ms": "4000"}},
+        "4.1.1": {"settings": {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "200"}},
     }
     with real_broker(version, tmp_path, **given[version]) as broker:
         broker.create_topic("t", 1)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: An original consumer's settings that suit a test, as `tests.support.zk_consumers.SETTINGS` do ours.
 PROPERTIES = {
-    "zookeeper.session.timeout.ms": "4000",
+    "zookeeper.session.timeout.ms": "15000",  # outlives a busy machine's pauses
     "zookeeper.connection.timeout.ms": "20000",
     "rebalance.backoff.ms": "200",
     "rebalance.max.retries": "20",

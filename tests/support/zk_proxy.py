@@ -254,7 +254,7 @@ class _Link:
         self.connecting.answered_at = time.monotonic()
         self.session = granted.session or self.session
         if granted.timeout_ms:
-            self.proxy._last = granted.session, granted.password
+            self.proxy._passwords[granted.session] = granted.password
         return True
 
     def _request(self, body: bytes) -> bool:
@@ -323,7 +323,7 @@ class ZooKeeperProxy:
         self._events: list[Notification] = []
         self._links: list[_Link] = []
         self._names: dict[int, str] = {}  #: session id -> member id
-        self._last: tuple[int, bytes] | None = None  #: the session that was granted last, and its password
+        self._passwords: dict[int, bytes] = {}  #: of the sessions that were granted, the last one last
         self._pauses: list[Pause] = []
         self._held: set[str | None] = set()
         self._refused: set[str | None] = set()
@@ -401,10 +401,11 @@ class ZooKeeperProxy:
         found = self._events[since.events if since else 0 :]
         return [event for event in found if connection in (None, event.connection)]
 
-    def credentials(self) -> tuple[int, bytes]:
-        """Of the session that was granted last, for `end_session`: where only one process comes this way."""
-        assert self._last is not None, "nobody has a session"
-        return self._last
+    def credentials(self, member_id: str | None = None) -> tuple[int, bytes]:
+        """Of the last session, for `end_session`: that member's, or anybody's, where only one process comes."""
+        mine = [session for session, name in self._names.items() if name == member_id] if member_id else self._passwords
+        session = list(mine)[-1]
+        return session, self._passwords[session]
 
     async def quiet(self, seconds: float = 0.5, *, timeout_s: float = 60) -> None:
         """Wait until for so long nothing has been sent, pings aside, and nothing has waited for an answer.
