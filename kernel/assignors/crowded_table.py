@@ -12,15 +12,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kernel.java_hash import java_hash, signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from numpy.typing import NDArray
+
 SMALLEST_TABLE = 16
 TREES_FROM_TABLE = 64  #: smaller tables double instead
 LIST_MOST = 8  #: entries of a bucket that is no tree
 SPLIT_LIST_MOST = 6  #: entries of half a tree that becomes a list
+
+CHARACTERS_MOST = 256  #: of texts that are hashed at once; one that is longer would make all others as long
 
 
 def spread(text: str) -> int:
@@ -29,18 +35,27 @@ def spread(text: str) -> int:
     return signed(hashed ^ hashed >> 16)
 
 
-def is_crowded(texts: Sequence[str]) -> bool:
-    """Whether any bucket ever gets a ninth entry while the table is filled in this order."""
-    if len(texts) <= LIST_MOST:
+def spreads(texts: Sequence[str]) -> NDArray[np.uint32]:
+    """`spread` of each; of usual lengths all at once, one character of all texts after the other."""
+    units = [text.encode("utf-16-be", "surrogatepass") for text in texts]
+    width = max(map(len, units), default=0)
+    if not 0 < width <= 2 * CHARACTERS_MOST:
+        return np.array([spread(text) & 0xFFFFFFFF for text in texts], np.uint32)
+    padded = b"".join(unit.rjust(width, b"\0") for unit in units)  # zeros in front leave a hash as it is
+    hashes = np.zeros(len(units), np.uint32)
+    for column in np.frombuffer(padded, ">u2").reshape(len(units), -1).T:
+        hashes = hashes * np.uint32(31) + column
+    return hashes ^ hashes >> np.uint32(16)
+
+
+def is_crowded(hashes: NDArray[np.uint32]) -> bool:
+    """Whether any bucket ever gets a ninth entry while the table is filled in this order; `hashes` as by `spread`."""
+    if len(hashes) <= LIST_MOST:
         return False
-    hashes = [spread(text) for text in texts]
     size = SMALLEST_TABLE
     while True:
-        counts: dict[int, int] = {}
-        for hashed in hashes[: size * 3 // 4 + 1]:  # the last of them is put before the table doubles
-            at = hashed & (size - 1)
-            counts[at] = counts.get(at, 0) + 1
-        if max(counts.values()) > LIST_MOST:
+        filled = hashes[: size * 3 // 4 + 1]  # the last of them is put before the table doubles
+        if np.bincount(filled & (size - 1)).max() > LIST_MOST:
             return True
         if len(hashes) * 4 <= size * 3:
             return False

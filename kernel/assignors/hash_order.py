@@ -9,18 +9,17 @@ that went from one member to another would have to fall into one bucket for it t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from kernel.assignors.crowded_table import SMALLEST_TABLE, crowded_order, is_crowded
+import numpy as np
+
+from kernel.assignors.crowded_table import SMALLEST_TABLE, crowded_order, is_crowded, spreads
 from kernel.java_hash import java_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from kernel.values import TopicPartition
-
-
-Entry = TypeVar("Entry")
 
 
 def partition_hash(partition: TopicPartition) -> int:
@@ -42,17 +41,14 @@ def bucket(hashed: int, size: int) -> int:
     return (hashed ^ hashed >> 16) & (size - 1)
 
 
-def in_hash_order(entries: Iterable[Entry], hashed: Callable[[Entry], int]) -> list[Entry]:
-    """Distinct entries in the order of a table that was filled in the order given, and is nowhere crowded."""
-    given = list(entries)
-    size = table_size(len(given))
-    return sorted(given, key=lambda entry: bucket(hashed(entry), size))
-
-
 def texts_in_hash_order(texts: Iterable[str]) -> list[str]:
     """Distinct strings in the order of a table that was filled in the order given."""
     given = list(texts)
-    return crowded_order(given) if is_crowded(given) else in_hash_order(given, java_hash)
+    hashes = spreads(given)
+    if is_crowded(hashes):
+        return crowded_order(given)
+    buckets = hashes & (table_size(len(given)) - 1)
+    return [given[at] for at in np.argsort(buckets, kind="stable").tolist()]
 
 
 class PartitionTable:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.assignors.crowded_table import crowded_order, is_crowded
-from kernel.assignors.hash_order import in_hash_order, texts_in_hash_order
+from kernel.assignors.crowded_table import crowded_order, is_crowded, spreads
+from kernel.assignors.hash_order import bucket, table_size, texts_in_hash_order
 from kernel.java_hash import java_hash
 
 #: Sixteen texts of one hash.
@@ -52,12 +52,13 @@ def test_entry_of_a_tree_comes_behind_its_parent_and_trees_are_split():
 
 @given(st.lists(st.text(max_size=3), unique=True, max_size=60))
 def test_table_that_is_not_crowded_is_in_plain_hash_order(texts):
-    if not is_crowded(texts):
-        assert crowded_order(texts) == in_hash_order(texts, java_hash)
+    if not is_crowded(spreads(texts)):
+        in_order = sorted(texts, key=lambda text: bucket(java_hash(text), table_size(len(texts))))
+        assert crowded_order(texts) == texts_in_hash_order(texts) == in_order
 
 
 @given(st.permutations(range(30)), st.integers(0, 400))
 def test_order_loses_and_invents_nothing(order, others):
     texts = [f"m{OF_64[n]}" for n in order] + [f"x{n}" for n in range(others)]
-    assert is_crowded(texts)
+    assert is_crowded(spreads(texts))
     assert sorted(texts_in_hash_order(texts)) == sorted(texts)

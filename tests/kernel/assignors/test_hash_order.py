@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kernel.assignors.crowded_table import spread, spreads
 from kernel.assignors.hash_order import PartitionTable, partition_hash, table_size, texts_in_hash_order
 from kernel.values import TopicPartition
 
@@ -26,6 +29,11 @@ def test_texts_of_one_hash_come_in_the_order_of_insertion():
     given = ["Aa", "BB", "C", "\U0001f600", "é", "AaAa", "BBBB", "AaBB"]
     assert texts_in_hash_order(given) == given
     assert texts_in_hash_order(["BB", "Aa"]) == ["BB", "Aa"]
+
+
+@given(st.lists(st.one_of(st.text(max_size=12), st.text(min_size=250, max_size=260)), max_size=5))
+def test_texts_hash_at_once_as_one_by_one(texts):
+    assert spreads(texts).tolist() == [spread(text) & 0xFFFFFFFF for text in texts]
 
 
 def test_hash_of_a_partition_is_kafkas():
