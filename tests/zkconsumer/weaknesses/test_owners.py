@@ -16,6 +16,7 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.weak_members import (
+    at_rest,
     attempts,
     begins,
     failure,
@@ -56,7 +57,7 @@ async def cut_off_in_its_release(chroot, session, link_a, link_b, **settings):
             sever(link_a)
             await lapse(chroot, a)
             await settled(session, SHARED_BY_B_AND_C)
-            await session_is_idle(b, c)
+            await at_rest(b, c)  # c's coming and a's end may be two rebalances
             await fetches(b)  # its leader finder has looked, so that the next look at the brokers is a rebalance's
             yield a, b, c
 
