@@ -186,7 +186,7 @@ class ServedConnection:
         if frame[:2] == _HEARTBEAT:
             self._serve_or_close(frame)
         else:
-            if frame[:2] == _JOIN_GROUP and self.is_prompt:
+            if frame[:2] == _JOIN_GROUP and self.is_prompt and self._is_open:
                 self._server.readiness.move(self, self._events, prompt=False)
             self._frame = frame
             self._state = QUEUED
