@@ -2,6 +2,10 @@
 
 Fair is what Kafka's own tests ask: of no two members has one at least two partitions more than the other while it has
 one of a topic to which the other subscribes. With equal subscriptions that is: loads differ by one at most.
+
+Moves are held against the fewest that there can be with equal subscriptions, and else against a lower bound that holds
+for every algorithm (`tests.support.moves_bound`). Where members have a handful of partitions each, that says little,
+and is often 0; then what counts is how many have to move to come to the loads of the answer.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.bench.assign_cases import NOBODY
+from tests.support.moves_bound import moves_lower_bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +34,8 @@ class Findings:
     load_max: int
     unfair: str  #: two members that show it; empty when it is fair
     withheld: int
+    handed_out: int  #: partitions that nobody present had before
+    moved_for_loads: int  #: of `moved`, what any answer with these loads moves at least
     moved: int  #: partitions that went from one who is still there to another, the withheld included
 
     @property
@@ -71,8 +78,16 @@ def looked_at(case: Case, step: str, before: NDArray[np.int32], answer: Answer, 
         load_max=int(loads[present].max()),
         unfair=_unfair(case, present, owner, loads),
         withheld=int(withheld.sum()),
+        handed_out=int(((before == NOBODY) & (owner != NOBODY)).sum()),
+        moved_for_loads=moved_for_loads(before, loads),
         moved=int(((before != NOBODY) & (owner != before)).sum()),
     )
+
+
+def moved_for_loads(before: NDArray[np.int32], loads: NDArray[np.int64]) -> int:
+    """What members had beyond what they have."""
+    had = np.bincount(before[before != NOBODY], minlength=len(loads))
+    return int(np.maximum(had - loads, 0).sum())
 
 
 def _unfair(case: Case, present: NDArray[np.int64], owner: NDArray[np.int32], loads: NDArray[np.int64]) -> str:
@@ -96,18 +111,21 @@ def _named(case: Case, partition: int) -> str:
     return f"{case.topics[partition // case.shape.partitions_each]}-{partition % case.shape.partitions_each}"
 
 
-def moves_least_of_equal(case: Case, step: str, before: NDArray[np.int32], _: NDArray[np.int32]) -> int:
+def moves_least(case: Case, step: str, before: NDArray[np.int32]) -> int:
+    """Of partitions whose owner is still there: with equal subscriptions the minimum, else a lower bound."""
+    if case.is_equal:
+        return moves_least_of_equal(case, step, before)
+    present = case.present(step)
+    place = np.full(len(case.members) + 1, NOBODY, np.int32)  # the last is NOBODY's
+    place[present] = np.arange(len(present))
+    starts = np.arange(case.shape.topics + 1) * case.shape.partitions_each
+    return int(moves_lower_bound(starts, case.subscribed[present], place[before]).taken)
+
+
+def moves_least_of_equal(case: Case, step: str, before: NDArray[np.int32]) -> int:
     """With equal subscriptions: what those present had beyond what is due, the longer shares to the fullest."""
     present = case.present(step)
     had = np.bincount(before[before != NOBODY], minlength=len(case.members))[present]
     least, extras = divmod(case.shape.partitions, len(present))
     kept = np.minimum(had, least).sum() + min(extras, int((had > least).sum()))
     return int(had.sum() - kept)
-
-
-def moves_least(case: Case, step: str, before: NDArray[np.int32], owner: NDArray[np.int32]) -> int:
-    """What at least has to move to come to these loads: what members had beyond them."""
-    present = case.present(step)
-    had = np.bincount(before[before != NOBODY], minlength=len(case.members))[present]
-    has = np.bincount(owner[owner != NOBODY], minlength=len(case.members))[present]
-    return int(np.maximum(had - has, 0).sum())

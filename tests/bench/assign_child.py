@@ -71,9 +71,8 @@ def wire(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], No
     from coordinator.wire_assignment import assign
 
     sizes, members = read_group(Path(request["group"]))
-    options = {} if request.get("exact_up_to") is None else {"exact_up_to": request["exact_up_to"]}
     return (
-        lambda: assign(request["strategy"], sizes, members, **options),
+        lambda: assign(request["strategy"], sizes, members, exact_up_to=request["exact_up_to"]),
         lambda answer: write_answer(Path(request["answer"]), answer),
     )
 

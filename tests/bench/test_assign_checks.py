@@ -14,7 +14,7 @@ from kernel.values import TopicPartition
 from tests.bench import assign_cases
 from tests.bench.assign import KAFKA_STICKY, WIRE, CheckFailed, Figure, check, check_same_sets
 from tests.bench.assign_cases import FRESH, JOIN, LEAVE, NOBODY, Answer, Case, Shape, read_answer, read_group
-from tests.bench.assign_checks import looked_at, moves_least_of_equal
+from tests.bench.assign_checks import looked_at, moves_least, moves_least_of_equal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,9 +78,15 @@ def test_unfair_is_what_could_still_be_given_away() -> None:
 def test_the_fewest_moves_of_equal_subscriptions_are_those_beyond_the_shares() -> None:
     case = Case("tiny", "uniform")
     before = np.array([0, 0, 0, 1, 1, 2], np.int32)
-    assert moves_least_of_equal(case, FRESH, before, before) == 1
-    assert moves_least_of_equal(case, JOIN, before, before) == 1  # shares of 2, 2, 1, 1
-    assert moves_least_of_equal(case, JOIN, np.array([0, 0, 1, 1, 2, 2], np.int32), before) == 1
+    assert moves_least_of_equal(case, FRESH, before) == 1
+    assert moves_least_of_equal(case, JOIN, before) == 1  # shares of 2, 2, 1, 1
+    assert moves_least_of_equal(case, JOIN, np.array([0, 0, 1, 1, 2, 2], np.int32)) == 1
+
+
+def test_the_bound_of_other_subscriptions_holds_the_newcomer_apart() -> None:
+    case = Case("tiny", "one")  # member 1 has the first topic only
+    assert moves_least(case, JOIN, np.array([1, 1, 0, 0, 2, 2], np.int32)) == 1
+    assert moves_least(case, LEAVE, np.array([NOBODY, 0, 0, 2, 2, NOBODY], np.int32)) == 0
 
 
 @pytest.mark.parametrize("kind", assign_cases.KINDS)
