@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.group.errors import Error
 from coordinator.group.outcome import Limits
+from coordinator.loading import Loading
 from coordinator.machine import Machine
 from coordinator.markers import Deliveries
 from coordinator.partition import LedPartition
@@ -27,6 +28,9 @@ from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from coordinator.group.requests import OffsetToCommit
     from kernel.broker.cluster_view import Leadership
     from kernel.broker.configuration import BrokerConfig
     from kernel.broker.services import BrokerServices
@@ -57,6 +61,7 @@ class Coordinator:
         self._led: dict[int, LedPartition] = {}
         self._led_at: dict[int, Leadership] = {}  #: of the same partitions
         self._loading: set[int] = set()
+        self._loads = Loading()
         self._stopping = False
         self._deliveries = Deliveries(self)
 
@@ -85,7 +90,7 @@ class Coordinator:
                 look=self._eyes.look,
             )
             try:
-                await partition.load()
+                await partition.load(self._loads)
             except MalformedRecord as error:
                 raise StorageFailed(f"{leadership.topic_partition} cannot be loaded: {error}") from error
             if self._stopping:
@@ -115,12 +120,14 @@ class Coordinator:
         partition = self._led.pop(number, None)
         if partition is not None:
             await partition.close()
+            self._loads.given_up()
 
     async def stop(self) -> None:
         """The broker stops: refuse what comes, answer what waits, see writes out."""
         self._stopping = True
         led, self._led = list(self._led.values()), {}
         await asyncio.gather(*(partition.close() for partition in led))
+        self._loads.given_up()
         await self._eyes.stop()
 
     # -- the gate --------------------------------------------------------------------------------------------------
@@ -161,6 +168,20 @@ class Coordinator:
     def has_partition(self, topic: str, partition: int) -> bool:
         """Whether offsets may be committed for it: a topic that is not there is refused partition by partition."""
         return self.services.cluster.snapshot.partition(TopicPartition(topic, partition)) is not None
+
+    def unknown_among(self, offsets: Iterable[OffsetToCommit]) -> set[tuple[str, int]]:
+        """Those for which `has_partition` is false."""
+        topics = self.services.cluster.snapshot.topics
+        unknown: set[tuple[str, int]] = set()
+        topic, size = "", 0  # of the last one: they come topic by topic
+        for o in offsets:
+            if o.topic != topic:
+                topic = o.topic
+                view = topics.get(topic)
+                size = 0 if view is None else len(view.partitions)
+            if not 0 <= o.partition < size:
+                unknown.add((topic, o.partition))
+        return unknown
 
     def has_topic(self, topic: str) -> bool:
         return topic in self.services.cluster.snapshot.topics

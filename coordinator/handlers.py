@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from coordinator import translation
@@ -28,13 +29,18 @@ from coordinator.group_answers import JOIN_ANSWERS, SYNC_ANSWERS
 from coordinator.partition import LedPartition
 from coordinator.store import TEXT_BYTES_MAX
 from coordinator.verification import verified
+from kernel.broker.handlers import Encoded
+from kernel.wire import commit_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from coordinator.gate import Coordinator
-    from coordinator.group.requests import Commit
+    from coordinator.group.requests import Commit, OffsetToCommit
     from kernel.broker.handlers import Answer, RequestContext
+
+    #: A commit's request, made of some of its offsets, for a token.
+    MakeCommit = Callable[[tuple[OffsetToCommit, ...], int], Commit]
 
 Plain = dict[str, Any]
 Response = Plain | None
@@ -141,14 +147,13 @@ class OffsetHandlers:
     def _at(self, group_id: str) -> LedPartition | Error:
         return self._coordinator.at(group_id) if group_id else Error.INVALID_GROUP_ID
 
-    def commit(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+    def commit(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
         request = functools.partial(translation.commit, body, context.version, client_id=context.client_id)
-        return self._commit(body, request, self._coordinator.at)
+        return self._commit(body, request, self._coordinator.at, accepted=context.version)
 
-    def commit_in_transaction(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+    def commit_in_transaction(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
         """TxnOffsetCommit."""
         request = functools.partial(translation.commit_in_transaction, body, client_id=context.client_id)
-
         at = self._at(body.group_id)
         if isinstance(at, Error):
             return self._commit(body, request, lambda _: at)
@@ -158,9 +163,10 @@ class OffsetHandlers:
         return self._commit_when_verified(context.version, body, request, verdict)
 
     async def _commit_when_verified(
-        self, version: int, body: Body, request: Callable[[int], Commit], verdict: Awaitable[Error]
-    ) -> Response:
-        return await _settled(self._commit(body, request, self._finder(await verdict, version)))
+        self, version: int, body: Body, request: MakeCommit, verdict: Awaitable[Error]
+    ) -> Answer:
+        answer = self._commit(body, request, self._finder(await verdict, version))
+        return await answer if isinstance(answer, Awaitable) else answer
 
     def _finder(self, verdict: Error, version: int) -> Callable[[str], LedPartition | Error]:
         if verdict is Error.NONE:
@@ -169,19 +175,29 @@ class OffsetHandlers:
         return lambda _: Error.TRANSACTION_ABORTABLE if is_abortable else verdict
 
     def _commit(
-        self, body: Body, request: Callable[[int], Commit], find: Callable[[str], LedPartition | Error]
-    ) -> Plain | Awaitable[Response]:
-        asked = request(0).offsets
-        unknown = {(o.topic, o.partition) for o in asked if not self._coordinator.has_partition(o.topic, o.partition)}
+        self,
+        body: Body,
+        request: MakeCommit,
+        find: Callable[[str], LedPartition | Error],
+        *,
+        accepted: int | None = None,
+    ) -> Answer | Awaitable[Answer]:
+        """`accepted` is the version in which an answer without errors is written by hand; None: kio writes it."""
+        asked = translation.offsets_to_commit(body)
+        unknown = self._coordinator.unknown_among(asked)
+        known = tuple(o for o in asked if (o.topic, o.partition) not in unknown) if unknown else asked
 
-        def answer(given: CommitAnswer) -> Plain:
-            judged = (p.error for p in given.partitions)  # a partition may be there twice, each time judged by itself
-            errors = [
-                Error.UNKNOWN_TOPIC_OR_PARTITION if (o.topic, o.partition) in unknown else next(judged) for o in asked
-            ]
+        def answer(given: CommitAnswer) -> Answer:
+            if unknown:
+                judged = (p.error for p in given.partitions)  # one may be there twice, each time judged by itself
+                refused = Error.UNKNOWN_TOPIC_OR_PARTITION
+                errors = [refused if (o.topic, o.partition) in unknown else next(judged) for o in asked]
+            else:
+                errors = [error for _, _, error in given.partitions]
+            if accepted is not None and not any(errors) and all(topic.partitions for topic in body.topics):
+                return Encoded(commit_messages.accepted(accepted, translation.partitions_of(body)))
             return translation.commit_answer(body, errors, self._coordinator.has_topic)
 
-        known = tuple(o for o in asked if (o.topic, o.partition) not in unknown)
         if not known:
             return answer(CommitAnswer(()))  # a commit of nothing makes no group
         at = find(body.group_id)
@@ -189,7 +205,7 @@ class OffsetHandlers:
             at = Error.INVALID_GROUP_ID
         if isinstance(at, Error):
             return answer(CommitAnswer(tuple(PartitionError(o.topic, o.partition, at) for o in known)))
-        return at.ask(lambda token: dataclasses.replace(request(token), offsets=known), answer)
+        return at.ask(functools.partial(request, known), answer)
 
     def fetch(self, context: RequestContext, body: Body) -> Plain:
         if hasattr(body, "groups"):

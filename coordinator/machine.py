@@ -7,6 +7,7 @@ UNKNOWN_MEMBER_ID, as Kafka refuses them for a group with members.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.group import offsets
@@ -32,12 +33,12 @@ from coordinator.server.requests import Await, OwnedCommit
 from kernel.values import NO_OFFSET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from coordinator.group.holdings import Holdings
     from coordinator.group.offsets import Fetched
     from coordinator.group.outcome import Continuation, Limits, Marker, Moment, TimerKey
-    from coordinator.group.records import Change, ServerChange, StoredChange
+    from coordinator.group.records import StoredChange
     from coordinator.group.requests import Request
     from coordinator.group.transactions import Transactions
     from coordinator.server.group import Rules, ServerGroup
@@ -70,18 +71,34 @@ class Machine:
     # -- hard state -------------------------------------------------------------------------------------------------
 
     def load(self, changes: Iterable[StoredChange], now: Moment) -> Outcome:
-        """Everything that is stored, in any order."""
-        classic: list[Change] = []
-        served: list[ServerChange] = []
+        """Everything that is stored, in any order, at once."""
         for change in changes:
-            if isinstance(change[0], ServerKey):
-                served.append(change)
-            else:
-                classic.append(change)
+            self.apply(change)
         turn = Turn(now, self._limits)
-        outcome = self.classic.load(classic, now)
-        self.served.load(served, turn)
-        return merged(outcome, turn.outcome())
+        for step in self._wake():
+            step(turn)
+        return turn.outcome()
+
+    def apply(self, change: StoredChange) -> None:
+        """Take over one stored record, as the first part of loading in pieces."""
+        if isinstance(change[0], ServerKey):
+            self.served.apply(change)
+        else:
+            self.classic.apply(change)
+
+    def wake(self) -> Iterator[Callable[[Moment], Outcome]]:
+        """The second part, when all records have been applied: events, each to be put when its turn comes."""
+        for step in self._wake():
+            yield partial(self._taken, step)
+
+    def _wake(self) -> Iterator[Callable[[Turn], None]]:
+        yield from self.classic.wake()
+        yield from self.served.wake()
+
+    def _taken(self, step: Callable[[Turn], None], now: Moment) -> Outcome:
+        turn = Turn(now, self._limits)
+        step(turn)
+        return turn.outcome()
 
     def unload(self, now: Moment) -> Outcome:
         turn = Turn(now, self._limits)

@@ -24,10 +24,11 @@ from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.clock import NS_PER_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from coordinator.group.outcome import Marker, Outcome, Reply, TimerKey, TraceEvent, Write
     from coordinator.group.requests import Request
+    from coordinator.loading import Loading
     from coordinator.machine import Machine
     from coordinator.server.requests import Await, Look, OwnedCommit
     from kernel.broker.handlers import Later
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: So many records are applied before the time is looked at.
+CHANGES_OF_A_PIECE = 50
 #: Writes that go to the log in one transaction at most.
 WRITES_PER_BATCH = 500
 #: What a batch of Kafka's, and each record in it, needs besides keys and values (a record's numbers are varints).
@@ -78,10 +81,30 @@ class LedPartition:
         self._look = look
         self._deliveries: set[asyncio.Task[None]] = set()
 
-    async def load(self) -> None:
-        """Take over what the log holds. Raises Fenced, StorageFailed, MalformedRecord."""
-        items = await self._log.items()
-        self._perform(self.shard.load(decode_all(items), self._now()))
+    async def load(self, loading: Loading) -> None:
+        """Take over what the log holds. Raises Fenced, StorageFailed, MalformedRecord.
+
+        It is read on another thread, and decoded and applied here, in pieces between which others are served. On a
+        thread these would be slower for everybody: a loop that shares the interpreter's lock with a thread at work
+        waits for it after each system call, up to sys.getswitchinterval().
+        """
+        pages = await self._log.pages()
+        await loading.run(itertools.chain(self._apply(pages), self._wake()))
+        # What topics became meanwhile was told to those who had been loaded.
+        self.tell(lambda machine, now: machine.topics_changed(now))
+
+    def _apply(self, pages: Iterable[Iterable[tuple[bytes, bytes]]]) -> Iterator[int]:
+        apply = self.shard.apply
+        changes = decode_all(itertools.chain.from_iterable(pages))
+        while piece := list(itertools.islice(changes, CHANGES_OF_A_PIECE)):
+            for change in piece:
+                apply(change)
+            yield len(piece)
+
+    def _wake(self) -> Iterator[int]:
+        for event in self.shard.wake():
+            self._perform(event(self._now()))
+            yield 0
 
     def ask(
         self, request: Callable[[int], Request | Await | OwnedCommit], translate: Callable[[Any], Response]

@@ -11,6 +11,7 @@ transactional batches, and because there is no second topic for transactional id
 
 from __future__ import annotations
 
+import functools
 import struct
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,10 @@ _PENDING_KEY, _TRANSACTION_KEY, _PRODUCER_KEY = 30_001, 30_002, 30_003
 _SERVER_KEY = 30_004
 _OWN_VALUE = 0
 _NULL = -1
+_INT = struct.Struct(">i")
+#: An offset's value whose metadata is empty (a length, plus one, of `_EMPTY`), with no tags.
+_BARE_OFFSET = struct.Struct(">hqiBqB")
+_EMPTY = 1
 
 
 class MalformedRecord(RebalanceLabError):
@@ -62,6 +67,8 @@ class MalformedRecord(RebalanceLabError):
 def encode(change: StoredChange) -> tuple[bytes, bytes | None]:
     """Key and value; a tombstone's value is None."""
     key, value = change
+    if type(key) is OffsetKey and type(value) is OffsetRecord:  # most of what is written
+        return _offset_head(key.group_id, key.topic) + _INT.pack(key.partition), _encode_offset(value)
     return _encode_key(key), None if value is None else _encode_value(value)
 
 
@@ -79,7 +86,7 @@ def encode_ahead(changes: Iterable[StoredChange]) -> Iterator[None]:
 def _encode_key(key: Key | ServerKey) -> bytes:
     match key:
         case OffsetKey(group_id, topic, partition):
-            return struct.pack(">h", _OFFSET_KEY) + _text(group_id) + _text(topic) + struct.pack(">i", partition)
+            return _offset_head(group_id, topic) + _INT.pack(partition)
         case GroupKey(group_id):
             return struct.pack(">h", _GROUP_KEY) + _text(group_id)
         case PendingKey(producer_id, group_id, topic, partition):
@@ -107,10 +114,28 @@ def _encode_value(value: GroupRecord | OffsetRecord | TransactionRecord | Produc
             return _encode_server(value)
 
 
+@functools.lru_cache(maxsize=10_000)
+def _offset_head(group_id: str, topic: str) -> bytes:
+    """An offset's key in front of the partition: the same for many."""
+    return struct.pack(">h", _OFFSET_KEY) + _text(group_id) + _text(topic)
+
+
 def decode_all(items: Iterable[tuple[bytes, bytes]]) -> Iterator[StoredChange]:
-    """What a log holds. Raises `MalformedRecord`; keys of versions that we do not know are passed over."""
+    """What a log holds. Raises `MalformedRecord`; keys of versions that we do not know are passed over.
+
+    Most are offsets without metadata, whose keys differ in the partition only: for these there is a short way.
+    """
+    names: dict[bytes, tuple[str, str]] = {}  # of group and topic, by the bytes in front of the partition
     for raw, value in items:
+        if (known := names.get(raw[:-4])) is not None and len(value) == _BARE_OFFSET.size:
+            version, offset, leader_epoch, length, committed_wall_ms, _ = _BARE_OFFSET.unpack(value)
+            if version == _OFFSET_VALUE and length == _EMPTY:
+                at = OffsetKey(*known, _INT.unpack_from(raw, len(raw) - 4)[0])
+                yield at, OffsetRecord(offset, leader_epoch, "", committed_wall_ms)
+                continue
         key = _decode_key(raw)
+        if isinstance(key, OffsetKey) and raw[:-4] == _offset_head(key.group_id, key.topic):
+            names[raw[:-4]] = key[:2]
         match key:
             case OffsetKey():
                 yield key, _decode_offset(value)
@@ -127,6 +152,8 @@ def decode_all(items: Iterable[tuple[bytes, bytes]]) -> Iterator[StoredChange]:
 
 
 def _encode_offset(record: OffsetRecord) -> bytes:
+    if not record.metadata:
+        return _BARE_OFFSET.pack(_OFFSET_VALUE, record.offset, record.leader_epoch, _EMPTY, record.committed_wall_ms, 0)
     head = struct.pack(">hqi", _OFFSET_VALUE, record.offset, record.leader_epoch)
     metadata = record.metadata.encode()
     return head + _varint(len(metadata) + 1) + metadata + struct.pack(">qb", record.committed_wall_ms, 0)

@@ -139,7 +139,8 @@ def leave_answer(answer: LeaveAnswer, version: int) -> Plain:
 # -- offsets -------------------------------------------------------------------------------------------------------
 
 
-def commit(body: Body, version: int, token: int, *, client_id: str) -> Commit:
+def commit(body: Body, version: int, offsets: tuple[OffsetToCommit, ...], token: int, *, client_id: str) -> Commit:
+    """`offsets` are those of the body, or fewer."""
     return Commit(
         token=token,
         group_id=body.group_id,
@@ -147,12 +148,12 @@ def commit(body: Body, version: int, token: int, *, client_id: str) -> Commit:
         instance_id=getattr(body, "group_instance_id", None),
         generation=body.generation_id_or_member_epoch,
         client_id=client_id,
-        offsets=_offsets(body),
+        offsets=offsets,
         absent_group_is_named=version >= COMMIT_NAMES_ABSENT_GROUP,
     )
 
 
-def commit_in_transaction(body: Body, token: int, *, client_id: str) -> Commit:
+def commit_in_transaction(body: Body, offsets: tuple[OffsetToCommit, ...], token: int, *, client_id: str) -> Commit:
     """TxnOffsetCommit; up to v2 it says nothing of a member (KIP-447)."""
     return Commit(
         token=token,
@@ -161,23 +162,31 @@ def commit_in_transaction(body: Body, token: int, *, client_id: str) -> Commit:
         instance_id=getattr(body, "group_instance_id", None),
         generation=getattr(body, "generation_id", -1),
         client_id=client_id,
-        offsets=_offsets(body),
+        offsets=offsets,
         producer=Producer(body.producer_id, body.producer_epoch),
     )
 
 
-def _offsets(body: Body) -> tuple[OffsetToCommit, ...]:
+def offsets_to_commit(body: Body) -> tuple[OffsetToCommit, ...]:
+    """In the order of the request."""
     return tuple(
-        OffsetToCommit(
-            topic.name,
-            p.partition_index,
-            p.committed_offset,
-            getattr(p, "committed_leader_epoch", -1),
-            p.committed_metadata or "",
-        )
-        for topic in body.topics
-        for p in topic.partitions
+        [
+            OffsetToCommit(
+                topic.name,
+                p.partition_index,
+                p.committed_offset,
+                getattr(p, "committed_leader_epoch", -1),
+                p.committed_metadata or "",
+            )
+            for topic in body.topics
+            for p in topic.partitions
+        ]
     )
+
+
+def partitions_of(body: Body) -> list[tuple[str, list[int]]]:
+    """What a commit names, in the order of the request."""
+    return [(topic.name, [p.partition_index for p in topic.partitions]) for topic in body.topics]
 
 
 def commit_answer(body: Body, errors: Iterable[Error], is_topic: Callable[[str], bool]) -> Plain:

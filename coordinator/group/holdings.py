@@ -6,7 +6,6 @@ an Empty group without any ends too. Whatever is buried takes along what is on i
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 from coordinator.group import expiry, offsets, rebalance
@@ -38,13 +37,13 @@ class Holdings:
         self.pending = Pending()
         self._groups = groups
         #: Offsets on their way to the log, by group: deleting the group has to bury them too.
-        self._in_flight: dict[str, Counter[Held]] = {}
+        self._in_flight: dict[str, dict[int, OffsetsStored | Marked]] = {}
 
     # -- hard state -------------------------------------------------------------------------------------------
 
     def apply(self, key: Held, record: OffsetRecord | None) -> None:
-        if record is not None:
-            self._groups.setdefault(key.group_id, Group(key.group_id))  # a simple group is made by its offsets
+        if record is not None and key.group_id not in self._groups:
+            self._groups[key.group_id] = Group(key.group_id)  # a simple group is made by its offsets
         if isinstance(key, OffsetKey):
             at = (key.topic, key.partition)
             if record is None:
@@ -56,18 +55,21 @@ class Holdings:
         else:
             self.pending.add(key, record)
 
-    def _taken_off(self, keys: Iterable[Held]) -> None:
-        for key in keys:
-            self._in_flight.setdefault(key.group_id, Counter())[key] += 1
+    def _taken_off(self, write: OffsetsStored | Marked) -> None:
+        for group_id in write.group_ids():
+            self._in_flight.setdefault(group_id, {})[id(write)] = write
 
-    def _landed(self, keys: Iterable[Held]) -> None:
-        for key in keys:
-            flying = self._in_flight[key.group_id]
-            flying[key] -= 1
-            if not flying[key]:
-                del flying[key]
+    def _landed(self, write: OffsetsStored | Marked) -> None:
+        for group_id in write.group_ids():
+            flying = self._in_flight[group_id]
+            del flying[id(write)]
             if not flying:
-                del self._in_flight[key.group_id]
+                del self._in_flight[group_id]
+
+    def _flying(self, group_id: str) -> dict[Held, None]:
+        """What is on its way to the log for one group, as a set."""
+        writes = self._in_flight.get(group_id, {}).values()
+        return {key: None for write in writes for key, _ in write.offsets() if key.group_id == group_id}
 
     # -- requests ---------------------------------------------------------------------------------------------
 
@@ -79,15 +81,15 @@ class Holdings:
             return
         done = offsets.commit(group, request, turn, () if producer is None else self.pending.seen(producer))
         if done is not None:
-            self._taken_off(done.keys())
+            self._taken_off(done)
 
     def mark(self, request: Mark, turn: Turn) -> None:
         """The transaction of a producer has ended. What of it is on its way to the log is waited for."""
         refusal = self.pending.mark_refusal(request)
         if refusal is None and any(
             isinstance(key, PendingKey) and key.producer_id == request.producer.id
-            for flying in self._in_flight.values()
-            for key in flying
+            for group_id in self._in_flight
+            for key in self._flying(group_id)
         ):
             refusal = Error.CONCURRENT_TRANSACTIONS
         changes = self.pending.marked(request) if refusal is None else ()
@@ -95,7 +97,7 @@ class Holdings:
             turn.reply(request.token, TransactionAnswer(error=refusal or Error.NONE))
             return
         done = Marked(request, changes)
-        self._taken_off(done.keys())
+        self._taken_off(done)
         turn.write(*changes, then=done)
 
     def delete_group(self, group: Group | None, request: DeleteGroup, turn: Turn) -> None:
@@ -110,7 +112,7 @@ class Holdings:
         group.move(Trigger.DELETED, turn)
         keys: dict[Held, None] = dict.fromkeys(OffsetKey(group.id, *at) for at in self.offsets.get(group.id, {}))
         keys.update(dict.fromkeys(self.pending.of_group(group.id)))
-        keys.update(dict.fromkeys(self._in_flight.get(group.id, ())))
+        keys.update(self._flying(group.id))
         tombstones: list[Change] = [_tombstone(key) for key in keys]
         turn.write(*tombstones, (GroupKey(group.id), None), then=GroupDeleted(request.token, group.id))
 
@@ -122,7 +124,7 @@ class Holdings:
 
     def _expire_of(self, group: Group, turn: Turn) -> None:
         held = self.offsets.get(group.id, {})
-        flying = self._in_flight.get(group.id, ())
+        flying = self._flying(group.id)
         old = expiry.expired(group, held, wall_ms=turn.now.wall_ms, retention_ms=turn.limits.retention_ms)
         gone: list[tuple[OffsetKey, None]] = [
             (key, None)
@@ -159,7 +161,7 @@ class Holdings:
                 self._marked(done, turn)
 
     def _committed(self, done: OffsetsStored, turn: Turn) -> None:
-        self._landed(done.keys())
+        self._landed(done)
         for key, record in done.offsets():
             self.apply(key, record)
             if isinstance(key, OffsetKey):
@@ -173,7 +175,7 @@ class Holdings:
                 self.pending.know(key, cast("ProducerRecord", fence))
 
     def _marked(self, done: Marked, turn: Turn) -> None:
-        self._landed(done.keys())
+        self._landed(done)
         for key, record in done.offsets():
             if isinstance(key, PendingKey):
                 self.pending.remove(key, committed=done.request.commits)
@@ -186,7 +188,7 @@ class Holdings:
     def not_stored(self, done: HoldingsStored, error: Error, turn: Turn) -> None:
         match done:
             case OffsetsStored(request=commit):
-                self._landed(done.keys())
+                self._landed(done)
                 offsets.refuse_commit(commit, error, turn)
             case GroupDeleted(token=token, group_id=group_id):
                 self._revive(group_id)
@@ -197,7 +199,7 @@ class Holdings:
                 if ends_group:
                     self._revive(group_id)
             case Marked(request=mark):
-                self._landed(done.keys())
+                self._landed(done)
                 turn.reply(mark.token, TransactionAnswer(error=error))
 
     def _bury(self, group_id: str) -> None:

@@ -7,7 +7,8 @@ that is committed (`pending`). Fetching asks nobody for membership.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from coordinator.group.answers import CommitAnswer, DeleteOffsetsAnswer, PartitionError
 from coordinator.group.errors import Error
@@ -44,25 +45,29 @@ def commit(group: Group | None, request: Commit, turn: Turn, fence: tuple[Change
         member = group.members.get(request.member_id)
         if member is not None:
             expect_heartbeat(group, member, turn)
-    errors = tuple(_judged(request, o, turn.limits.offset_metadata_bytes_max) for o in request.offsets)
-    changes = tuple(
-        _pending_or_not(request, o, OffsetRecord(o.offset, o.leader_epoch, o.metadata, turn.now.wall_ms))
-        for o, outcome in zip(request.offsets, errors, strict=True)
-        if outcome.error is Error.NONE
-    )
-    answer = CommitAnswer(errors)
+    metadata_length_max = turn.limits.offset_metadata_bytes_max
+    errors = [_judged(request, o, metadata_length_max) for o in request.offsets]
+    key_of, wall_ms = _key_maker(request), turn.now.wall_ms
+    changes = [
+        (key_of(topic, partition), OffsetRecord(offset, leader_epoch, metadata, wall_ms))
+        for (topic, partition, offset, leader_epoch, metadata), (_, _, error) in zip(
+            request.offsets, errors, strict=True
+        )
+        if error is Error.NONE
+    ]
+    answer = CommitAnswer(tuple(errors))
     if not changes:
         _tell(request, answer, turn)
         return None
-    done = OffsetsStored(request, fence + changes, answer)
+    done = OffsetsStored(request, (*fence, *changes), answer)
     turn.write(*done.changes, then=done)
     return done
 
 
 def _judged(request: Commit, o: OffsetToCommit, metadata_length_max: int) -> PartitionError:
     """`metadata_length_max` is in UTF-16 code units: so Kafka counts, whatever the setting is called."""
-    error = (request.verdicts or {}).get((o.topic, o.partition), Error.NONE)
-    if error is Error.NONE and _length(o.metadata) > metadata_length_max:
+    error = Error.NONE if request.verdicts is None else request.verdicts.get((o.topic, o.partition), Error.NONE)
+    if o.metadata and error is Error.NONE and _length(o.metadata) > metadata_length_max:
         error = Error.OFFSET_METADATA_TOO_LARGE
     return PartitionError(o.topic, o.partition, error)
 
@@ -72,10 +77,11 @@ def _length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _pending_or_not(request: Commit, o: OffsetToCommit, record: OffsetRecord) -> Change:
+def _key_maker(request: Commit) -> Callable[[str, int], Any]:
+    """What makes the key of topic and partition: of an offset that counts at once, or with the transaction."""
     if request.producer is None:
-        return OffsetKey(request.group_id, o.topic, o.partition), record
-    return PendingKey(request.producer.id, request.group_id, o.topic, o.partition), record
+        return partial(OffsetKey, request.group_id)
+    return partial(PendingKey, request.producer.id, request.group_id)
 
 
 def commit_refusal(group: Group | None, request: Commit) -> Error | None:
@@ -116,6 +122,8 @@ def stored(done: OffsetsStored, turn: Turn) -> None:
 def _tell(request: Commit, answer: CommitAnswer, turn: Turn) -> None:
     """Answer a commit, and trace what was written and what was refused."""
     turn.reply(request.token, answer)
+    if not turn.limits.traced:
+        return
     for o, (_, _, error) in zip(request.offsets, answer.partitions, strict=True):
         refused = {} if error is Error.NONE else {"error": error.name}
         if request.producer is not None and not refused:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 from coordinator.group.records import OffsetKey, OffsetRecord, PendingKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from coordinator.group.answers import Answer, CommitAnswer, DeleteOffsetsAnswer, TransactionAnswer
     from coordinator.group.member import Member
@@ -96,11 +96,11 @@ class OffsetsStored:
     changes: tuple[Change, ...]
     answer: CommitAnswer
 
-    def offsets(self) -> list[OffsetChange]:
+    def offsets(self) -> Sequence[OffsetChange]:
         return _offsets_of(self.changes)
 
-    def keys(self) -> list[OffsetKey | PendingKey]:
-        return [key for key, _ in self.offsets()]
+    def group_ids(self) -> Iterable[str]:
+        return (self.request.group_id,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +157,11 @@ class Marked:
     request: Mark
     changes: tuple[Change, ...]
 
-    def offsets(self) -> list[OffsetChange]:
+    def offsets(self) -> Sequence[OffsetChange]:
         return _offsets_of(self.changes)
 
-    def keys(self) -> list[OffsetKey | PendingKey]:
-        return [key for key, _ in self.offsets()]
+    def group_ids(self) -> Iterable[str]:
+        return {key.group_id for key, _ in self.offsets()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class ServerGroupDeleted:
 OffsetChange = tuple[OffsetKey, OffsetRecord | None] | tuple[PendingKey, OffsetRecord | None]
 
 
-def _offsets_of(changes: Iterable[Change]) -> list[OffsetChange]:
+def _offsets_of(changes: Iterable[Change]) -> Sequence[OffsetChange]:
     """Without what is stored beside them: the fence of a producer."""
     return [change for change in changes if _is_of_offset(change)]
 

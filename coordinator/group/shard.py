@@ -1,6 +1,6 @@
 """One partition of `__consumer_offsets` as a state machine: its groups, their offsets, and the one entrance.
 
-    load       items of the log in any order -> the groups as they were last stored
+    load       items of the log in any order -> the groups as they were last stored (in pieces: apply, then wake)
     handle     a request -> Outcome
     timer_fired, stored, not_stored   what the doing side reports -> Outcome
     unload     the partition is led elsewhere: everybody who waits is told NOT_COORDINATOR
@@ -10,6 +10,7 @@ A shard is for one leader epoch; after `unload` it is thrown away.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from coordinator.group import authority, join, liveness, offsets, rebalance, replacement, sync
@@ -48,7 +49,7 @@ from coordinator.group.transactions import Transactions
 from coordinator.group.vigils import expect_heartbeat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from coordinator.group.offsets import Fetched, Offsets
     from coordinator.group.outcome import ClassicContinuation, Limits, Marker, Moment
@@ -93,21 +94,32 @@ class Shard:
         self.groups[key.group_id] = Group.from_record(key.group_id, record)
 
     def load(self, changes: Iterable[Change], now: Moment) -> Outcome:
-        """Take over everything that is stored; each member's session starts anew. Into a fresh shard only."""
+        """Take over everything that is stored, at once. Into a fresh shard only."""
         assert not self.groups, "a shard is loaded once"
         for change in changes:
             self.apply(change)
-        self.holdings.pending.settle(self.offsets)
         turn = Turn(now, self.limits)
-        self._look_for_old_offsets_later(turn)
-        self.transactions.load(turn)
-        for group in self.groups.values():
-            for member in group.members.values():
-                expect_heartbeat(group, member, turn)
-            authority.name(group, turn)
-            if len(group.members) > self.limits.members_max:
-                rebalance.prepare(group, Trigger.OVERSIZED, turn)
+        for step in self.wake():
+            step(turn)
         return turn.outcome()
+
+    def wake(self) -> Iterator[Callable[[Turn], None]]:
+        """What follows when everything that is stored has been applied, in steps that may be turns of their own.
+
+        Each member's session starts anew. Transactions come last: they have something to tell the groups.
+        """
+        self.holdings.pending.settle(self.offsets)
+        yield self._look_for_old_offsets_later
+        for group in list(self.groups.values()):
+            yield partial(self._wake_group, group)
+        yield self.transactions.load
+
+    def _wake_group(self, group: Group, turn: Turn) -> None:
+        for member in group.members.values():
+            expect_heartbeat(group, member, turn)
+        authority.name(group, turn)
+        if len(group.members) > self.limits.members_max:
+            rebalance.prepare(group, Trigger.OVERSIZED, turn)
 
     def unload(self, now: Moment) -> Outcome:
         """The partition is led elsewhere. Requests that wait are answered NOT_COORDINATOR, timers cancelled."""

@@ -1,6 +1,6 @@
 """All groups of the server design in one partition of `__consumer_offsets`: the entrance to their machine.
 
-load            records of the log -> the groups as they were last stored, Stable, and a look at their ids
+apply, wake     records of the log -> the groups as they were last stored, Stable, and a look at their ids
 ask, verdicts   a member's question, a member's commit
 seen            what ZooKeeper has under a group's ids
 topics_changed  topics came, went or grew
@@ -9,6 +9,7 @@ timer_fired, stored, not_stored, unload   as in `coordinator.group.shard`
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.group.answers import DeleteGroupAnswer
@@ -23,7 +24,7 @@ from coordinator.server.requests import ForgetIds, ReadAgain, WatchIds
 from coordinator.server.states import State, Trigger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from coordinator.group.outcome import ServerContinuation, Turn
     from coordinator.group.records import ServerChange
@@ -58,18 +59,24 @@ class ServerGroups:
 
     # -- hard state -------------------------------------------------------------------------------------------------
 
-    def load(self, changes: Iterable[ServerChange], turn: Turn) -> None:
+    def apply(self, change: ServerChange) -> None:
+        """Take over one stored record; when all have been, `wake`."""
+        key, record = change
+        if record is None:
+            self.groups.pop(key.group_id, None)
+        else:
+            self.groups[key.group_id] = ServerGroup.from_record(key.group_id, record)
+
+    def wake(self) -> Iterator[Callable[[Turn], None]]:
         """Members go on with what they run; what has changed meanwhile shows once their ids are read."""
-        for key, record in changes:
-            if record is None:
-                self.groups.pop(key.group_id, None)
-            else:
-                self.groups[key.group_id] = ServerGroup.from_record(key.group_id, record)
-        for group in self.groups.values():
-            group.empty_since_ms = turn.now.ms
-            rounds.name_authority(group, turn)
-            if group.state is not State.EMPTY:
-                self._watch(group, turn)
+        for group in list(self.groups.values()):
+            yield partial(self._wake_group, group)
+
+    def _wake_group(self, group: ServerGroup, turn: Turn) -> None:
+        group.empty_since_ms = turn.now.ms
+        rounds.name_authority(group, turn)
+        if group.state is not State.EMPTY:
+            self._watch(group, turn)
 
     def unload(self, turn: Turn) -> None:
         """Whoever waits is told to look for the next coordinator; what members run, they go on running."""

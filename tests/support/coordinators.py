@@ -53,6 +53,9 @@ class MemoryLog:
             if value is not None:
                 self.pairs[key] = value
 
+    async def pages(self) -> list[list[tuple[bytes, bytes]]]:
+        return [await self.items()]
+
     async def items(self) -> list[tuple[bytes, bytes]]:
         await self.gate.wait()
         return sorted(self.pairs.items())

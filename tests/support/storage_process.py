@@ -1,7 +1,8 @@
 """A process with a Storage of its own, driven by JSON lines on stdin; see `stored.StorageProcess`.
 
 Commands: lead (epoch), flood (append and report every acknowledgement until refused), write (texts), read, pairs
-(epoch), upsert (pairs), items, bye. Answers: {"ok": ...} or {"refused": <error name>, "message": ...}.
+(epoch), upsert (pairs), flood_pairs (as flood), items, bye. Answers: {"ok": ...} or {"refused": <error name>,
+"message": ...}.
 `--linger N` waits N ms inside every transaction, between the rows and the commit, so that a stop finds it there.
 `--file-limit N` sets RLIMIT_FSIZE once the storage has been opened.
 """
@@ -69,6 +70,16 @@ class Commands:
     async def upsert(self, pairs: list[tuple[str, str | None]]) -> None:
         assert self.pair_log is not None
         await self.pair_log.upsert([(k.encode(), None if v is None else v.encode()) for k, v in pairs])
+
+    async def flood_pairs(self, first: int = 0) -> None:
+        """As `flood`: the value of `n` counts up, beside some that come and go."""
+        assert self.pair_log is not None
+        number = first
+        while True:
+            odd = [(b"%d" % i, None if number % 2 else b"%d" % number) for i in range(30)]
+            await self.pair_log.upsert([*odd, (b"n", b"%d" % number), *odd])
+            say(acknowledged=number)
+            number += 1
 
     async def items(self) -> list[tuple[str, str]]:
         assert self.pair_log is not None

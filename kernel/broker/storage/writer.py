@@ -13,7 +13,7 @@ import queue
 import threading
 from collections import ChainMap, deque
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.storage.appending import AppendPlan, ProducerState, plan_append
@@ -41,6 +41,12 @@ class _Staged:
     end_offset: int
     producers: dict[int, ProducerState] = field(default_factory=dict)
     forgotten: set[int] = field(default_factory=set)
+
+
+#: Statements that store so many pairs each, the largest first; few, so that SQLite keeps them prepared.
+_STORE_PAIRS = [
+    (size, "INSERT OR REPLACE INTO pair VALUES " + ", ".join(["(?, ?, ?)"] * size)) for size in (250, 50, 10, 1)
+]
 
 
 class Writer:
@@ -191,11 +197,19 @@ class Writer:
         becomes.forgotten.update(silent)
 
     def _store_pairs(self, term: Term, pairs: Sequence[tuple[bytes, bytes | None]]) -> None:
-        for key, value in pairs:
-            if value is None:
-                self._connection.execute("DELETE FROM pair WHERE term = ? AND key = ?", (term.term, key))
-            else:
-                self._connection.execute("INSERT OR REPLACE INTO pair VALUES (?, ?, ?)", (term.term, key, value))
+        """In order, and as many in one statement as there are in a row: each statement asks the event loop for the
+        interpreter's lock.
+        """
+        for deletes, run in groupby(pairs, lambda pair: pair[1] is None):
+            if deletes:
+                rows = [(term.term, key) for key, _ in run]
+                self._connection.executemany("DELETE FROM pair WHERE term = ? AND key = ?", rows)
+                continue
+            left = [column for key, value in run for column in (term.term, key, value)]
+            for size, statement in _STORE_PAIRS:
+                while len(left) >= 3 * size:
+                    self._connection.execute(statement, left[: 3 * size])
+                    del left[: 3 * size]
 
 
 def _at_front(waiting: deque[Job], kinds: Any) -> list[Any]:

@@ -1,0 +1,143 @@
+"""A partition that has much in it is loaded in pieces: who asks meanwhile is answered, and finds everything then."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coordinator import loading
+from coordinator.group.records import OffsetKey, OffsetRecord
+from coordinator.placement import partition_of
+from coordinator.store import encode
+from kernel.clock import ManualClock
+from kernel.wire.versions import Api
+from tests.support.moving import NUMBER, PARTITIONS, MovedCoordinator, SharedLogs
+from tests.support.virtual_time import run_virtually
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+#: Groups of the same partition, and the offsets of each.
+GROUPS = [name for name in map("other-{}".format, range(100)) if partition_of(name, PARTITIONS) == NUMBER][:10]
+OFFSETS_EACH = 200
+OFFSETS = len(GROUPS) * OFFSETS_EACH
+
+
+def play(scene: Callable[[MovedCoordinator, MovedCoordinator], Awaitable[None]], shared: SharedLogs) -> None:
+    """A broker that leads, and its successor."""
+    clock = ManualClock()
+
+    async def main() -> None:
+        a, b = MovedCoordinator(clock, shared), MovedCoordinator(clock, shared)
+        try:
+            await scene(a, b)
+        finally:
+            await a.stop()
+            await b.stop()
+
+    run_virtually(main(), clock)
+
+
+def filled() -> SharedLogs:
+    """A log with committed offsets of many groups beside what will be written into it."""
+    shared = SharedLogs()
+    for group_id, number in itertools.product(GROUPS, range(OFFSETS_EACH)):
+        key, value = encode((OffsetKey(group_id, "t", number), OffsetRecord(number, -1, "", 1_700_000_000_000)))
+        assert value is not None
+        shared.pairs[key] = value
+    return shared
+
+
+@pytest.fixture
+def in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No piece is short enough for another one in the same turn of the loop."""
+    monkeypatch.setattr(loading, "BUDGET_S", -1.0)
+
+
+@pytest.mark.usefixtures("in_many_pieces")
+def test_requests_are_answered_between_the_pieces_of_a_load_as_while_it_is_read():
+    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+        await a.leads(0)
+        member = await a.stable()
+        assert await a.commit(5, member, 1) == "none"
+        told: Counter[tuple[str, str]] = Counter()
+        b.sees(1)
+        while (found := await b.committed()) != 5:
+            told["fetch", str(found)] += 1
+            told["heartbeat", await b.heartbeat(member, 1)] += 1
+            told["sync", (await b.sync(member, 1)).error_code.name] += 1
+            told["commit", await b.commit(6, member, 1, partition=1)] += 1
+            told["describe", (await b.describe())[0]] += 1
+        answered = {
+            name: error
+            for name, error in (
+                ("fetch", "coordinator_load_in_progress"),
+                ("heartbeat", "none"),
+                ("sync", "rebalance_in_progress"),
+                ("commit", "coordinator_load_in_progress"),
+                ("describe", "coordinator_load_in_progress"),
+            )
+            if told[name, error] > 1
+        }
+        assert answered.keys() == {"fetch", "heartbeat", "sync", "commit", "describe"}, told
+        # Nobody has to rejoin: the generation is as it was, and so is everything else that was stored.
+        assert await b.heartbeat(member, 1) == "none"
+        assert (await b.sync(member, 1)).assignment == b"everything"
+        assert await b.commit(6, member, 1) == "none"
+        for group_id in GROUPS:
+            answer = await b.ask(Api.OffsetFetch, 7, group_id=group_id, topics=None)
+            (topic,) = answer.topics
+            assert [p.committed_offset for p in topic.partitions] == list(range(OFFSETS_EACH))
+
+    play(scene, filled())
+
+
+@pytest.mark.usefixtures("in_many_pieces")
+def test_leadership_that_is_lost_between_the_pieces_leaves_nothing_behind():
+    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+        a.sees(0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert await a.committed() == "coordinator_load_in_progress"
+        await b.leads(1)
+        await a.leads(None)
+        assert await a.committed() == "not_coordinator"
+        assert await b.commit(7) == "none"
+        await a.leads(2)
+        assert await a.committed() == 7
+
+    play(scene, filled())
+
+
+@pytest.mark.usefixtures("in_many_pieces")
+def test_session_begins_with_the_piece_that_wakes_its_group():
+    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+        await a.leads(0)
+        member = await a.stable()
+        await asyncio.sleep(9)
+        await b.leads(1)
+        await asyncio.sleep(9)
+        assert await b.describe() == ("Stable", [member])
+        await asyncio.sleep(2)
+        assert await b.describe() == ("Empty", [])
+
+    play(scene, filled())
+
+
+def test_collections_pass_over_what_was_loaded_until_it_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(loading, "RECORDS_MIN", OFFSETS)
+
+    async def scene(a: MovedCoordinator, _: MovedCoordinator) -> None:
+        before = gc.get_freeze_count()
+        await a.leads(0)
+        assert gc.get_freeze_count() >= before + OFFSETS
+        assert gc.isenabled()
+        await a.leads(None)
+        assert gc.get_freeze_count() == 0
+
+    play(scene, filled())

@@ -1,0 +1,144 @@
+"""Logs of pairs: many at once, from one file to the next, and whatever was acknowledged there after kill -9."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel.broker.storage.reading import Pairs
+from kernel.broker.storage.storage import Storage
+from kernel.values import TopicPartition
+from tests.support.stored import TOPIC_ID, StorageProcess
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+TOPIC = "__consumer_offsets"
+#: Of the moments at which processes are killed.
+SEED = 20110628
+
+keys = st.binary(min_size=1, max_size=3)
+upserts = st.lists(st.tuples(keys, st.none() | st.binary(max_size=3)), max_size=30)
+
+
+def tp(number: int) -> TopicPartition:
+    return TopicPartition(TOPIC, number)
+
+
+async def opened(stack: AsyncExitStack, folder: Path, node_id: int) -> Storage:
+    storage = Storage(folder, node_id)
+    await storage.start()
+    stack.push_async_callback(storage.close)
+    return storage
+
+
+@given(history=st.lists(st.tuples(st.booleans(), upserts), min_size=1, max_size=6))
+@settings(max_examples=20)
+def test_pairs_are_as_they_were_last_written_whoever_leads_and_in_whichever_file(
+    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[bool, list[tuple[bytes, bytes | None]]]]
+):
+    """Each step is a leadership of one of two incarnations, which may be the one that led before."""
+
+    async def body() -> None:
+        expected: dict[bytes, bytes] = {}
+        async with AsyncExitStack() as stack:
+            folder = tmp_path_factory.mktemp("pairs")
+            storages = [await opened(stack, folder, node_id) for node_id in (1, 2)]
+            for epoch, (other, pairs) in enumerate(history):
+                log = await storages[other].take_over_pairs(tp(0), TOPIC_ID, epoch)
+                assert await log.items() == sorted(expected.items())
+                await log.upsert(pairs)
+                for key, value in pairs:
+                    expected.pop(key, None)
+                    if value is not None:
+                        expected[key] = value
+                assert await log.items() == sorted(expected.items())
+
+    asyncio.run(body())
+
+
+def test_thousands_of_pairs_are_taken_over_and_read_whole(tmp_path: Path):
+    async def body() -> None:
+        stored = [(b"%05d" % n, bytes([n % 256]) * (n % 40)) for n in range(2_001)]
+        async with AsyncExitStack() as stack:
+            old, new = await opened(stack, tmp_path, 1), await opened(stack, tmp_path, 2)
+            log = await old.take_over_pairs(tp(0), TOPIC_ID, 0)
+            await log.upsert(stored)
+            taken_over = await new.take_over_pairs(tp(0), TOPIC_ID, 1)
+            assert await taken_over.items() == stored
+            pages = await taken_over.pages()
+            assert len(pages) > 1
+            assert [pair for page in pages for pair in page] == stored
+            assert [pair for page in pages for pair in page] == stored, "a page may be gone through again"
+
+    asyncio.run(body())
+
+
+def test_partitions_that_several_brokers_led_are_taken_over_at_once(tmp_path: Path):
+    """Each has its own: pairs of two predecessors' files, of the successor's, records, and nothing at all."""
+
+    async def body() -> None:
+        async with AsyncExitStack() as stack:
+            a, b, successor = [await opened(stack, tmp_path, node_id) for node_id in (1, 2, 3)]
+            for number, storage in enumerate((a, b, successor, a, b)):
+                log = await storage.take_over_pairs(tp(number), TOPIC_ID, 0)
+                await log.upsert([(b"k", b"%d" % number), (b"gone", b"1"), (b"gone", None)])
+            wishes = [successor.take_over_pairs(tp(number), TOPIC_ID, 1) for number in range(6)]
+            logs = await asyncio.gather(*wishes)
+            found = [await log.items() for log in logs]
+            assert found == [*([(b"k", b"%d" % number)] for number in range(5)), []]
+            again = await a.take_over_pairs(tp(2), TOPIC_ID, 2)
+            assert await again.items() == [(b"k", b"2")]
+            other_topic = await a.take_over_pairs(tp(2), UUID(int=8), 0)
+            assert await other_topic.items() == []
+
+    asyncio.run(body())
+
+
+def test_page_is_unpacked_as_it_was_packed():
+    pairs = [(b"\0k", b""), (b"k", b"\xff\0 "), (b"l", b"v")]
+    packed = " ".join(f"{key.hex().upper()} {value.hex().upper()}" for key, value in pairs)
+    assert list(Pairs(packed)) == pairs
+
+
+def test_holder_that_was_stopped_in_a_transaction_keeps_no_successor_from_its_pairs(tmp_path: Path) -> None:
+    with StorageProcess(tmp_path, "--linger", "4") as old:
+        old.ask(do="pairs", epoch=0)
+        old.ask(do="upsert", pairs=[["g", "1"]])
+        old.tell(do="flood_pairs")
+        seen = [old.answer()["acknowledged"] for _ in range(3)]
+        old.stop()
+        with StorageProcess(tmp_path) as new:
+            new.ask(do="pairs", epoch=1)
+            found = dict(new.ask(do="items")["ok"])
+            assert found["g"] == "1"
+            assert int(found["n"]) >= seen[-1]
+            new.ask(do="upsert", pairs=[["n", "new"]])
+            old.go_on()
+            while "acknowledged" in (answer := old.answer()):
+                assert answer["acknowledged"] <= int(found["n"]), "it was acknowledged behind the successor's back"
+            assert answer["refused"] == "Fenced"
+            assert dict(new.ask(do="items")["ok"])["n"] == "new"
+
+
+def test_pairs_that_were_acknowledged_are_there_after_kills_at_any_moment(tmp_path: Path) -> None:
+    """Each process writes as fast as it can, is killed, and hands on to the next one what it acknowledged."""
+    choose = random.Random(SEED)
+    acknowledged = 0
+    for epoch in range(5):
+        with StorageProcess(tmp_path) as process:
+            process.ask(do="pairs", epoch=epoch)
+            found = dict(process.ask(do="items")["ok"])
+            assert int(found.get("n", -1)) >= acknowledged - 1, SEED
+            process.tell(do="flood_pairs", first=int(found.get("n", -1)) + 1)
+            for _ in range(choose.randint(1, 60)):
+                acknowledged = process.answer()["acknowledged"] + 1
+            process.process.kill()
