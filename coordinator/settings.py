@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.delayed.leader import PROTOCOL as DELAYED
 from coordinator.membership.member import MemberSettings
 from kernel.assignors.registry import COOPERATIVE, assignor_name
+from kernel.assignors.sticky import EXACT_PARTITIONS_MAX
 from kernel.errors import ConfigurationError
 from kernel.settings import Setting, between, boolean, one_of, resolve
 
@@ -95,6 +96,13 @@ _ALL = (
     _number(
         "scheduled.rebalance.max.delay.ms", 300_000, 0, "strategy delayed: how long a lost member's partitions wait"
     ),
+    _number(
+        "sticky.exact.partitions.max",
+        EXACT_PARTITIONS_MAX,
+        0,
+        "sticky and cooperative-sticky, members with different topics: with more partitions than these in all topics "
+        "of the group, they are balanced by a faster algorithm than Kafka's (not a setting of Kafka's)",
+    ),
     Setting(name="enable.auto.commit", parse=boolean, default=True, doc="in polls, before a rebalance, when closing"),
     _number("auto.commit.interval.ms", 5_000, 0, "at least so long between two automatic commits"),
     Setting(
@@ -170,6 +178,7 @@ class CoordinatorConsumerConfig:
     max_poll_records: int
     partition_assignment_strategy: tuple[str, ...]
     scheduled_rebalance_max_delay_ms: int
+    sticky_exact_partitions_max: int
     enable_auto_commit: bool
     auto_commit_interval_ms: int
     auto_offset_reset: str

@@ -80,7 +80,11 @@ class Strategies:
         self, effect: RunAssignor, generation: int, sizes: Mapping[str, int], subscriptions: Subscriptions
     ) -> dict[str, bytes]:
         decision = wire_assignment.decide(
-            effect.protocol, sizes, {member.member_id: member.metadata for member in effect.members}, subscriptions
+            effect.protocol,
+            sizes,
+            {member.member_id: member.metadata for member in effect.members},
+            subscriptions,
+            exact_up_to=self._around.config.sticky_exact_partitions_max,
         )
         log.info(
             "generation %d is assigned by %s: %d partitions, %d members, by %s",

@@ -17,9 +17,17 @@ import numpy as np
 from coordinator.assignment_arrays import encode_assignments
 from coordinator.protocol import encode_assignment, subscription_of
 from coordinator.subscription_arrays import read_cooperative, read_sticky
+from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
+from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
 from kernel.assignors.group_arrays import NOBODY, settle
-from kernel.assignors.registry import COOPERATIVE, assignor
-from kernel.assignors.sticky import EXACT_MOST, assign_balanced, assign_equal, changing_hands
+from kernel.assignors.registry import COOPERATIVE
+from kernel.assignors.sticky import (
+    EXACT_PARTITIONS_MAX,
+    assign_balanced,
+    assign_equal,
+    assign_sticky,
+    changing_hands,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,6 +41,9 @@ if TYPE_CHECKING:
 READERS: Mapping[str, Callable[[Mapping[str, bytes]], Subscriptions]] = MappingProxyType(
     {"sticky": read_sticky, "cooperative-sticky": read_cooperative}
 )
+
+#: Strategy -> the same on decoded subscriptions, one by one.
+IN_TUPLES = MappingProxyType({"sticky": assign_sticky, "cooperative-sticky": assign_cooperative_sticky})
 
 EQUAL = "equal subscriptions"
 KAFKAS_ORDER = "Kafka's own order"
@@ -48,7 +59,7 @@ class Decision(NamedTuple):
 
 
 def assign(
-    strategy: str, sizes: Mapping[str, int], members: Mapping[str, bytes], *, exact_up_to: int = EXACT_MOST
+    strategy: str, sizes: Mapping[str, int], members: Mapping[str, bytes], *, exact_up_to: int = EXACT_PARTITIONS_MAX
 ) -> dict[str, bytes]:
     """{member: assignment} for {topic: number of partitions} and {member: subscription as in JoinGroup}."""
     return decide(strategy, sizes, members, READERS[strategy](members), exact_up_to=exact_up_to).assignments
@@ -60,15 +71,15 @@ def decide(
     members: Mapping[str, bytes],
     subscriptions: Subscriptions,
     *,
-    exact_up_to: int = EXACT_MOST,
+    exact_up_to: int,
 ) -> Decision:
-    """`subscriptions` are the members' by one of `READERS`; `exact_up_to` counts partitions times members."""
+    """`subscriptions` are the members' by one of `READERS`; `exact_up_to` is that of `assign_sticky`."""
     if not members:
         return Decision({}, EQUAL, 0)
     grid = subscriptions.grid(sizes)
-    if not subscriptions.alike and grid.partitions * len(members) <= exact_up_to:
+    if not subscriptions.alike and grid.partitions <= exact_up_to:
         decoded = {member: subscription_of(data) for member, data in members.items()}
-        answer = assignor(strategy)(sizes, decoded)
+        answer = IN_TUPLES[strategy](sizes, decoded, exact_up_to=exact_up_to)
         encoded = {member: encode_assignment(partitions) for member, partitions in answer.items()}
         return Decision(encoded, KAFKAS_ORDER, grid.partitions)
     roster, told = subscriptions.roster, subscriptions.told(grid)

@@ -7,19 +7,20 @@ by member, and so costs as much as there are subscriptions, not partitions.
 
 1. Everybody keeps what it had and still subscribes to.
 2. Free partitions go to the least loaded subscribers, topics with few subscribers first.
-3. Partitions move from members to others that have two or more less, until none can. Where few members are badly off
-   these are served one by one, from whoever has most; where few have too much, these give to whoever has least; where
-   many do, everybody is told at first how much to give or take if all were to be even, and then topic after topic is.
+3. Partitions move from members to others that have two or more less, until none can. Where many members have too much
+   or too little, all are told how much to give or take if everybody were to be even, and topic after topic does as
+   much of that as it can. Where few lack something, they are served one by one, from whoever has most; where few have
+   too much, they give to whoever has least; where either would take long, topic after topic is evened out.
 4. A member gives up the highest numbers of a topic. What is on the move goes by number to members by index.
 
 Among equals the member of the lower index comes first, and before that whoever gains what nobody had, or gets back
 what it had: that is not moved. So the same input has one answer.
 
 It ends: partitions only go where there are at least two less, so that each step lessens the sum of the squares of
-all loads by two or more, and each round makes a step; there cannot be more steps than half the sum after 2. In
-practice it is a few rounds, more where members hang together like a chain (tests/bench has the figures).
+all loads by two or more, and each round but one makes a step; there cannot be more steps than half that sum after 2.
+In practice it is a few rounds, and hundreds only where members hang together like the links of a chain.
 
-How many move is not the least possible, but near it: see `moves_bound`.
+How many move is not the least possible, but near it: for a lower bound see tests/support/moves_bound.py.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from kernel.assignors.balanced_exchange import Givers, Takers, exchange, filling
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: More members than these are told together how much to give or take, as long as that gets on.
+FEW = 16
 #: Members are served one by one while that looks at no more than so many cells, and than twice all that there are.
 LOOKS = 400_000
 
@@ -76,12 +79,14 @@ def _even_out(cells: Cells) -> None:
         low, high = none.copy(), none.copy()
         low[cells.member[loads + 2 <= np.repeat(most, widths)]] = True
         high[cells.member[(cells.held > 0) & (loads >= np.repeat(least, widths) + 2)]] = True
+        few = min(int(low.sum()), int(high.sum()))
+        if share and few > FEW:
+            share = _share(cells, lopsided)
+            continue
         before = int((cells.loads**2).sum())
-        if min(reach[low].sum(), reach[high].sum()) > max(LOOKS, 2 * len(loads)) and low.sum() > 1 < high.sum():
-            share = share and _share(cells, lopsided)
-            if not share:
-                for place in lopsided.tolist():
-                    _level(cells, cells.of_topic(place))
+        if few > 1 and min(reach[low].sum(), reach[high].sum()) > max(LOOKS, 2 * len(loads)):
+            for place in lopsided.tolist():
+                _level(cells, cells.of_topic(place))
         elif reach[low].sum() <= reach[high].sum():
             for member in sorted(np.flatnonzero(low), key=cells.loads.__getitem__):
                 _feed(cells, int(member))

@@ -26,7 +26,9 @@ class Cells:
         places = np.flatnonzero(by_topic)
         members = subscribed.shape[0]
         widths = np.count_nonzero(by_topic, axis=1)
-        self.sizes = sizes[widths > 0]  #: partitions of each topic that has cells; places below are places in it
+        self.sizes: NDArray[np.int64] = sizes[
+            widths > 0
+        ]  #: partitions of each topic that has cells; places below are places in it
         self.first = np.concatenate(([0], np.cumsum(widths[widths > 0])))  #: each one's first cell; the last entry is S
         self.member = places % max(1, members)  #: int64[S]
         self.kept = np.zeros(len(places), np.int64)  #: [S], what the member had and may keep

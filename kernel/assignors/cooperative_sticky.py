@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernel.assignors.claims import cooperative_claim
-from kernel.assignors.sticky import stick
+from kernel.assignors.sticky import EXACT_PARTITIONS_MAX, stick
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,10 +25,18 @@ if TYPE_CHECKING:
 
 
 def assign_cooperative_sticky(
-    partitions_per_topic: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
+    partitions_per_topic: Mapping[str, int],
+    subscriptions: Mapping[str, MemberSubscription],
+    *,
+    exact_up_to: int = EXACT_PARTITIONS_MAX,
 ) -> dict[str, list[TopicPartition]]:
-    """See the module; a partition that is in no list is given out in the rebalance that follows."""
-    assignment, alike = stick(partitions_per_topic, subscriptions, cooperative_claim, withholding=True)
+    """See the module; a partition that is in no list is given out in the rebalance that follows.
+
+    `exact_up_to` is that of `assign_sticky`.
+    """
+    assignment, alike = stick(
+        partitions_per_topic, subscriptions, cooperative_claim, exact_up_to=exact_up_to, withholding=True
+    )
     if alike:
         return assignment
     withheld = _changing_hands(subscriptions, assignment)

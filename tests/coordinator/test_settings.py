@@ -54,6 +54,11 @@ def test_one_eager_strategy_makes_the_member_eager(strategies: str, cooperative:
     assert config(partition_assignment_strategy=strategies).member.cooperative is cooperative
 
 
+def test_size_from_which_sticky_groups_are_balanced_is_a_setting() -> None:
+    assert config().sticky_exact_partitions_max == 20_000
+    assert config(sticky_exact_partitions_max="0").sticky_exact_partitions_max == 0
+
+
 def test_instance_id_makes_a_static_member() -> None:
     assert config().member.instance_id is None
     assert config(group_instance_id="web-1").member.instance_id == "web-1"
@@ -77,6 +82,8 @@ def test_instance_id_makes_a_static_member() -> None:
         ({"session.timeout.ms": "0"}, "between 1 and"),
         ({"session.timeout": "1"}, r"did you mean 'session\.timeout\.ms'"),
         ({"auto.offset.reset": "smallest"}, "earliest, latest, none"),
+        ({"sticky.exact.partitions.max": "-1"}, "between 0 and"),
+        ({"sticky.exact.partitions.max": "many"}, "sticky.exact.partitions.max"),
     ],
 )
 def test_bad_value_is_refused_with_what_to_do(given: dict[str, str], complaint: str) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.assignors import sticky
+from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
 from kernel.assignors.registry import ASSIGNORS
+from kernel.assignors.sticky import assign_sticky
+from kernel.assignors.sticky import assign_sticky
 from kernel.assignors.sticky_data import encode_sticky
 from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
@@ -107,12 +107,11 @@ def test_group_that_does_not_change_moves_nothing(strategy, sizes, topics_of):
 def test_large_groups_are_complete_and_even_again_too(change):
     """Those whose members subscribe to different topics, from a size on, here from nothing on."""
     before, topics_of, after, later = change
-    with patch.object(sticky, "EXACT_MOST", 0):
-        first = ASSIGNORS["sticky"](before, group_of(topics_of))
-        group = group_of(later, first, 1)
-        second = ASSIGNORS["sticky"](after, group)
-        third = ASSIGNORS["sticky"](after, group_of(later, second, 2))
-        cooperative = ASSIGNORS["cooperative-sticky"](after, group)
+    first = assign_sticky(before, group_of(topics_of), exact_up_to=0)
+    group = group_of(later, first, 1)
+    second = assign_sticky(after, group, exact_up_to=0)
+    third = assign_sticky(after, group_of(later, second, 2), exact_up_to=0)
+    cooperative = assign_cooperative_sticky(after, group, exact_up_to=0)
     assert_complete(second, after, later)
     assert_even(second, later)
     assert {member: set(had) for member, had in third.items()} == {member: set(had) for member, had in second.items()}
