@@ -135,7 +135,7 @@ def test_each_error_has_the_consequence_that_it_has_in_the_original(chroot, erro
 
 def test_an_answer_that_does_not_come_costs_the_channel(chroot):
     async def conversation():
-        quick = {**ONLY_KAFKA, "offsets_channel_socket_timeout_ms": "300"}
+        quick = {**ONLY_KAFKA, "offsets_channel_socket_timeout_ms": "1000"}
         async with scripted(chroot) as coordinator, keeper(chroot, **quick) as one:
             one.own(5)
             coordinator.says(Api.OffsetCommit, SILENT)

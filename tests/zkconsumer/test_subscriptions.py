@@ -189,7 +189,7 @@ def test_while_a_new_topics_rebalance_runs_no_other_change_is_answered(chroot):
         async with opened(chroot) as session:
             await add_broker(session)
             await add_topic(session, "t", 1)
-            settings = {"rebalance_max_retries": "3", "rebalance_backoff_ms": "700"}
+            settings = {"rebalance_max_retries": "3", "rebalance_backoff_ms": "1200"}
             async with wildcard(chroot, "w", TopicFilter.white(".*"), **settings) as w:
                 await rebalanced(w, 1)
                 await session.create(paths.owner("g", "u", 0), b"g_ghost-0", ephemeral=True, makepath=True)
