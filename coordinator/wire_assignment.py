@@ -18,7 +18,6 @@ from coordinator.assignment_arrays import encode_assignments
 from coordinator.protocol import encode_assignment, subscription_of
 from coordinator.subscription_arrays import read_cooperative, read_sticky
 from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
-from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
 from kernel.assignors.group_arrays import NOBODY, settle
 from kernel.assignors.registry import COOPERATIVE
 from kernel.assignors.sticky import (

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
 from kernel.assignors.registry import ASSIGNORS
 from kernel.assignors.sticky import assign_sticky
-from kernel.assignors.sticky import assign_sticky
 from kernel.assignors.sticky_data import encode_sticky
 from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
