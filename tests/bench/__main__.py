@@ -107,7 +107,6 @@ def main(
     members: tuple[int, ...],
     brokers: tuple[int, ...],
     runs: int | None,
-    ours_only: bool,
     json_file: Path | None,
     profile: Path | None,
     **asked: Any,
@@ -116,8 +115,6 @@ def main(
     console = Console(width=None if os.isatty(1) else 150)
     with tempfile.TemporaryDirectory(prefix="rebalance-lab-bench-") as temporary:
         bench = Bench(Path(temporary), console, smoke, runs, members, brokers, profile, asked)
-        if ours_only:
-            bench.leave_kafka_out("as asked for")
         bench.state(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
         if smoke:
             bench.state("a smoke run: nothing is warm, its figures mean nothing")

@@ -59,6 +59,10 @@ class Bench:
         self.console.print(f"[yellow]Left out: {what}: {why}[/]", highlight=False)
         self.figures.left_out.append(f"{what}: {why}")
 
+    @property
+    def asks_ours_only(self) -> bool:
+        return bool(self.asked.get("ours_only"))
+
     def leave_kafka_out(self, why: str) -> None:
         self._no_kafka = why
         self.leave_out(sides.KAFKA, why)
@@ -67,7 +71,7 @@ class Bench:
     def with_kafka(self) -> bool:
         """Whether Kafka can be run; where it cannot, why and the remedy are said once."""
         if self._no_kafka is None:
-            self._no_kafka = why_no_kafka()
+            self._no_kafka = "as asked for" if self.asks_ours_only else why_no_kafka()
             if self._no_kafka:
                 self.leave_kafka_out(self._no_kafka)
         return not self._no_kafka

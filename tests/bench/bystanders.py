@@ -82,12 +82,14 @@ def look_on(side: Side, bystanders: Told, size: int, group: str) -> dict[str, fl
         bystanders.tell()
         time.sleep(QUIET_S)
         with side.profiling():
+            side.longest_turn_ms()
             crowd.tell()
             course = crowd.read()
+            longest = side.longest_turn_ms()
         bystanders.tell()
         taken = bystanders.read()
         crowd.tell()
-    return judged(taken["samples"], taken["late"], course)
+    return {**judged(taken["samples"], taken["late"], course), **longest}
 
 
 def judged(samples: Sequence[tuple[float, float]], late: int, course: dict[str, float]) -> dict[str, float]:
@@ -146,6 +148,8 @@ def tell(bench: Bench, size: int) -> None:
         Row("p50", about, "p50", form),
         Row("p99", about, "p99", form, f"< {TARGET_MS:g} ms and below Kafka's", met),
         Row("longest", about, "max", form),
+        Row("longest turn of the event loop", about, "longest_turn", form),
+        Row("longest collection of garbage", about, "longest_collection", form),
         Row("p99 while they connect", about, "connecting_p99", form),
         Row("p99 while they form", about, "forming_p99", form),
         Row("p99 while one more joins", about, "rejoining_p99", form),

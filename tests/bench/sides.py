@@ -15,9 +15,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from comparison.doctor_broker import loop_of
 from comparison.originals.brokers import RealBroker
 from comparison.state import STATE_VARIABLE
 from kernel.errors import EnvironmentFault
+from kernel.ports import LOOPBACK
 from kernel.processes import start_child, stop_child
 from kernel.waiting import wait_until
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
@@ -82,6 +84,16 @@ class Side:
 
     def wait_for_quiet(self) -> None:
         machine.wait_for_quiet(self.pid)
+
+    def longest_turn_ms(self) -> dict[str, float]:
+        """Of our event loop since the last call; nothing of Kafka, which has none."""
+        if self.name != OURS:
+            return {}
+        figures = loop_of(f"{LOOPBACK}:{self.port}", reset=True).figures
+        return {
+            "longest_turn": figures.longest_us / 1000,
+            "longest_collection": figures.longest_collection_us / 1000,
+        }
 
     @contextmanager
     def profiling(self) -> Iterator[None]:
