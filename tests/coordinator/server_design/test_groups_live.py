@@ -133,7 +133,11 @@ def test_process_that_stands_still_past_its_session_comes_back_fenced_and_one_th
             child = await stack.enter_async_context(
                 commanded_child(link.connect_string, bootstrap_of(broker), tmp_path / "child.jsonl", 30_000)
             )
-            await until(lambda: child.owned == 2 and len(member.owned) == 2, 20, "two and two")
+            await until(
+                lambda: child.owned == 2 and len(member.owned) == 2,
+                60,
+                lambda: f"two and two: {child.owned} {member.owned}",
+            )
             await until(lambda: len(child.of("commit_answered")) > 0, 10, "a commit of the child's")
             child.process.send_signal(signal.SIGSTOP)
             await asyncio.to_thread(end_session, chroot, link.credentials())
@@ -141,7 +145,7 @@ def test_process_that_stands_still_past_its_session_comes_back_fenced_and_one_th
             old, before = child.of("member_started")[-1]["member"], len(child.of("commit_answered"))
             child.process.send_signal(signal.SIGCONT)
             await until(lambda: len(child.of("member_started")) == 2, 10, "the child under a new id")
-            await until(lambda: child.owned == 2 and len(member.owned) == 2, 20, "two and two again")
+            await until(lambda: child.owned == 2 and len(member.owned) == 2, 60, "two and two again")
             lost = child.of("partitions_lost")
             assert [event["member"] for event in lost] == [old]
             late = [event for event in child.of("commit_answered")[before:] if event["member"] == old]
