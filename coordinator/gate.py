@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import uuid
+import os
 from typing import TYPE_CHECKING
 
 from coordinator.group.errors import Error
@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from kernel.broker.cluster_view import Leadership
     from kernel.broker.configuration import BrokerConfig
     from kernel.broker.services import BrokerServices
+
+
+#: What makes 128 random bits a UUID of version 4 (RFC 9562).
+_FIXED_BITS = 4 << 76 | 0b10 << 62
+_RANDOM_BITS = ~(0xF << 76 | 0b11 << 62)
 
 
 def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:
@@ -192,5 +197,6 @@ class Coordinator:
 
     @staticmethod
     def fresh_id() -> str:
-        """The random part of a member id."""
-        return str(uuid.uuid4())
+        """The random part of a member id: a UUID of version 4, for less than Python's module takes."""
+        digits = f"{int.from_bytes(os.urandom(16)) & _RANDOM_BITS | _FIXED_BITS:032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -51,6 +51,8 @@ LOADING_SYNC = Error.REBALANCE_IN_PROGRESS
 
 #: Room for what member ids add to a client or instance id.
 _ID_BYTES_MAX = TEXT_BYTES_MAX - 64
+#: Of one character.
+UTF8_BYTES_MAX = 4
 
 
 class GroupHandlers:
@@ -248,11 +250,15 @@ class OffsetHandlers:
 
 
 def _overlong(body: Body) -> str | None:
+    names = [p.name for p in body.protocols]
+    longest = max(map(len, (body.group_id, getattr(body, "group_instance_id", None) or "", body.protocol_type, *names)))
+    if longest * UTF8_BYTES_MAX <= _ID_BYTES_MAX:  # as good as always
+        return None
     texts = {
         "group_id": body.group_id,
         "group_instance_id": getattr(body, "group_instance_id", None),
         "protocol_type": body.protocol_type,
-        **{f"protocol {i}": p.name for i, p in enumerate(body.protocols)},
+        **{f"protocol {i}": name for i, name in enumerate(names)},
     }
     return translation.overlong(texts, _ID_BYTES_MAX)
 

@@ -120,6 +120,8 @@ class Group:
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.id
         self._count(member, +1)
+        # As it will most likely be wanted: made by and by, not for thousands when the generation begins.
+        member.profile(self.protocol_name or member.protocols[0].name)
         self.park_join(member, token)
 
     def remove(self, member_id: str) -> Member | None:

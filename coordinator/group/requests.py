@@ -25,14 +25,12 @@ class Protocol(NamedTuple):
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Join:
+class Join(NamedTuple):
     """JoinGroup. `fresh_id` is a random part for the member id, used if one has to be made."""
 
     token: int
     group_id: str
     member_id: str
-    instance_id: str | None = None
     client_id: str
     client_host: str
     session_timeout_ms: int
@@ -40,19 +38,19 @@ class Join:
     protocol_type: str
     protocols: tuple[Protocol, ...]
     fresh_id: str
+    instance_id: str | None = None
     must_return_with_id: bool = True  #: v4+ (KIP-394): a new dynamic member first gets MEMBER_ID_REQUIRED
     may_skip_assignment: bool = False  #: v9+ (KIP-814): a restarted static leader is told that it leads
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sync:
+class Sync(NamedTuple):
     """SyncGroup. Up to v4 there is no protocol type or name (None); from v5 on they are mandatory."""
 
     token: int
     group_id: str
     member_id: str
-    instance_id: str | None = None
     generation: int
+    instance_id: str | None = None
     protocol_type: str | None = None
     protocol_name: str | None = None
     protocol_is_mandatory: bool = False
