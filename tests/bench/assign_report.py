@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from tests.bench.assign import Figure, Options, Subject
+    from tests.bench.assign import AssignorBench, Figure, Options, Subject
     from tests.bench.assign_cases import Case
     from tests.bench.bench import Bench
 
@@ -82,29 +82,23 @@ def options_of(given: dict[str, Any], *, smoke: bool) -> Options:
 
 
 def run(bench: Bench) -> None:
-    """Measure, check, print. Raises `CheckFailed` when an answer is wrong; `bench.figures` has what came before it."""
+    """Measure, check, print. Ends the bench when an answer is wrong; `bench.figures` has what came before it."""
     options = options_of(bench.asked, smoke=bench.smoke)
     if bench.runs is not None:
         options = dataclasses.replace(options, repeats=((bench.runs, 1e9),))
-    if KAFKA in options.peers and not bench.with_kafka:
-        options = dataclasses.replace(options, peers=tuple(set(options.peers) - {KAFKA}))
-    for absent in set(assign.PEERS) - set(options.peers):
-        bench.leave_out(f"assignors of {absent}", "not asked for, or not to be had")
+    for peer in set(assign.PEERS) - set(options.peers):
+        bench.leave_out(f"assignors of {peer}", "they were not asked for")
+    if KAFKA in options.peers and not bench.with_kafka:  # which says why
+        options = dataclasses.replace(options, peers=[peer for peer in options.peers if peer != KAFKA])
     made = assign.AssignorBench(bench.folder / "assignors", options)
     try:
         if KAFKA in options.peers:
             made.start()
         _say_how(bench, options)
         for case in made.cases():
-            figures: list[Figure] = []
-            try:
-                for figure in made.measure(case):
-                    figures.append(figure)
-                    bench.console.print(_progress(figure), highlight=False, style="dim")
-                    _keep(figure, bench)
-            finally:
-                _print_case(case, figures, options, bench.console)
-            assign.check_same_sets(figures)
+            _run_case(made, case, options, bench)
+    except assign.CheckFailed as failed:
+        raise click.ClickException(f"a check of the assignors failed: {failed}") from failed
     finally:
         made.close()
     if any(figure.case.size == "1M" for figure in made.figures):
@@ -112,18 +106,30 @@ def run(bench: Bench) -> None:
     bench.state("every answer of the assignors was checked: valid, balanced, and what moved counted")
 
 
+def _run_case(made: AssignorBench, case: Case, options: Options, bench: Bench) -> None:
+    figures: list[Figure] = []
+    try:
+        for figure in made.measure(case):
+            figures.append(figure)
+            bench.console.print(_progress(figure), highlight=False, style="dim")
+            _keep(figure, bench)
+    finally:
+        _print_case(case, figures, options, bench.console)
+    assign.check_same_sets(figures)
+
+
 def _say_how(bench: Bench, options: Options) -> None:
     clock = {"cpu": "CPU seconds (with the collector's, for Java)", "wall": "seconds of the clock on the wall"}
     ours, theirs = assign_hosts.cores()
-    for line in (
-        f"assignors: {clock[options.clock]}, median (range) x runs; at most {options.limit_s:g} s a call",
-        f"ours and kafka-python's on core {ours}, a process a call; Kafka {assign_hosts.KAFKA}'s on core {theirs}, a "
-        f"warm JVM: {' '.join(assign_hosts.java_options(options.heap_mb))}",
-        "leave and join start from what the same assignor gave when the group was fresh",
-        "Kafka's: assign() alone, and with the bytes of all members decoded before it and encoded after it",
-        "MB: of ours and kafka-python's the growth of the process, of Java the heap at its peak, garbage included",
-    ):
-        bench.state(line)
+    java = " ".join(assign_hosts.java_options(options.heap_mb))
+    bench.state(f"assignors: {clock[options.clock]}, median (range) x runs; at most {options.limit_s:g} s a call")
+    bench.state(f"ours and kafka-python's on core {ours}, a process a call; MB: by how much it grew")
+    bench.state("leave and join start from what the same assignor gave when the group was fresh")
+    if KAFKA in options.peers:
+        bench.state(
+            f"Kafka {assign_hosts.KAFKA}'s on core {theirs}, a warm JVM: {java}; MB: its heap at the peak, with garbage"
+        )
+        bench.state("Kafka's: assign() alone, and with the bytes of all members decoded before it and encoded after it")
 
 
 def _keep(figure: Figure, bench: Bench) -> None:
