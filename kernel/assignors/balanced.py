@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 #: More members than these are told together how much to give or take, as long as that gets on.
 FEW = 16
-#: Members are served one by one while that looks at no more than so many cells, and than twice all that there are.
+#: Members are served one by one while that looks at no more than so many cells, or at all of them so many times.
 LOOKS = 400_000
+LOOKS_A_CELL = 2
 
 
 def balance(starts: NDArray[np.int64], subscribed: NDArray[np.bool_], owner: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -84,7 +85,7 @@ def _even_out(cells: Cells) -> None:
             share = _share(cells, lopsided)
             continue
         before = int((cells.loads**2).sum())
-        if few > 1 and min(reach[low].sum(), reach[high].sum()) > max(LOOKS, 2 * len(loads)):
+        if few > 1 and min(reach[low].sum(), reach[high].sum()) > max(LOOKS, LOOKS_A_CELL * len(loads)):
             for place in lopsided.tolist():
                 _level(cells, cells.of_topic(place))
         elif reach[low].sum() <= reach[high].sum():
