@@ -14,19 +14,20 @@ import asyncio
 import contextlib
 import functools
 import logging
-import socket
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from kernel.broker.handlers import Encoded, Later, RequestContext
 from kernel.broker.readiness import READABLE, WRITABLE
+from kernel.broker.served_socket import ServedSocket
 from kernel.wire.codec import decode_request, encode_response, response_with
 from kernel.wire.errors import ErrorCode, ProtocolError, UnsupportedVersion
 from kernel.wire.frames import FrameBuffer
 from kernel.wire.versions import SERVED, Api
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
 
     from kernel.broker.handlers import Answer
@@ -38,8 +39,8 @@ log = logging.getLogger(__name__)
 READ_AHEAD_BYTES = 64 * 1024
 #: What is received at once, and when it is the rest of something long.
 RECEIVED_BYTES, REST_BYTES = 64 * 1024, 256 * 1024
-#: Unsent bytes with which a client counts as one that does not read, and with which it reads again.
-UNSENT_BYTES_MAX, UNSENT_BYTES_LOW = 64 * 1024, 16 * 1024
+#: Unsent bytes with which a client that did not read counts as one that reads again.
+UNSENT_BYTES_LOW = 16 * 1024
 #: Heartbeats of one connection answered before the others get their turn.
 TURN_REQUESTS = 32
 
@@ -62,38 +63,27 @@ class _State(Enum):
 QUIET, PARTIAL, QUEUED, WAITING, UNREAD, CLOSED = _State
 
 
-class ServedConnection:
+class ServedConnection(ServedSocket):
     """A socket that was accepted. The server knows it until it is closed."""
 
     __slots__ = (
         "_buffer",
-        "_events",
         "_frame",
         "_future",
         "_has_ended",
         "_host",
         "_id",
         "_is_open",
-        "_receive",
         "_repeated",
         "_server",
-        "_socket",
         "_state",
-        "_unsent",
         "active_at",
-        "fd",
-        "is_prompt",
     )
 
     def __init__(self, server: BrokerServer, accepted: socket.socket, host: str, connection_id: int) -> None:
-        accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.fd = accepted.fileno()
-        self.is_prompt = False
+        super().__init__(server.readiness, accepted)
         self.active_at = server.readiness.now
         self._server = server
-        self._socket = accepted
-        self._receive = accepted.recv
         self._host = host
         self._id = connection_id
         self._state = QUIET
@@ -104,9 +94,6 @@ class ServedConnection:
         self._future: tuple[asyncio.Future[Answer], RequestContext] | None = None
         #: The last heartbeat: its bytes before and behind the correlation id, and what gives the answer's tail.
         self._repeated: tuple[bytes, bytes, Callable[[], bytes | None]] | None = None
-        self._unsent = bytearray()
-        self._events = READABLE
-        server.readiness.watch(self, READABLE)
 
     @property
     def waits(self) -> bool:
@@ -119,28 +106,6 @@ class ServedConnection:
         return self._state is UNREAD
 
     # -- receiving ---------------------------------------------------------------------------------------------------
-
-    def on_ready(self, events: int) -> None:
-        """Epoll's events. A mistake of ours is raised, and closes the connection."""
-        good = False
-        try:
-            if events == READABLE:
-                self._read()
-            else:
-                self._on_events(events)
-            good = True
-        finally:
-            if not good:
-                self.abort()
-
-    def _on_events(self, events: int) -> None:
-        if events & WRITABLE:
-            self._send_rest()
-        if events & ~WRITABLE and self.fd >= 0:
-            if self._events & READABLE:
-                self._read()
-            else:  # reset by the client, while nothing is read from it
-                self._lose()
 
     def _read(self) -> None:
         try:
@@ -356,48 +321,16 @@ class ServedConnection:
         if self._is_open:
             self._send(encode_response(Api.ApiVersions, 0, correlation_id, answer))
 
-    def _send(self, data: bytes) -> None:
-        unsent = self._unsent
-        if unsent:
-            unsent += data
-        else:
-            try:
-                sent = self._socket.send(data)
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            except OSError:
-                self._lose()
-                return
-            if sent == len(data):
-                return
-            unsent += memoryview(data)[sent:]
-            self._watch(self._events | WRITABLE)
-        if len(unsent) > UNSENT_BYTES_MAX and self._state is QUIET:
+    def _on_unread(self) -> None:
+        if self._state is QUIET:
             self._state = UNREAD
 
-    def _send_rest(self) -> None:
-        unsent = self._unsent
-        try:
-            sent = self._socket.send(unsent)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            self._lose()
-            return
-        del unsent[:sent]
-        if not unsent:
-            if self._state is CLOSED:
-                self._release()
-                return
-            self._watch(self._events & ~WRITABLE)
-        if self._state is UNREAD and len(unsent) <= UNSENT_BYTES_LOW:
+    def _on_read(self, unsent: int) -> None:
+        if self._state is CLOSED and not unsent:
+            self._release()
+        elif self._state is UNREAD and unsent <= UNSENT_BYTES_LOW:
             self._state = QUEUED
             self._server.turns.soon(self._take_turn, "what was kept")
-
-    def _watch(self, events: int) -> None:
-        if events != self._events and self.fd >= 0:
-            self._events = events
-            self._server.readiness.change(self, events)
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
@@ -432,9 +365,7 @@ class ServedConnection:
 
     def _release(self) -> None:
         if self.fd >= 0:
-            self._server.readiness.forget(self)
-            self.fd = -1
-            self._socket.close()
+            self._put_away()
             self._server.connections.discard(self)
 
     def _cancel_fetch(self) -> None:

@@ -1,0 +1,125 @@
+"""An accepted socket: what is ready is read, what cannot be sent at once is kept and sent later.
+
+As asyncio's transports, without their cost: no handle for each read, no buffer for a socket that takes everything.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from kernel.broker.readiness import READABLE, WRITABLE
+
+if TYPE_CHECKING:
+    from kernel.broker.readiness import Readiness
+
+#: Unsent bytes with which a client counts as one that does not read.
+UNSENT_BYTES_MAX = 64 * 1024
+
+
+class ServedSocket:
+    """Its owner reads from it, and hears when its client does not read (`_on_unread`, `_on_read`) or is gone (`_lose`).
+
+    `fd` is -1 when it has been put away.
+    """
+
+    __slots__ = ("_events", "_readiness", "_receive", "_socket", "_unsent", "fd", "is_prompt")
+
+    def __init__(self, readiness: Readiness, accepted: socket.socket) -> None:
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.fd = accepted.fileno()
+        self.is_prompt = False
+        self._readiness = readiness
+        self._socket = accepted
+        self._receive = accepted.recv
+        self._unsent = bytearray()
+        self._events = READABLE
+        readiness.watch(self, READABLE)
+
+    def on_ready(self, events: int) -> None:
+        """Epoll's events. A mistake of ours is raised, and closes the connection."""
+        good = False
+        try:
+            if events == READABLE:
+                self._read()
+            else:
+                self._on_events(events)
+            good = True
+        finally:
+            if not good:
+                self.abort()
+
+    def _on_events(self, events: int) -> None:
+        if events & WRITABLE:
+            self._send_rest()
+        if events & ~WRITABLE and self.fd >= 0:
+            if self._events & READABLE:
+                self._read()
+            else:  # reset by the client, while nothing is read from it
+                self._lose()
+
+    def _watch(self, events: int) -> None:
+        if events != self._events and self.fd >= 0:
+            self._events = events
+            self._readiness.change(self, events)
+
+    def _send(self, data: bytes) -> None:
+        unsent = self._unsent
+        if unsent:
+            unsent += data
+        else:
+            try:
+                sent = self._socket.send(data)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError:
+                self._lose()
+                return
+            if sent == len(data):
+                return
+            unsent += memoryview(data)[sent:]
+            self._watch(self._events | WRITABLE)
+        if len(unsent) > UNSENT_BYTES_MAX:
+            self._on_unread()
+
+    def _send_rest(self) -> None:
+        unsent = self._unsent
+        try:
+            sent = self._socket.send(unsent)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._lose()
+            return
+        del unsent[:sent]
+        if not unsent:
+            self._watch(self._events & ~WRITABLE)
+        self._on_read(len(unsent))
+
+    def _put_away(self) -> None:
+        self._readiness.forget(self)
+        self.fd = -1
+        self._socket.close()
+
+    # -- the owner's -------------------------------------------------------------------------------------------------
+
+    def abort(self) -> None:
+        """Close at once."""
+        raise NotImplementedError
+
+    def _read(self) -> None:
+        """There is something to receive, or the end."""
+        raise NotImplementedError
+
+    def _lose(self) -> None:
+        """The client is gone."""
+        raise NotImplementedError
+
+    def _on_unread(self) -> None:
+        """More is unsent than a client leaves that reads."""
+        raise NotImplementedError
+
+    def _on_read(self, unsent: int) -> None:
+        """The client has read; so many bytes are still unsent."""
+        raise NotImplementedError
