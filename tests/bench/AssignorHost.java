@@ -3,8 +3,11 @@ import java.io.BufferedOutputStream;
 import java.io.BufferedReader;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
+import java.io.File;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
+import java.io.FileReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.management.GarbageCollectorMXBean;
@@ -55,13 +58,15 @@ import org.apache.kafka.image.TopicsImage;
  * goes to the file, those of the others are compared with it.
  *
  * What is timed, apart: "decode" is ConsumerProtocol.deserializeSubscription of every member into a HashMap, "assign"
- * is assign() alone, "encode" is ConsumerProtocol.serializeAssignment for every member. CPU time is this thread's, and
- * what the collectors took. Cluster metadata are made before. The KIP-848 assignor has no bytes: its specification
+ * is assign() alone, "encode" is ConsumerProtocol.serializeAssignment for every member. CPU time is this thread's and
+ * that of the thread in which the serial collector works (where there is no /proc, the collections by the clock). Cluster metadata are made before. The KIP-848 assignor has no bytes: its specification
  * is made before, its result is turned into bytes after.
  */
 public final class AssignorHost {
     private static PrintStream out;
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+
+    private static File collector;
 
     private String[] topics;
     private int[] sizes;
@@ -89,6 +94,39 @@ public final class AssignorHost {
     private static void say(String line) {
         out.println(line);
         out.flush();
+    }
+
+    /** Of the collector so far; a process that waits for its core takes long to collect, but no more of the CPU. */
+    private static long collectingNanos() {
+        try {
+            if (collector == null) {
+                File[] threads = new File("/proc/self/task").listFiles();
+                for (int i = 0; threads != null && i < threads.length; i++) {
+                    if (firstLine(new File(threads[i], "comm")).equals("VM Thread")) {
+                        collector = new File(threads[i], "schedstat");
+                    }
+                }
+            }
+            if (collector != null) {
+                return Long.parseLong(firstLine(collector).split(" ")[0]);
+            }
+        } catch (IOException gone) {
+            collector = null;
+        }
+        long sum = 0;
+        for (Iterator i = ManagementFactory.getGarbageCollectorMXBeans().iterator(); i.hasNext();) {
+            sum += ((GarbageCollectorMXBean) i.next()).getCollectionTime() * 1000000L;
+        }
+        return sum;
+    }
+
+    private static String firstLine(File file) throws IOException {
+        BufferedReader lines = new BufferedReader(new FileReader(file));
+        try {
+            return lines.readLine();
+        } finally {
+            lines.close();
+        }
     }
 
     private void serve(String[] told) throws Exception {
@@ -207,9 +245,7 @@ public final class AssignorHost {
         }
 
         private void mark(int border) {
-            for (Iterator i = ManagementFactory.getGarbageCollectorMXBeans().iterator(); i.hasNext();) {
-                collecting[border] += ((GarbageCollectorMXBean) i.next()).getCollectionTime();
-            }
+            collecting[border] = collectingNanos();
             cpu[border] = THREADS.getCurrentThreadCpuTime();
             clock[border] = System.nanoTime();
         }
@@ -232,11 +268,11 @@ public final class AssignorHost {
         }
 
         double seconds() {
-            return (cpu[2] - cpu[1]) / 1e9 + (collecting[2] - collecting[1]) / 1e3;
+            return (cpu[2] - cpu[1]) / 1e9 + (collecting[2] - collecting[1]) / 1e9;
         }
 
         private String part(String name, int from, int to) {
-            double cpuSeconds = (cpu[to] - cpu[from]) / 1e9 + (collecting[to] - collecting[from]) / 1e3;
+            double cpuSeconds = (cpu[to] - cpu[from]) / 1e9 + (collecting[to] - collecting[from]) / 1e9;
             return "\"" + name + "\": [" + (clock[to] - clock[from]) / 1e9 + ", " + cpuSeconds + "]";
         }
 
