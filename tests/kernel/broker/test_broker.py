@@ -10,6 +10,7 @@ import pytest
 
 from kernel.broker.connection import BrokerConnection
 from kernel.errors import EnvironmentFault, Unavailable
+from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.brokers import broker_of, running_broker, running_cluster
 
@@ -29,8 +30,7 @@ def run(test: Any) -> None:
     async def whole() -> None:
         async with asyncio.timeout(30):
             await test()
-            await asyncio.sleep(0)
-            assert leftovers() == []
+            await until(lambda: leftovers() == [], 10, lambda: f"nothing to be left: {leftovers()}")
 
     asyncio.run(whole())
 

@@ -245,7 +245,7 @@ def test_producer_goes_on_at_the_next_leader_and_nothing_is_lost_or_doubled(chro
 
 def test_producer_says_why_when_nobody_takes_its_records(chroot: str, tmp_path: Path) -> None:
     async def test(_: Broker, client: ClusterClient, _connection: BrokerConnection) -> None:
-        producer = Producer(client, ProducerConfig(delivery_timeout_ms=300, retry_backoff_ms=20))
+        producer = Producer(client, ProducerConfig(delivery_timeout_ms=2000, retry_backoff_ms=20))
         with pytest.raises(ProduceFailed, match=r"TIMED_OUT.*LEADER_NOT_AVAILABLE"):
             await producer.send(TopicPartition("t", 9), b"no such partition")
         with pytest.raises(ProduceFailed, match="MESSAGE_TOO_LARGE"):

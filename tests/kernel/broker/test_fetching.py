@@ -115,9 +115,21 @@ def test_waiting_fetch_ends_when_the_topic_is_deleted(chroot: str, tmp_path: Pat
     on_a_broker(chroot, tmp_path, test)
 
 
+async def settled_tasks() -> int:
+    """How many tasks there are, once that does not change any more."""
+    counted: list[int] = []
+
+    def settled() -> bool:
+        counted.append(len(asyncio.all_tasks()))
+        return len(set(counted[-10:])) == 1 and len(counted) >= 10
+
+    await until(settled, 10, lambda: f"tasks to settle: {counted}")
+    return counted[-1]
+
+
 def test_closed_connection_leaves_no_waiting_fetch_behind(chroot: str, tmp_path: Path) -> None:
     async def test(broker: Broker, _: ClusterClient, _connection: BrokerConnection) -> None:
-        tasks = len(asyncio.all_tasks())
+        tasks = await settled_tasks()
         other = await BrokerConnection.open(broker.address.host, broker.address.port, "gone")
         waiting = asyncio.create_task(fetch(other, {TP: 0}, max_wait_ms=20_000))
         await until(lambda: len(asyncio.all_tasks()) == tasks + 2, 5, "the fetch to wait")
