@@ -24,7 +24,10 @@ SIZES = (1_000, 5_000, 10_000)
 #: In groups that are not measured, two at least: a JVM becomes warm by them.
 WARM_UP_MEMBERS = 5_000
 DELAY_S = int(SETTINGS["group.initial.rebalance.delay.ms"]) / 1000
-HEARTBEAT_S, STEADY_S = 3.0, 15.0
+#: How long heartbeats go on: at the size that has a target, and at others.
+HEARTBEAT_S, STEADY_S, STEADY_OTHERS_S = 3.0, 15.0, 6.0
+#: Runs, where nobody asks for a number; a run with 10,000 takes half a minute a side.
+RUNS, RUNS_LARGEST = 5, 3
 #: In those of Kafka.
 CPU_TARGET = 0.5
 #: Seconds to Stable beyond the initial delay with 10,000, and % of a core with 5,000 heartbeats each 3 s.
@@ -68,8 +71,8 @@ def run(bench: Bench) -> None:
     sizes = bench.sizes or ((50,) if bench.smoke else SIZES)
     for size in sizes:
         machine.allow_connections(size + 1)
-        runs = bench.runs or (1 if bench.smoke else 5)
-        steady_s = 1.0 if bench.smoke else STEADY_S
+        runs = bench.runs or (1 if bench.smoke else RUNS_LARGEST if size >= STABLE_TARGET_SIZE else RUNS)
+        steady_s = 1.0 if bench.smoke else STEADY_S if size == STEADY_TARGET_SIZE else STEADY_OTHERS_S
         with bench.sides(f"groups-{size}") as sides:
             warm_ups = 1 if bench.smoke else max(2, WARM_UP_MEMBERS // size)
             for number in range(-warm_ups, runs):
