@@ -33,7 +33,7 @@ class Loading:
         """Exhaust `pieces`, whose items are how many records each has loaded. What they raise, this raises."""
         async with self._lock:
             with _collection_put_off():
-                self._records += await _in_pieces(pieces)
+                self._records += await in_pieces(pieces)
                 if self._records >= RECORDS_MIN:
                     gc.freeze()
                     self._records, self._is_kept = 0, True
@@ -45,15 +45,15 @@ class Loading:
             self._is_kept = False
 
 
-async def _in_pieces(pieces: Iterator[int]) -> int:
-    """As `kernel.broker.turns`, for work that somebody waits for: the sum of the items.
+async def in_pieces(pieces: Iterator[int]) -> int:
+    """As `kernel.broker.turns`, for work that somebody waits for: the sum of what the pieces have done.
 
     It takes at most `BUDGET_S` in each turn of the loop; a piece that was begun is finished.
     """
     total = 0
     end = time.perf_counter() + BUDGET_S
-    for records in pieces:
-        total += records
+    for done in pieces:
+        total += done
         if time.perf_counter() >= end:
             await asyncio.sleep(0)
             end = time.perf_counter() + BUDGET_S

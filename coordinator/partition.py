@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator.group.errors import Error
 from coordinator.group.outcome import AssignmentStored, Moment, OffsetsStored, ReplacementStored, SetTimer
+from coordinator.loading import in_pieces
 from coordinator.outbox import Outbox
 from coordinator.store import decode_all, encode, encode_ahead
 from coordinator.timers import Timers
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 
 #: So many records are applied before the time is looked at.
 CHANGES_OF_A_PIECE = 50
+#: ... and so many writes are encoded, and reported when they have been stored.
+WRITES_OF_A_PIECE = 16
 #: Writes that go to the log in one transaction at most.
 WRITES_PER_BATCH = 500
 #: What a batch of Kafka's, and each record in it, needs besides keys and values (a record's numbers are varints).
@@ -198,12 +201,14 @@ class LedPartition:
                 writes = [self._writes.popleft() for _ in range(min(len(self._writes), WRITES_PER_BATCH))]
                 for _ in encode_ahead(change for write in writes for change in write.changes):
                     await asyncio.sleep(0)
-                pairs = [[encode(change) for change in write.changes] for write in writes]
+                pairs: list[list[tuple[bytes, bytes | None]]] = []
+                await in_pieces(self._encode(writes, pairs))
                 fits = [self._fits(write, encoded) for write, encoded in zip(writes, pairs, strict=True)]
                 error = await self._write(
                     [pair for encoded, fit in zip(pairs, fits, strict=True) if fit for pair in encoded]
                 )
-                self._report(writes, [error if fit else Error.UNKNOWN_SERVER_ERROR for fit in fits])
+                errors = [error if fit else Error.UNKNOWN_SERVER_ERROR for fit in fits]
+                await in_pieces(self._report(writes, errors))
                 if error is Error.NOT_COORDINATOR:
                     self.unload()
         finally:
@@ -216,9 +221,19 @@ class LedPartition:
         size = sum(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES for key, value in pairs)
         return BATCH_OVERHEAD_BYTES + size <= self._batch_bytes_max
 
-    def _report(self, writes: list[Write], errors: list[Error | None]) -> None:
+    @staticmethod
+    def _encode(writes: list[Write], pairs: list[list[tuple[bytes, bytes | None]]]) -> Iterator[int]:
+        """Appends each write's pairs."""
+        for number, write in enumerate(writes):
+            if number and not number % WRITES_OF_A_PIECE:
+                yield WRITES_OF_A_PIECE
+            pairs.append([encode(change) for change in write.changes])
+
+    def _report(self, writes: list[Write], errors: list[Error | None]) -> Iterator[int]:
         """Tell the machine what became of its writes."""
-        for write, error in zip(writes, errors, strict=True):
+        for number, (write, error) in enumerate(zip(writes, errors, strict=True)):
+            if number and not number % WRITES_OF_A_PIECE:
+                yield WRITES_OF_A_PIECE
             then = write.then
             if then is None:
                 continue

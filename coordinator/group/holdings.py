@@ -164,9 +164,10 @@ class Holdings:
         self._landed(done)
         for key, record in done.offsets():
             self.apply(key, record)
-            if isinstance(key, OffsetKey):
-                self.pending.overtaken(key)
-        self._learn_fences(done.changes)
+        if done.request.producer is None:
+            self.pending.overtaken(done.offsets())
+        else:
+            self._learn_fences(done.changes)
         offsets.stored(done, turn)
 
     def _learn_fences(self, changes: Iterable[Change]) -> None:

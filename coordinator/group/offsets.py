@@ -46,7 +46,13 @@ def commit(group: Group | None, request: Commit, turn: Turn, fence: tuple[Change
         if member is not None:
             expect_heartbeat(group, member, turn)
     metadata_length_max = turn.limits.offset_metadata_bytes_max
-    errors = [_judged(request, o, metadata_length_max) for o in request.offsets]
+    is_judged = request.verdicts is not None
+    errors = [
+        _judged(request, o, metadata_length_max)
+        if is_judged or o.metadata
+        else PartitionError(o.topic, o.partition, Error.NONE)
+        for o in request.offsets
+    ]
     key_of, wall_ms = _key_maker(request), turn.now.wall_ms
     changes = [
         (key_of(topic, partition), OffsetRecord(offset, leader_epoch, metadata, wall_ms))
@@ -66,8 +72,8 @@ def commit(group: Group | None, request: Commit, turn: Turn, fence: tuple[Change
 
 def _judged(request: Commit, o: OffsetToCommit, metadata_length_max: int) -> PartitionError:
     """`metadata_length_max` is in UTF-16 code units: so Kafka counts, whatever the setting is called."""
-    error = Error.NONE if request.verdicts is None else request.verdicts.get((o.topic, o.partition), Error.NONE)
-    if o.metadata and error is Error.NONE and _length(o.metadata) > metadata_length_max:
+    error = (request.verdicts or {}).get((o.topic, o.partition), Error.NONE)
+    if error is Error.NONE and _length(o.metadata) > metadata_length_max:
         error = Error.OFFSET_METADATA_TOO_LARGE
     return PartitionError(o.topic, o.partition, error)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard, cast
 
 from coordinator.group.records import OffsetKey, OffsetRecord, PendingKey
 
@@ -97,6 +97,8 @@ class OffsetsStored:
     answer: CommitAnswer
 
     def offsets(self) -> Sequence[OffsetChange]:
+        if self.request.producer is None:  # nothing is stored beside them then
+            return cast("tuple[OffsetChange, ...]", self.changes)
         return _offsets_of(self.changes)
 
     def group_ids(self) -> Iterable[str]:

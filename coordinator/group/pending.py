@@ -17,8 +17,9 @@ from coordinator.group.errors import Error
 from coordinator.group.records import OffsetKey, PendingKey, ProducerKey, ProducerRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from coordinator.group.outcome import OffsetChange
     from coordinator.group.records import Change, OffsetRecord
     from coordinator.group.requests import Mark, Producer
 
@@ -66,11 +67,14 @@ class Pending:
         else:
             self.producers[key.producer_id] = record
 
-    def overtaken(self, key: OffsetKey) -> None:
+    def overtaken(self, commit: Iterable[OffsetChange]) -> None:
         """A plain commit has landed."""
-        if self._offsets:
-            self._end += 1
-            self._positions[key] = self._end
+        if not self._offsets:
+            return
+        for key, _ in commit:
+            if isinstance(key, OffsetKey):
+                self._end += 1
+                self._positions[key] = self._end
 
     def settle(self, offsets: Mapping[str, Mapping[tuple[str, int], OffsetRecord]]) -> None:
         """After a load, which knows no positions: order by commit times."""

@@ -22,7 +22,7 @@ from tests.support.wire_clients import WireConnection
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
 SESSION_MS = 1_000
@@ -36,14 +36,24 @@ BACKOFF_S = 0.05
 class Brokers:
     """The processes that run, by broker id."""
 
-    def __init__(self, chroot: str, data_dir: Path) -> None:
+    def __init__(
+        self,
+        chroot: str,
+        data_dir: Path,
+        *,
+        session_ms: int = SESSION_MS,
+        links: Mapping[int, str] | None = None,
+    ) -> None:
+        """`links`: other ways to the same ZooKeeper, for some of them."""
         self._chroot, self._data_dir = chroot, data_dir
+        self._session_ms, self._links = session_ms, links or {}
         self.running: dict[int, tuple[Process, int]] = {}
         self._stack = AsyncExitStack()
 
     async def start(self, node_id: int) -> None:
         """Also one that was killed; it is another incarnation then."""
-        child = coordinator_child(self._chroot, self._data_dir, node_id, SESSION_MS)
+        zookeeper = self._links.get(node_id, self._chroot)
+        child = coordinator_child(zookeeper, self._data_dir, node_id, self._session_ms)
         self.running[node_id] = await self._stack.enter_async_context(child)
 
     async def kill(self, node_id: int) -> None:
@@ -108,9 +118,12 @@ class Brokers:
 
 
 @asynccontextmanager
-async def cluster(chroot: str, data_dir: Path, number: int) -> AsyncIterator[Brokers]:
-    """Brokers 1 to `number`, each a process, and a topic `t`; whatever still runs ends with the context."""
-    brokers = Brokers(chroot, data_dir)
+async def cluster(chroot: str, data_dir: Path, number: int, **options: Any) -> AsyncIterator[Brokers]:
+    """Brokers 1 to `number`, each a process, and a topic `t`; whatever still runs ends with the context.
+
+    `options` are those of `Brokers`.
+    """
+    brokers = Brokers(chroot, data_dir, **options)
     try:
         await asyncio.gather(*(brokers.start(node_id) for node_id in range(1, number + 1)))
         await brokers.create_topic("t")

@@ -118,7 +118,7 @@ async def _formed(group_id: str, connections: Sequence[WireConnection], offsets:
             "topics": [{"name": TOPIC, "partitions": partitions}],
         },
     )
-    assert {p.error_code.name for topic in answer.topics for p in topic.partitions} == {"none"}
+    assert {p.error_code.name for topic in answer.topics for p in topic.partitions} == {"none"}, answer
     return group
 
 

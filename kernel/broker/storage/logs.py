@@ -159,7 +159,7 @@ class KeyValueLog(Log):
         await self._perform(Upsert(self._term, pairs, future))
 
     async def pages(self) -> Sequence[Iterable[tuple[bytes, bytes]]]:
-        """Every pair, ordered by key, some hundreds at once, which are unpacked when they are gone through.
+        """Every pair, some hundreds at once, which are unpacked when they are gone through.
 
         Raises Fenced (after `close`), StorageFailed.
         """
@@ -167,5 +167,5 @@ class KeyValueLog(Log):
         return await self._read(lambda: self._reader.pairs(term.file, term.term))
 
     async def items(self) -> list[tuple[bytes, bytes]]:
-        """As `pages`, at once."""
-        return [pair for page in await self.pages() for pair in page]
+        """As `pages`, at once, ordered by key."""
+        return sorted(pair for page in await self.pages() for pair in page)

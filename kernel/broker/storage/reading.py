@@ -12,7 +12,7 @@ from kernel.broker.storage.files import FOLDER, ReaderPool, faults_named
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _THREADS = 2
@@ -20,10 +20,14 @@ _THREADS = 2
 #: it without the interpreter's lock; row by row a thread would ask for that lock each time, and a busy event loop
 #: hands it over slowly.
 _PAGE_PAIRS = 500
+#: Larger values are read one by one, or a page of them could be larger than a text of SQLite's can be.
+_PACKED_BYTES_MAX = 64 * 1024
 _PAGE = (
     "SELECT group_concat(hex(key) || ' ' || hex(value), ' '), max(key) FROM"
-    f" (SELECT key, value FROM pair WHERE term = ?{{behind}} ORDER BY key LIMIT {_PAGE_PAIRS})"
+    f" (SELECT key, value FROM pair WHERE term = ?{{behind}} AND length(value) <= {_PACKED_BYTES_MAX}"
+    f" ORDER BY key LIMIT {_PAGE_PAIRS})"
 )
+_LARGE = f"SELECT key, value FROM pair WHERE term = ? AND length(value) > {_PACKED_BYTES_MAX}"
 
 
 class Pairs:
@@ -82,9 +86,9 @@ class Reader:
                     return payload
         return None
 
-    def pairs(self, file: str, term: int) -> list[Pairs]:
-        """All pairs of a term, as one moment knows them, ordered by key."""
-        pages: list[Pairs] = []
+    def pairs(self, file: str, term: int) -> list[Iterable[tuple[bytes, bytes]]]:
+        """All pairs of a term, as one moment knows them: pages of small ones in the order of keys, then the large."""
+        pages: list[Iterable[tuple[bytes, bytes]]] = []
         with faults_named("read pairs"):
             connection = self._pool().get(file)
             connection.execute("BEGIN")
@@ -94,8 +98,10 @@ class Reader:
                     behind, parameters = ("", (term,)) if last is None else (" AND key > ?", (term, last))
                     packed, last = connection.execute(_PAGE.format(behind=behind), parameters).fetchone()
                     if packed is None:
-                        return pages
+                        break
                     pages.append(Pairs(packed))
+                pages.append(connection.execute(_LARGE, (term,)).fetchall())
+                return pages
             finally:
                 connection.execute("COMMIT")
 

@@ -75,9 +75,22 @@ def test_thousands_of_pairs_are_taken_over_and_read_whole(tmp_path: Path):
             taken_over = await new.take_over_pairs(tp(0), TOPIC_ID, 1)
             assert await taken_over.items() == stored
             pages = await taken_over.pages()
-            assert len(pages) > 1
+            assert len(pages) > 2
             assert [pair for page in pages for pair in page] == stored
             assert [pair for page in pages for pair in page] == stored, "a page may be gone through again"
+
+    asyncio.run(body())
+
+
+def test_values_of_any_size_are_read_beside_small_ones(tmp_path: Path):
+    async def body() -> None:
+        sizes = [0, 1, 65_536, 65_537, 200_000]
+        stored = [(b"%d" % number, bytes(size)) for number, size in enumerate(sizes)]
+        async with AsyncExitStack() as stack:
+            storage = await opened(stack, tmp_path, 1)
+            log = await storage.take_over_pairs(tp(0), TOPIC_ID, 0)
+            await log.upsert(stored)
+            assert await log.items() == stored
 
     asyncio.run(body())
 
