@@ -136,7 +136,7 @@ async def _describe(topics: Sequence[str], around: Surroundings, wanted: Callabl
     """Metadata of every topic; a topic that nobody knows after a few looks does not exist."""
     client, create = around.client, around.config.allow_auto_create_topics
     looks, asked = LOOKUPS if create else 1, False
-    while looks and any(not client.metadata.partitions_of(topic) for topic in topics) and wanted():
+    while looks and not client.metadata.sizes().keys() >= set(topics) and wanted():
         if asked:
             await asyncio.sleep(around.config.retry_backoff_ms / 1000)
         asked = True
