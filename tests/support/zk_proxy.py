@@ -407,6 +407,10 @@ class ZooKeeperProxy:
         session = list(mine)[-1]
         return session, self._passwords[session]
 
+    def all_credentials(self) -> list[tuple[int, bytes]]:
+        """Of all sessions that were granted: a broker may have one of its own and one for its groups."""
+        return list(self._passwords.items())
+
     async def quiet(self, seconds: float = 0.5, *, timeout_s: float = 60) -> None:
         """Wait until for so long nothing has been sent, pings aside, and nothing has waited for an answer.
 

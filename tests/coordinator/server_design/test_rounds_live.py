@@ -22,7 +22,8 @@ from kernel.zookeeper.counters import four_letter, read_counters
 from tests.support.brokers import broker_of, client_of, create_topics, running_broker
 from tests.support.coordinator_child import coordinator_child
 from tests.support.raw_members import GROUP, RawMember, raw_member
-from tests.support.zookeeper import opened
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import end_session, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -78,7 +79,7 @@ def test_two_members_share_and_only_the_coordinator_watches(
 ) -> None:
     async def test() -> None:
         tracer = ListTracer(process="broker-1")
-        settings = {"group.server.rebalance.timeout.ms": "600"}
+        settings = {"group.server.rebalance.timeout.ms": "2000"}
         async with running_broker(chroot, tmp_path, settings=settings, mount=(mount,), tracer=tracer) as broker:
             await create_topics(broker, {"t": 4})
             before, _ = watches(zookeeper)
@@ -119,8 +120,8 @@ def test_two_members_share_and_only_the_coordinator_watches(
 def test_a_killed_coordinators_successor_goes_on_in_the_same_generation(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with (
-            coordinator_child(chroot, tmp_path, 1, 2_000) as (first, first_port),
-            coordinator_child(chroot, tmp_path, 2, 2_000) as (second, second_port),
+            coordinator_child(links[0].connect_string, tmp_path, 1, 30_000) as (first, first_port),
+            coordinator_child(links[1].connect_string, tmp_path, 2, 30_000) as (second, second_port),
         ):
             bootstrap = [("127.0.0.1", first_port), ("127.0.0.1", second_port)]
             await create_t(bootstrap)
@@ -132,6 +133,9 @@ def test_a_killed_coordinators_successor_goes_on_in_the_same_generation(chroot: 
                 doomed = first if (await a.coordinator(Api.CommitOwned)).node_id == 1 else second
                 doomed.kill()
                 await doomed.wait()
+                gone = links[0] if doomed is first else links[1]
+                for credentials in gone.all_credentials():
+                    await asyncio.to_thread(end_session, chroot, credentials)
                 told = len(a.told), len(b.told)
                 await a.forget_coordinator()
                 await until(lambda: len(a.told) > told[0], 15, "a to be answered by the successor")
@@ -144,7 +148,9 @@ def test_a_killed_coordinators_successor_goes_on_in_the_same_generation(chroot: 
                     offsets = {**a.offsets, **b.offsets, **c.offsets}
                     assert {tp: offsets[tp] for tp in had} == dict.fromkeys(had, 9)
 
-    asyncio.run(test())
+    with ZooKeeperProxy(chroot) as one, ZooKeeperProxy(chroot) as other:
+        links = (one, other)
+        asyncio.run(test())
 
 
 def test_another_strategy_needs_a_restart_of_the_coordinator(chroot: str, tmp_path: Path) -> None:
