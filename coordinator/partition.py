@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: So many records are applied before the time is looked at.
-CHANGES_OF_A_PIECE = 50
+CHANGES_OF_A_PIECE = 10
 #: ... and so many writes are encoded, and reported when they have been stored.
 WRITES_OF_A_PIECE = 16
 #: Writes that go to the log in one transaction at most.
