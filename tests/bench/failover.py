@@ -255,6 +255,8 @@ def run(bench: Bench) -> None:
     runs = bench.runs or (1 if bench.smoke else 5)
     machine.allow_connections(max(AT_ONCE * EACH, count, 150))
     settings = {**SETTINGS, "offsets.topic.replication.factor": "2", "zookeeper.session.timeout.ms": str(SESSION_MS)}
+    if bench.profiles is not None:
+        bench.leave_out("the profile of failover", "the successor is another process in each run")
     groups, folder = Groups.named(count), bench.folder / "failover"
     partitions = int(settings["offsets.topic.num.partitions"])
     with machine.pinned(bench.cores.driver), ExitStack() as stack:
