@@ -40,7 +40,7 @@ async def opened(
         yield session
 
 
-def end_session(connect_string: str, credentials: tuple[int, bytes], *, timeout_s: float = 10) -> None:
+def end_session(connect_string: str, credentials: tuple[int, bytes], *, timeout_s: float = 30) -> None:
     """A second client takes the session over and closes it: to its first client it has expired. Blocks."""
     client = KazooClient(hosts=connect_string, client_id=credentials, timeout=10)
     # Not start(): under a chroot it reads the chroot, and these tests count reads.
@@ -49,7 +49,7 @@ def end_session(connect_string: str, credentials: tuple[int, bytes], *, timeout_
     client.close()
 
 
-async def expire(session: ZooKeeperSession, *, timeout_s: float = 10) -> None:
+async def expire(session: ZooKeeperSession, *, timeout_s: float = 30) -> None:
     """End the session on the server, for real."""
     old = session.session_id
     await asyncio.to_thread(end_session, session.connect_string, session.credentials, timeout_s=timeout_s)

@@ -128,7 +128,7 @@ def test_two_consumers_share_a_topic_and_show_what_they_read(
 
     for child in (first, second):
         child.send_signal(signal.SIGINT)
-    assert [child.wait(20) for child in (first, second)] == [0, 0]
+    assert [child.wait(40) for child in (first, second)] == [0, 0]
     assert events(first_output, "left")[0]["records"] == 8
     assert events(first_output, "revoked")
     assert [event["serial"] for event in events(first_output, "record") if event["partition"] == 0] == [0, 1]
@@ -180,7 +180,7 @@ def test_a_producer_that_waits_for_a_line_ends_when_it_is_told(terminals: Termin
     producing.stdin.flush()
     wait_until(lambda: "stored" in output.read_text(), 20, "the first line is stored")
     producing.send_signal(signal.SIGINT)
-    assert producing.wait(10) == 0
+    assert producing.wait(30) == 0
 
 
 def test_a_file_is_produced_line_by_line(terminals: Terminals, tmp_path: Path) -> None:

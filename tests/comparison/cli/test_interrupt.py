@@ -41,7 +41,7 @@ def test_the_second_ctrl_c_leaves_the_terminal_with_its_cursor() -> None:
         shown = b""
         while piece := read(ours):
             shown += piece
-        assert child.wait(10) == Exit.INTERRUPTED
+        assert child.wait(30) == Exit.INTERRUPTED
     finally:
         os.close(ours)
     assert b"again to abort" in shown

@@ -61,7 +61,7 @@ def test_stop_ends_the_process_that_wrote_the_state(sleeper: subprocess.Popen[by
     state = state_of(sleeper)
     write_state(state)
     assert stop_server(state)
-    assert sleeper.wait(5) != 0
+    assert sleeper.wait(30) != 0
     assert read_state("zookeeper") is None
 
 

@@ -53,7 +53,7 @@ async def connected(port: int) -> AsyncIterator[Streams]:
 async def answered(streams: Streams, data: bytes) -> bytes:
     reader, writer = streams
     writer.write(data)
-    return await asyncio.wait_for(reader.readexactly(len(data)), 5)
+    return await asyncio.wait_for(reader.readexactly(len(data)), 20)
 
 
 async def silent(streams: Streams, for_s: float = 0.15) -> bool:
@@ -79,7 +79,7 @@ def test_proxy_delivers_at_the_heal_what_was_sent_during_the_cut() -> None:
             client[1].write(b"during")
             assert await silent(client)
             proxy.heal()
-            assert await asyncio.wait_for(client[0].readexactly(6), 5) == b"during"
+            assert await asyncio.wait_for(client[0].readexactly(6), 20) == b"during"
         assert [event["kind"] for event in tracer.events] == ["link_cut", "link_healed"]
 
     asyncio.run(scenario())
@@ -93,7 +93,7 @@ def test_proxy_lets_a_connection_made_during_the_cut_through_at_the_heal() -> No
                 client[1].write(b"late")
                 assert await silent(client)
                 proxy.heal()
-                assert await asyncio.wait_for(client[0].readexactly(4), 5) == b"late"
+                assert await asyncio.wait_for(client[0].readexactly(4), 20) == b"late"
 
     asyncio.run(scenario())
 
@@ -109,7 +109,7 @@ def test_proxy_cuts_only_the_connections_it_is_told() -> None:
             cut_off[1].write(b"2")
             assert await silent(cut_off)
             proxy.heal()
-            assert await asyncio.wait_for(cut_off[0].readexactly(1), 5) == b"2"
+            assert await asyncio.wait_for(cut_off[0].readexactly(1), 20) == b"2"
 
     asyncio.run(scenario())
 
@@ -122,7 +122,7 @@ def test_proxy_waits_for_an_upstream_that_does_not_listen_yet(unused_port: int) 
             client[1].write(b"early")
             await asyncio.sleep(0)
             server = await asyncio.start_server(echo, LOOPBACK, unused_port)
-            assert await asyncio.wait_for(client[0].readexactly(5), 5) == b"early"
+            assert await asyncio.wait_for(client[0].readexactly(5), 20) == b"early"
         await proxy.stop()
         server.close()
 
@@ -139,7 +139,7 @@ def test_proxy_closes_a_connection_whose_upstream_never_listens(
         await proxy.start(unused_port)
         async with connected(proxy.port) as client:
             with contextlib.suppress(ConnectionResetError):
-                assert await asyncio.wait_for(client[0].read(1), 5) == b""
+                assert await asyncio.wait_for(client[0].read(1), 20) == b""
         await proxy.stop()
 
     asyncio.run(scenario())
@@ -159,7 +159,7 @@ def test_proxy_passes_a_close_on() -> None:
         await proxy.start(server.sockets[0].getsockname()[1])
         async with connected(proxy.port):
             pass
-        await asyncio.wait_for(ended.wait(), 5)
+        await asyncio.wait_for(ended.wait(), 20)
         await until(lambda: not proxy.links, 5, "the link is gone")
         await proxy.stop()
         server.close()
