@@ -33,7 +33,6 @@ from kernel.broker.handlers import Later
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from coordinator.group.answers import Answer
     from coordinator.group.outcome import Reply
     from kernel.broker.turns import Turns
 
@@ -75,7 +74,12 @@ class Outbox:
     def _pieces(self) -> Iterator[None]:
         try:
             while self._queue:
-                yield from self._give(*self._queue.popleft())
+                token, answer = self._queue.popleft()
+                later, translate = self._waiting.pop(token)
+                if isinstance(answer, JoinAnswer) and answer.members:
+                    yield from entries_ahead(translate, answer)
+                later.give(translate(answer))
+                yield
         except Exception:  # reported by whoever runs the pieces; the others wait for theirs
             self._turns.run_in_turns(self._pieces(), "answers of a group")
             raise
@@ -84,10 +88,3 @@ class Outbox:
         for future in emptied:
             if not future.done():
                 future.set_result(None)
-
-    def _give(self, token: int, answer: Answer) -> Iterator[None]:
-        later, translate = self._waiting.pop(token)
-        if isinstance(answer, JoinAnswer) and answer.members:
-            yield from entries_ahead(translate, answer)
-        later.give(translate(answer))
-        yield
