@@ -53,6 +53,7 @@ def test_a_claim_before_the_owners_release_conflicts_and_succeeds_once_that_has_
                 await settled(session, BOTH)
                 assert outcomes(c2)[-1] == "ok"
                 assert set(outcomes(c2)[:-1]) == {"conflict"}
+                await attempts(c1, 2)
                 assert outcomes(c1) == ["ok", "ok"]
                 # Nobody watches an owner node: what helped was the backoff, not the release.
                 assert not [e for e in c2.tracer.of("zk_notified") if "/owners/" in str(e["path"])]
