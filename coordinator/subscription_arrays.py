@@ -18,7 +18,7 @@ from kernel.assignors.group_arrays import Grid, Roster, Told
 from kernel.assignors.sticky_data import NO_GENERATION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,7 +45,7 @@ class Subscriptions:
 
     roster: Roster
     names: tuple[str, ...]  #: topics; some of them only by members that could not be read
-    subscribed: tuple[NDArray[np.int64], ...]  #: M times indices of topics; one and the same where it can be
+    subscribed: NDArray[np.bool_]  #: M x V
     data: Bytes
     claims: Claims
     generations: NDArray[np.int64]  #: M, as in `Told`
@@ -54,12 +54,12 @@ class Subscriptions:
     @property
     def topics(self) -> frozenset[str]:
         """That anybody subscribes to."""
-        return frozenset(self.names[code] for topics in self._distinct() for code in topics.tolist())
+        return frozenset(self.names[code] for code in np.flatnonzero(self.subscribed.any(axis=0)).tolist())
 
     @property
     def alike(self) -> bool:
         """Whether all subscribe to the same topics."""
-        return len({frozenset(topics.tolist()) for topics in self._distinct()}) <= 1
+        return bool((self.subscribed == self.subscribed[:1]).all())
 
     def grid(self, sizes: Mapping[str, int]) -> Grid:
         """Of the topics that anybody subscribes to and that exist."""
@@ -82,17 +82,11 @@ class Subscriptions:
 
     def mask(self, grid: Grid) -> NDArray[np.bool_]:
         """bool[M, T]: who subscribes to which topic of the grid."""
-        found = np.zeros((len(self.subscribed), len(self.names)), np.bool_)
-        for row, topics in zip(found, self.subscribed, strict=True):
-            row[topics] = True
-        return found[:, self._codes_of(grid)]
+        return self.subscribed[:, self._codes_of(grid)]
 
     def _codes_of(self, grid: Grid) -> NDArray[np.int64]:
         codes = {name: code for code, name in enumerate(self.names)}
         return np.array([codes[topic] for topic in grid.topics], np.int64)
-
-    def _distinct(self) -> list[NDArray[np.int64]]:
-        return list({id(topics): topics for topics in self.subscribed}.values())
 
 
 def read_sticky(members: Mapping[str, bytes]) -> Subscriptions:
@@ -127,7 +121,7 @@ class _Group:
 
     roster: Roster
     names: TopicNames
-    topics: tuple[NDArray[np.int64], ...]
+    subscribed: NDArray[np.bool_]
     data: Bytes
     user_data_at: NDArray[np.int64]  #: NOWHERE for none
     user_data_ends: NDArray[np.int64]
@@ -136,7 +130,7 @@ class _Group:
 
     def subscriptions(self, claims: Claims, generations: NDArray[np.int64]) -> Subscriptions:
         names = tuple(self.names.texts)
-        return Subscriptions(self.roster, names, self.topics, self.data, claims, generations, self.generations)
+        return Subscriptions(self.roster, names, self.subscribed, self.data, claims, generations, self.generations)
 
 
 def _gather(members: Mapping[str, bytes]) -> _Group:
@@ -164,13 +158,25 @@ def _gather(members: Mapping[str, bytes]) -> _Group:
     return _Group(
         roster,
         names,
-        tuple(_NO_TOPICS if out else read for read, out in zip(topics, broken.tolist(), strict=True)),
+        _subscribed([_NO_TOPICS if out else read for read, out in zip(topics, broken, strict=True)], len(names.texts)),
         data,
         np.where(broken | (user_data_at == NOWHERE), NOWHERE, data.begins + user_data_at),
         data.begins + user_data_ends,
         owned.of(~broken[owned.members]),
         generations,
     )
+
+
+def _subscribed(topics: Sequence[NDArray[np.int64]], known: int) -> NDArray[np.bool_]:
+    """Indices as flags; of members with the same array of them one row is enough."""
+    if len({id(indices) for indices in topics}) == 1:
+        row = np.zeros(known, np.bool_)
+        row[topics[0]] = True
+        return np.broadcast_to(row, (len(topics), known))
+    rows = np.zeros((len(topics), known), np.bool_)
+    for row, indices in zip(rows, topics, strict=True):
+        row[indices] = True
+    return rows
 
 
 def _claims(walkers: NDArray[np.int64], pieces: Pieces, codes: NDArray[np.int64]) -> Claims:
