@@ -33,7 +33,7 @@ async def opened(
         tracer=tracer or ListTracer(),
         process="test",
         name="session",
-        connection_timeout_ms=8000,
+        connection_timeout_ms=30_000,
         retry_forever=retry_forever,
     )
     async with session:

@@ -208,6 +208,11 @@ def test_request_that_fails_is_repeated_once_on_a_new_connection():
     asyncio.run(story())
 
 
+def blocked(queue):
+    """Whether a fetcher waits for room in it."""
+    return bool(queue._chunks._putters)
+
+
 def test_slow_stream_stalls_the_other_partitions_of_its_fetcher_and_whoever_adds_or_counts():
     async def story():
         async with scripted_broker() as broker, fetching(broker, fetch_message_max_bytes="100") as f:
@@ -215,7 +220,8 @@ def test_slow_stream_stalls_the_other_partitions_of_its_fetcher_and_whoever_adds
             for _ in range(3):
                 broker.log("t", 0).append(b"a")
             await f.fetcher.add([info(A, slow)])
-            await until(lambda: slow._chunks.full() and len(broker.fetches) == 2, 5, "the fetcher to be stuck")
+            await until(lambda: blocked(slow), 5, "the fetcher to be stuck")
+            assert len(broker.fetches) == 2
             broker.log("t", 1).append(b"b")
             adding = asyncio.create_task(f.fetcher.add([info(B, quick)]))
             counting = asyncio.create_task(f.fetcher.count())
@@ -241,7 +247,8 @@ def test_fetcher_that_waits_for_room_is_interrupted_there():
                 for _ in range(3):
                     broker.log("t", 0).append(b"a")
                 await f.fetcher.add([partition])
-                await until(lambda: len(broker.fetches) == 2, 5, "the fetcher to be stuck")
+                await until(lambda: blocked(queue), 5, "the fetcher to be stuck")
+                assert len(broker.fetches) == 2
             assert partition.fetched == 1, "what was not queued was not fetched"
             assert await records_of(queue, 1) == [(0, 0)]
             assert queue.take(1) is None
@@ -411,7 +418,7 @@ def test_stop_ends_a_finder_that_waits_for_a_fetcher_that_waits_for_a_stream():
             broker.leaders = {A: broker.address, B: None}
             first, second = info(A, slow), info(B, slow)
             managed.manager.start([first, second])
-            await until(lambda: len(broker.fetches) == 2, 5, "the fetcher to be stuck")
+            await until(lambda: blocked(slow), 5, "the fetcher to be stuck")
             looks = len(broker.lookups)
             broker.leaders[B] = broker.address
             await asyncio.wait_for(managed.manager.stop(), 5)

@@ -130,7 +130,7 @@ def test_a_break_takes_watches_away_with_none_events_and_keeps_the_session(own):
     tracer = ListTracer()
 
     async def conversation():
-        async with opened(own.connect_string, tracer, timeout_ms=8000) as session:
+        async with opened(own.connect_string, tracer, timeout_ms=15_000) as session:
             await session.create("/e", ephemeral=True)
             watched = Watched()
             await session.children("/", watch=watched)
