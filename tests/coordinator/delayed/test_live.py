@@ -146,6 +146,7 @@ def test_member_that_returns_gets_its_partitions_back_at_the_end_of_the_delay(ch
 
             ended_ns = assigned_at_ns(returned.tracer.of("partitions_assigned"), story.lost)
             assert ended_ns - story.left_ns >= DELAY_MS * NS_PER_MS
+            await until(lambda: len(returned.tracer.of("rebalance_ended")) == 2, 10, "its two rounds to have ended")
             first, second = (int(str(e["ns"])) for e in returned.tracer.of("rebalance_ended"))
             assert first < ended_ns < second, "it came back to nothing, and was given its partitions a round later"
             triggers = [str(e["trigger"]) for m in story.staying for e in story.since(m, "rebalance_started")]
