@@ -2,25 +2,26 @@
 
 The connections of members that heartbeat are looked at first, in every turn of the loop. All others, thousands when a
 large group connects or rebalances, are read for a millisecond a turn; what is not read then stays in the kernel and is
-reported again. Each class is an epoll of its own inside the loop's, so a connection costs no asyncio handle for each
+reported again. Each class is a poller of its own inside the loop's, so a connection costs no asyncio handle for each
 read, and one that is not looked at costs nothing.
 """
 
 from __future__ import annotations
 
-import select
 import time
 from typing import TYPE_CHECKING, Protocol
 
+from kernel.broker.poller import poller
+
 if TYPE_CHECKING:
     import asyncio
+
+    from kernel.broker.poller import Poller
 
 #: Prompt connections that are read in one turn.
 PROMPT_MAX = 256
 #: Patient connections that are asked for at once, and how long they are read in one turn.
 PATIENT_MAX, PATIENT_BUDGET_S = 32, 0.001
-
-READABLE, WRITABLE = select.EPOLLIN, select.EPOLLOUT
 
 
 class Watched(Protocol):
@@ -39,7 +40,7 @@ class Readiness:
         self.now = loop.time()  #: seconds of the loop's clock, as of this turn
         self._loop = loop
         self._watched: dict[int, Watched] = {}
-        self._prompt, self._patient = select.epoll(), select.epoll()
+        self._prompt, self._patient = poller(), poller()
         loop.add_reader(self._prompt.fileno(), self._look_at_prompt)
         loop.add_reader(self._patient.fileno(), self._look_at_patient)
 
@@ -67,7 +68,7 @@ class Readiness:
         del self._watched[one.fd]
         self._epoll_of(one).unregister(one.fd)
 
-    def _epoll_of(self, one: Watched) -> select.epoll:
+    def _epoll_of(self, one: Watched) -> Poller:
         return self._prompt if one.is_prompt else self._patient
 
     def _look_at_prompt(self) -> None:

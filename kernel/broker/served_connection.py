@@ -19,7 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from kernel.broker.handlers import Encoded, Later, RequestContext
-from kernel.broker.readiness import READABLE, WRITABLE
+from kernel.broker.poller import READABLE, WRITABLE
 from kernel.broker.served_socket import ServedSocket
 from kernel.wire.codec import decode_request, encode_response, response_with
 from kernel.wire.errors import ErrorCode, ProtocolError, UnsupportedVersion

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from kernel.broker.readiness import READABLE, WRITABLE
+from kernel.broker.poller import READABLE, WRITABLE
 
 if TYPE_CHECKING:
     from kernel.broker.readiness import Readiness

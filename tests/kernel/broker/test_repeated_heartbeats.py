@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.broker.handlers import Encoded
-from kernel.broker.readiness import READABLE
+from kernel.broker.poller import READABLE
 from kernel.broker.served_connection import ServedConnection
 from kernel.broker.server import BrokerServer
 from kernel.waiting import until

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kernel.broker import readiness
 from kernel.broker.connection import BrokerConnection
 from kernel.broker.handlers import Encoded
+from kernel.broker.poller import SelectorPoller, poller
 from kernel.broker.served_connection import READ_AHEAD_BYTES
 from kernel.broker.server import BrokerServer, ServerLimits
 from kernel.errors import ConfigurationError, EnvironmentFault
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
 
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 FETCH = {"max_wait": 1000, "topics": ()}
+
+
+@pytest.fixture(autouse=True, params=[poller, SelectorPoller], ids=["of-this-system", "of-any-system"])
+def _polls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "poller", request.param)
 
 
 class Stub:

@@ -1,0 +1,78 @@
+"""Which of many file descriptors are ready: epoll, or what stands for it where there is none.
+
+Both can be watched themselves by an event loop (`fileno`), and report what is still ready at every look.
+"""
+
+from __future__ import annotations
+
+import select
+import selectors
+import sys
+from typing import Protocol
+
+#: Epoll's numbers, by which events are told wherever we run.
+READABLE, WRITABLE = 1, 4
+
+
+class Poller(Protocol):
+    """What is used of `select.epoll`; hang-ups and errors count as events for whoever waits for anything at all."""
+
+    def fileno(self) -> int: ...
+
+    def register(self, fd: int, eventmask: int) -> None: ...
+
+    def modify(self, fd: int, eventmask: int) -> None: ...
+
+    def unregister(self, fd: int) -> None: ...
+
+    def poll(self, timeout: float | None, maxevents: int) -> list[tuple[int, int]]: ...
+
+    def close(self) -> None: ...
+
+
+class SelectorPoller:
+    """By the standard library's selectors: kqueue on macOS and BSD. Who waits for nothing hears of nothing."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._idle: set[int] = set()
+
+    def fileno(self) -> int:
+        fd: int = self._selector.fileno()
+        return fd
+
+    def register(self, fd: int, eventmask: int) -> None:
+        if eventmask:
+            self._selector.register(fd, _masked(eventmask))
+        else:
+            self._idle.add(fd)
+
+    def modify(self, fd: int, eventmask: int) -> None:
+        self.unregister(fd)
+        self.register(fd, eventmask)
+
+    def unregister(self, fd: int) -> None:
+        if fd in self._idle:
+            self._idle.remove(fd)
+        else:
+            self._selector.unregister(fd)
+
+    def poll(self, timeout: float | None, maxevents: int) -> list[tuple[int, int]]:
+        ready = self._selector.select(timeout)[:maxevents]
+        return [(key.fd, _told(mask)) for key, mask in ready]
+
+    def close(self) -> None:
+        self._selector.close()
+
+
+def _masked(events: int) -> int:
+    return (selectors.EVENT_READ if events & READABLE else 0) | (selectors.EVENT_WRITE if events & WRITABLE else 0)
+
+
+def _told(mask: int) -> int:
+    return (READABLE if mask & selectors.EVENT_READ else 0) | (WRITABLE if mask & selectors.EVENT_WRITE else 0)
+
+
+def poller() -> Poller:
+    """The best of this system."""
+    return select.epoll() if sys.platform == "linux" else SelectorPoller()
