@@ -19,16 +19,19 @@ from kernel.wire.versions import Api
 from tests.support.conversations import ConnectionEnded
 from tests.support.coordinator_child import coordinator_child
 from tests.support.wire_clients import WireConnection
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import end_session
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
-SESSION_MS = 1_000
+#: Outlives every pause of a busy machine; the sessions of a broker that is killed are ended with it.
+SESSION_MS = 30_000
 #: Commits of one client that are under way together.
 WINDOW = 16
-FINDING_S = 20
+FINDING_S = 60
 #: Between two tries of a client, as retry.backoff.ms.
 BACKOFF_S = 0.05
 
@@ -36,31 +39,25 @@ BACKOFF_S = 0.05
 class Brokers:
     """The processes that run, by broker id."""
 
-    def __init__(
-        self,
-        chroot: str,
-        data_dir: Path,
-        *,
-        session_ms: int = SESSION_MS,
-        links: Mapping[int, str] | None = None,
-    ) -> None:
-        """`links`: other ways to the same ZooKeeper, for some of them."""
+    def __init__(self, chroot: str, data_dir: Path) -> None:
         self._chroot, self._data_dir = chroot, data_dir
-        self._session_ms, self._links = session_ms, links or {}
         self.running: dict[int, tuple[Process, int]] = {}
+        self._links: dict[int, ZooKeeperProxy] = {}  #: they know the sessions, by broker id
         self._stack = AsyncExitStack()
 
     async def start(self, node_id: int) -> None:
         """Also one that was killed; it is another incarnation then."""
-        zookeeper = self._links.get(node_id, self._chroot)
-        child = coordinator_child(zookeeper, self._data_dir, node_id, self._session_ms)
+        link = self._links[node_id] = self._stack.enter_context(ZooKeeperProxy(self._chroot))
+        child = coordinator_child(link.connect_string, self._data_dir, node_id, SESSION_MS)
         self.running[node_id] = await self._stack.enter_async_context(child)
 
     async def kill(self, node_id: int) -> None:
-        """SIGKILL: it says goodbye to nobody."""
+        """SIGKILL: it says goodbye to nobody. Its sessions end as if their time were over."""
         process, _ = self.running.pop(node_id)
         process.kill()
         await process.wait()
+        for credentials in self._links.pop(node_id).all_credentials():
+            await asyncio.to_thread(end_session, self._chroot, credentials)
 
     async def close(self) -> None:
         await self._stack.aclose()
@@ -118,12 +115,9 @@ class Brokers:
 
 
 @asynccontextmanager
-async def cluster(chroot: str, data_dir: Path, number: int, **options: Any) -> AsyncIterator[Brokers]:
-    """Brokers 1 to `number`, each a process, and a topic `t`; whatever still runs ends with the context.
-
-    `options` are those of `Brokers`.
-    """
-    brokers = Brokers(chroot, data_dir, **options)
+async def cluster(chroot: str, data_dir: Path, number: int) -> AsyncIterator[Brokers]:
+    """Brokers 1 to `number`, each a process, and a topic `t`; whatever still runs ends with the context."""
+    brokers = Brokers(chroot, data_dir)
     try:
         await asyncio.gather(*(brokers.start(node_id) for node_id in range(1, number + 1)))
         await brokers.create_topic("t")
