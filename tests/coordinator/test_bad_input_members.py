@@ -112,7 +112,7 @@ def test_assignment_that_cannot_be_read_is_raised_and_the_group_does_not_wait_fo
         junk = encode_assignment(MINE, user_data=b"soon") if protocol == "delayed" else GOOD[:-7]
         async with story(chroot, tmp_path) as world:
             leader = await world.leader(protocol, to_the_other(junk, GOOD))
-            member = await world.member(protocol, **{"session.timeout.ms": "30000"})
+            member = await world.member(protocol)
             await until(lambda: member.failure is not None, 10, "the poll to fail")
             assert isinstance(member.failure, GroupRefused)
             assert "assignment: " in str(member.failure)
@@ -179,7 +179,7 @@ def test_leader_of_ours_gives_a_member_whose_subscription_cannot_be_read_nothing
             identity = {"group_id": GROUP, "member_id": "", "group_instance_id": "junk"}
             body = {
                 **identity,
-                "session_timeout": 6_000,
+                "session_timeout": 30_000,
                 "rebalance_timeout": 6_000,
                 "protocol_type": "consumer",
                 "protocols": [{"name": "range", "metadata": b"\0\1\xff"}],

@@ -111,12 +111,12 @@ class Group:
             return sorted(map(len, owned)) == sorted(sizes) and frozenset().union(*owned) == EVERYTHING
 
         await until(
-            done, 20, lambda: f"pieces of {sizes}: {[sorted(member.owned) for member in self.members]}", every_s=0.05
+            done, 90, lambda: f"pieces of {sizes}: {[sorted(member.owned) for member in self.members]}", every_s=0.05
         )
         await self._producer.send("t", 3)
         self._produced += 3
         expected = PARTITIONS * self._produced
-        await until(lambda: len(self._read()) == expected, 15, lambda: f"{expected} records: {len(self._read())}")
+        await until(lambda: len(self._read()) == expected, 60, lambda: f"{expected} records: {len(self._read())}")
 
     def _read(self) -> set[tuple[int, int]]:
         """(partition, offset) of all that anybody has read, also those who have left."""

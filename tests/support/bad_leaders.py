@@ -66,7 +66,7 @@ class HandmadeLeader:
     async def _join(self) -> Any:
         body = {
             "group_id": GROUP,
-            "session_timeout": 6_000,
+            "session_timeout": 30_000,
             "rebalance_timeout": self._rebalance_timeout_ms,
             "member_id": self._member_id,
             "group_instance_id": None,
@@ -102,7 +102,7 @@ async def leading(
         await wait_for_coordinator(connection, GROUP)
         running = asyncio.create_task(leader.run())
         try:
-            await until(lambda: bool(leader.sizes) or running.done(), 10, "the leader's first round")
+            await until(lambda: bool(leader.sizes) or running.done(), 30, "the leader's first round")
             yield leader
         finally:
             running.cancel()

@@ -121,7 +121,7 @@ class Running:
         await self.consumer.close()
 
 
-async def shared_out(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 15) -> None:
+async def shared_out(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 60) -> None:
     """Wait until the members own all of `partitions` between them, each at least one where there are enough, and their
     applications have been told, which comes a moment after.
     """

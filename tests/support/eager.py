@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.support.consuming import Owned
 
 QUICK = {
-    "session.timeout.ms": "6000",
+    "session.timeout.ms": "30000",  # outlives a busy machine's pauses
     "heartbeat.interval.ms": "100",
     "auto.offset.reset": "earliest",
     "fetch.max.wait.ms": "100",
@@ -57,7 +57,7 @@ def rebalancing(member: Running) -> bool:
     return len(member.tracer.of("rebalance_started")) > len(member.tracer.of("rebalance_ended"))
 
 
-async def settled(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 15) -> None:
+async def settled(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 60) -> None:
     """Wait until the members own all of `partitions`, each a fair share, in one generation, and have all been told.
 
     In a cooperative group that is the end of it: whatever moves is owned by nobody for one generation.
