@@ -37,7 +37,7 @@ class SparkFailed(RebalanceLabError):
     """A Spark job could not be run to its end; the message is Spark's own."""
 
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 5.0
 _LOG_TAIL_CHARACTERS = 2_000
 #: What the JVM says, as against what Spark logs; within the scratch folder.

@@ -25,7 +25,7 @@ from kernel.zookeeper.server import (
 )
 
 #: How long servers may take to serve; about a second on an idle machine.
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 90.0
 
 #: Between choosing free ports and listening on them, somebody else may take one: choose again.
 _PORT_ATTEMPTS = 5

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.faults,
-    pytest.mark.timeout(180),
     pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's"),
 ]
 
@@ -47,7 +46,7 @@ def crash(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         lambda: any(
             '"change_settled"' in path.read_text() for path in tmp_path.glob("*/crash/eager/trace/runner.jsonl")
         ),
-        60,
+        180,
         "a group runs",
     )
     yield child
@@ -65,7 +64,7 @@ def test_a_disk_that_fills_ends_the_command_with_one_line_and_no_process_left(
     processes = [psutil.Process(crash.pid), *psutil.Process(crash.pid).children(recursive=True)]
     for process in processes:
         no_more_room(process)
-    _, told = crash.communicate(timeout=60)
+    _, told = crash.communicate(timeout=240)
     assert crash.returncode == Exit.USAGE, told
     assert f"cannot write the run folder {tmp_path}" in told.splitlines()[-1]
     assert "File too large" in told.splitlines()[-1]
@@ -79,7 +78,7 @@ def test_a_member_that_cannot_trace_ends_its_run_is_no_evidence_and_an_analysis_
     nursery = next(child for child in psutil.Process(crash.pid).children() if child.children())
     (member,) = [child for child in nursery.children() if str(trace) in {file.path for file in child.open_files()}]
     no_more_room(member)
-    told = " ".join(crash.communicate(timeout=120)[1].split())
+    told = " ".join(crash.communicate(timeout=240)[1].split())
     assert crash.returncode == Exit.UNKNOWN, told
     assert "m2 ended while being a member (exit code 74): it cannot write its trace" in told
 
@@ -89,7 +88,7 @@ def test_a_member_that_cannot_trace_ends_its_run_is_no_evidence_and_an_analysis_
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=240,
     )
     assert analysis.returncode == Exit.USAGE, analysis.stderr
     (line,) = analysis.stderr.splitlines()

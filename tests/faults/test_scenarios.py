@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.faults
 
 SEED = 20120517
 #: More seeds for what is decided by a race or by the phase of a timer, in the designs whose authorities differ.

@@ -42,7 +42,6 @@ RECORDS_A_SECOND = 200
 
 
 @pytest.mark.faults
-@pytest.mark.timeout(300)
 def test_soak_every_partition_has_one_owner_after_each_of_20_faults(tmp_path: Path) -> None:
     soak(tmp_path, 20)
 
@@ -93,7 +92,7 @@ async def story(folder: Path, ensemble: ZooKeeperEnsemble, steps: int) -> tuple[
             stop.set()
             produced = await producing
         await until(
-            lambda: lacking(run, produced) == {}, 30, lambda: run.tell(f"undelivered: {lacking(run, produced)}")
+            lambda: lacking(run, produced) == {}, 90, lambda: run.tell(f"undelivered: {lacking(run, produced)}")
         )
         return run, produced
 

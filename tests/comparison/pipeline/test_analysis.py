@@ -177,10 +177,9 @@ def on_a_cluster(found: str, source: Path, output: Path, *, executors: int) -> o
     master = f"local-cluster[{executors},{2 // executors},1024]"
     arguments = [sys.executable, "-c", CLUSTER.replace("{}", found), str(source), str(output), master]
     root = Path(__file__).parents[3]
-    return json.loads(subprocess.run(arguments, cwd=root, capture_output=True, timeout=280, check=True).stdout)
+    return json.loads(subprocess.run(arguments, cwd=root, capture_output=True, timeout=540, check=True).stdout)
 
 
-@pytest.mark.timeout(300)
 def test_executors_elsewhere_read_the_same_from_the_traces(spark: SparkSession, tmp_path: Path) -> None:
     """All that runs of ours in an executor: it gets paths of files, and writes its share of the table."""
     write_synthetic(tmp_path / "run", events_min=2_000)
@@ -191,7 +190,6 @@ def test_executors_elsewhere_read_the_same_from_the_traces(spark: SparkSession, 
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 def test_cluster_comes_to_the_same_as_one_machine(spark: SparkSession, tmp_path: Path) -> None:
     write_synthetic(tmp_path / "run", events_min=2_000)
     whole = "(lambda spark, source, output: analyze(spark, [source], output=output))"

@@ -51,7 +51,7 @@ def session_process(*arguments: str) -> subprocess.Popen[str]:
 
 def test_session_needs_no_java_on_the_machine_and_is_quiet() -> None:
     with session_process("local[1]") as process:
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     pid, (count, java_home) = output.splitlines()[0], output.splitlines()[1].split()
     assert count == "10"
@@ -66,7 +66,7 @@ def test_jvm_ends_with_the_process_that_started_it(ending: signal.Signals) -> No
         assert process.stdout is not None
         jvm = psutil.Process(int(process.stdout.readline()))
         process.send_signal(ending)
-        process.communicate(timeout=60)
+        process.communicate(timeout=180)
     wait_until(lambda: not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE, 30, "the JVM ends")
 
 
@@ -74,7 +74,7 @@ def test_jvm_that_dies_in_the_middle_is_an_error_that_says_so() -> None:
     with session_process("local[1]", "wait") as process:
         assert process.stdout is not None
         psutil.Process(int(process.stdout.readline())).kill()
-        _, errors = process.communicate("go on\n", timeout=60)
+        _, errors = process.communicate("go on\n", timeout=180)
     assert process.returncode == 1
     assert "SparkFailed: Spark's JVM ended with code -9 in the middle of its work" in errors.splitlines()[-1]
 
