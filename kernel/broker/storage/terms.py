@@ -12,9 +12,10 @@ The order is what makes it safe (each step behind the one before):
 A reader needs no lock that a stopped writer could hold, but for the instants in which that writer changes the header
 of its WAL index; should a stop ever hit one, reading fails after some seconds and is tried again (`leading.py`).
 
-The pairs are copied in a later snapshot than the rest was read in. That can only add what nobody was told of, with
-one exception: a predecessor that leads again in between has moved them to a newer term of its own (the same
-transaction deletes the old one's). Then step 4 finds its publication, which every successor looks at before ours.
+The pairs are copied in a later snapshot than the rest was read in, from whatever term of the partition is then the
+newest in its file: a predecessor that has begun another one in between has moved them there, and left none in the old
+one. That can only add what nobody was told of: either that term was published above ours, and step 4 finds it, or its
+own step 4 finds ours.
 
 A publication without a term belongs to a broker that died or was overtaken between 1 and 3: it has acknowledged
 nothing, and is passed over.
@@ -25,7 +26,7 @@ from __future__ import annotations
 import json
 from dataclasses import astuple, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kernel.broker.storage.appending import ProducerState, RememberedBatch
 from kernel.broker.storage.chain import Chain, Segment, extended, from_json, to_json
@@ -84,17 +85,10 @@ class Inherited:
     chain: Chain
     end_offset: int
     producers: dict[int, ProducerState]
-    pairs_in: TermInFile | None  #: None: there are none
+    pairs_in: str  #: the file that they are in, '' if there are none
 
 
-class TermInFile(NamedTuple):
-    """Where the rows of one term are."""
-
-    file: str
-    term: int
-
-
-NOTHING = Inherited((), 0, {}, None)
+NOTHING = Inherited((), 0, {}, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +109,6 @@ class _Published:
     epoch: Epoch
     inherited: Inherited
 
-    @property
-    def source(self) -> str:
-        """The file that pairs are taken from, '' if there are none."""
-        return "" if self.inherited.pairs_in is None else self.inherited.pairs_in.file
-
 
 def take_over(
     writer: sqlite3.Connection, data_dir: Path, file: str, wishes: Sequence[TermWish]
@@ -133,7 +122,8 @@ def take_over(
     ready_by_source: dict[str, dict[int, _Published]] = {}
     for place, one in enumerate(published):
         if isinstance(one, _Published):
-            ready_by_source.setdefault("" if one.source == file else one.source, {})[place] = one
+            source = one.inherited.pairs_in
+            ready_by_source.setdefault("" if source == file else source, {})[place] = one
     numbers: dict[int, int | StorageFailed] = {}
     for source, ready in ready_by_source.items():
         numbers.update(zip(ready, _insert_all(writer, data_dir, source, list(ready.values())), strict=True))
@@ -235,7 +225,7 @@ def read_predecessor(data_dir: Path, file: str, topic_id: UUID, partition: int, 
             chain=extended(from_json(chain), Segment(file, term, epoch.leader_epoch, start, end)),
             end_offset=end,
             producers=_producers(reader, term),
-            pairs_in=TermInFile(file, term) if _has_pairs(reader, term) else None,
+            pairs_in=file if _has_pairs(reader, term) else "",
         )
     finally:
         reader.close()
@@ -268,6 +258,8 @@ def _insert(writer: sqlite3.Connection, schema: str, published: _Published) -> i
     topic_id, partition = published.wish.topic_id.hex, published.wish.topic_partition.partition
     epoch, inherited = published.epoch, published.inherited
     own = writer.execute("SELECT term FROM term WHERE topic_id = ? AND partition = ?", (topic_id, partition)).fetchall()
+    newest = f"SELECT max(term) FROM {schema}.term WHERE topic_id = ? AND partition = ?"
+    [(source,)] = writer.execute(newest, (topic_id, partition)).fetchall()  # before ours is there
     cursor = writer.execute(
         "INSERT INTO term (topic_id, partition, leader_epoch, attempt, start, chain) VALUES (?, ?, ?, ?, ?, ?)",
         (topic_id, partition, epoch.leader_epoch, epoch.attempt, inherited.end_offset, to_json(inherited.chain)),
@@ -278,11 +270,11 @@ def _insert(writer: sqlite3.Connection, schema: str, published: _Published) -> i
         "INSERT INTO producer VALUES (?, ?, ?, ?)",
         [producer_row(term, producer_id, state) for producer_id, state in inherited.producers.items()],
     )
-    if inherited.pairs_in is not None:
+    if inherited.pairs_in:
         # Ordered as they are stored: rows are appended, none is looked for.
         writer.execute(
             f"INSERT INTO pair SELECT ?, key, value FROM {schema}.pair WHERE term = ? ORDER BY key",
-            (term, inherited.pairs_in.term),
+            (term, source),
         )
     # Our own earlier terms: what is worth keeping of them has just been carried over.
     writer.executemany("DELETE FROM pair WHERE term = ?", own)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel.broker.storage import terms
+from kernel.broker.storage.errors import Fenced
 from kernel.broker.storage.reading import Pairs
 from kernel.broker.storage.storage import Storage
 from kernel.values import TopicPartition
+from kernel.waiting import until
 from tests.support.stored import TOPIC_ID, StorageProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 TOPIC = "__consumer_offsets"
 #: Of the moments at which processes are killed.
@@ -112,6 +115,59 @@ def test_partitions_that_several_brokers_led_are_taken_over_at_once(tmp_path: Pa
             assert await again.items() == [(b"k", b"2")]
             other_topic = await a.take_over_pairs(tp(2), UUID(int=8), 0)
             assert await other_topic.items() == []
+
+    asyncio.run(body())
+
+
+def test_predecessor_that_begins_another_term_meanwhile_takes_no_pairs_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It has published an epoch, is stopped, and stores its term when its successor has looked for the last one."""
+    published, looked, stored = threading.Event(), threading.Event(), threading.Event()
+    insert_all = terms._insert_all
+
+    def in_this_order(writer: Any, data_dir: Path, source: str, ready: Any) -> Any:
+        epoch = ready[0].epoch.leader_epoch
+        if epoch == 1:
+            published.set()
+            looked.wait(60)
+        elif epoch == 2:
+            looked.set()
+            stored.wait(60)
+        try:
+            return insert_all(writer, data_dir, source, ready)
+        finally:
+            if epoch == 1:
+                stored.set()
+
+    async def body() -> None:
+        monkeypatch.setattr(terms, "_insert_all", in_this_order)
+        pairs = [(b"a", b"1"), (b"b", b"2")]
+        async with AsyncExitStack() as stack:
+            old, new = await opened(stack, tmp_path, 1), await opened(stack, tmp_path, 2)
+            log = await old.take_over_pairs(tp(0), TOPIC_ID, 0)
+            await log.upsert(pairs)
+            again = asyncio.create_task(old.take_over_pairs(tp(0), TOPIC_ID, 1))
+            await until(published.is_set, 60, "the older epoch is not published")
+            taken_over = await new.take_over_pairs(tp(0), TOPIC_ID, 2)
+            assert await taken_over.items() == pairs
+            with pytest.raises(Fenced):
+                await again
+
+    asyncio.run(body())
+
+
+def test_two_terms_that_are_begun_at_once_leave_the_pairs_to_the_later_one(tmp_path: Path):
+    async def body() -> None:
+        async with AsyncExitStack() as stack:
+            storage = await opened(stack, tmp_path, 1)
+            log = await storage.take_over_pairs(tp(0), TOPIC_ID, 0)
+            await log.upsert([(b"k", b"v")])
+            wishes = [storage.take_over_pairs(tp(0), TOPIC_ID, epoch) for epoch in (1, 2)]
+            fenced, led = await asyncio.gather(*wishes, return_exceptions=True)
+            assert not isinstance(led, BaseException)
+            assert await led.items() == [(b"k", b"v")]
+            assert isinstance(fenced, Fenced)
 
     asyncio.run(body())
 
