@@ -82,7 +82,7 @@ class ServedConnection(ServedSocket):
 
     def __init__(self, server: BrokerServer, accepted: socket.socket, host: str, connection_id: int) -> None:
         super().__init__(server.readiness, accepted)
-        self.active_at = server.readiness.now
+        self.active_at = asyncio.get_running_loop().time()  # that of `readiness` is old if nobody was heard lately
         self._server = server
         self._host = host
         self._id = connection_id

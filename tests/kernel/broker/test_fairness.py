@@ -6,10 +6,15 @@ import asyncio
 import contextlib
 import select
 import socket
+import sys
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from kernel.broker import readiness
 from kernel.broker.accepting import ACCEPTED_MAX
-from kernel.broker.readiness import PATIENT_MAX
+from kernel.broker.poller import READABLE
+from kernel.broker.readiness import PATIENT_MAX, Readiness
 from kernel.broker.server import BrokerServer
 from kernel.broker.turns import Turns
 from kernel.waiting import until
@@ -100,6 +105,44 @@ def test_requests_are_read_a_few_connections_a_turn_and_served_in_turns() -> Non
             read, done = now_read, now_done
 
     play(scene)
+
+
+class Insatiable:
+    """A connection that has more to read, however often it was read."""
+
+    is_prompt = False
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.reads = 0
+
+    def on_ready(self, _events: int) -> None:
+        self.reads += 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="who is ready comes in another order without epoll")
+def test_connections_that_always_have_more_keep_no_other_from_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even when a turn's time is up behind the first ones."""
+    monkeypatch.setattr(readiness, "PATIENT_BUDGET_S", 0.0)
+
+    async def main() -> None:
+        looking = Readiness(asyncio.get_running_loop())
+        with contextlib.ExitStack() as stack:
+            ones: list[Insatiable] = []
+            for _ in range(2 * PATIENT_MAX):
+                ours, theirs = (stack.enter_context(end) for end in socket.socketpair())
+                theirs.send(b"x")
+                ones.append(Insatiable(ours.fileno()))
+                looking.watch(ones[-1], READABLE)
+            for _ in range(2 * PATIENT_MAX):
+                before = sum(one.reads for one in ones)
+                await until(lambda seen=before: sum(one.reads for one in ones) > seen, 5, "a turn", every_s=0)
+                assert max(one.reads for one in ones) - min(one.reads for one in ones) <= 1
+            for one in ones:
+                looking.forget(one)
+            looking.close()
+
+    asyncio.run(main())
 
 
 def test_heartbeat_is_answered_between_two_pieces_of_other_work() -> None:

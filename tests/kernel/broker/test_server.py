@@ -361,6 +361,19 @@ def test_idle_connection_is_closed() -> None:
     run(test)
 
 
+def test_connection_is_active_from_its_acceptance_on_however_long_nobody_else_was_heard() -> None:
+    async def test() -> None:
+        async with serving(Stub()) as server:
+            now = asyncio.get_running_loop().time()
+            server.readiness.now = now - 1_000
+            async with raw(server):
+                await until(lambda: server.connections, 5, "the connection")
+                (connection,) = server.connections
+                assert connection.active_at >= now
+
+    run(test)
+
+
 def test_taken_port_is_named_with_a_remedy() -> None:
     async def test() -> None:
         async with serving(Stub()) as server:
