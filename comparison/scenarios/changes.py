@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from comparison.scenarios.testbed import Testbed
 
 #: Deciding and, in zookeeper, some tries with their backoff come on top of the detection.
-SETTLE_S = 20.0
-_QUIET_S = 15.0
+SETTLE_S = 60.0
+_QUIET_S = 60.0
 
 
 class Changes:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from coordinator.membership.effects import Identity
     from kernel.broker.connection import BrokerConnection
 
-_READY_S = 15.0
+_READY_S = 60.0
 _TIMEOUT_MS = 10_000
 #: So many group names are tried until one hashes to the broker that is wanted (a coin toss each).
 _GROUP_NAMES = 40

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PRELOADED = ("comparison.scenarios.member_process", "comparison.scenarios.broker_process")
 _MESSAGE_MAX = 4096
-_START_S = 30.0
+_START_S = 60.0
 _STOP_S = 5.0
 
 

@@ -35,7 +35,7 @@ class Parameters:
     streams: int = 1  #: of every member and topic
     rate: int = 200  #: records a second, over all partitions
     brokers: int = 2
-    time_limit_s: float = 30.0  #: after which a run is given up (its verdicts are then unknown)
+    time_limit_s: float = 120.0  #: after which a run is given up (its verdicts are then unknown)
     seed: int = 0
     preset: str = "equal-timers"
     settings: Mapping[str, str] = field(default_factory=dict)  #: Kafka's names, as given with -c

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from comparison.scenarios.request import RunRequest
     from kernel.values import TopicPartition
 
-_DRAIN_S = 15.0
+_DRAIN_S = 60.0
 _COMMITTED_S = 5.0
 
 

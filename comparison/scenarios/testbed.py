@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kernel.trace.writer import Tracer
 
 BROKER_MODULE = "comparison.scenarios.broker_process"
-_START_S = 20.0
+_START_S = 60.0
 #: Where it matters who coordinates the group, it is this one; in split-brain runs the first one leads every topic.
 COORDINATING_BROKER = 2
 
