@@ -31,7 +31,7 @@ def unexpected(
     left = {child.pid for child in psutil.Process().children(recursive=True)} - before
     assert not left, "processes of the run stayed behind"
     (outcome,) = finished.outcomes
-    assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}"
+    assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}: {outcome.error}"
     (run,) = analyze(spark, finished.run_dirs, output=finished.bundle)["runs"]
     told = {verdict["check"]: f"{verdict['outcome']}: {verdict['reason']}" for verdict in run["verdicts"]}
     assert told

@@ -74,5 +74,5 @@ def test_a_run_whose_processes_cannot_start_leaves_no_zookeeper_that_was_still_s
 
     asyncio.run(scenario())
     assert (tmp_path / "crash/eager/zookeeper-1").is_dir(), "it had begun to start"
-    assert children() == before
+    assert children() <= before  # Spark's workers, of the tests before, may end meanwhile
     assert '"outcome":"failed"' in (tmp_path / "crash/eager/trace/runner.jsonl").read_text()
