@@ -67,7 +67,7 @@ class GroupHandlers:
 
     def join(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
         at = self._at(body.group_id)
-        if isinstance(at, LedPartition) and _overlong(body):
+        if isinstance(at, LedPartition) and _overlong(body, context.client_id):
             at = Error.INVALID_REQUEST
         if isinstance(at, Error):
             return JOIN_ANSWERS[context.version](JoinAnswer(error=at, member_id=body.member_id))
@@ -249,14 +249,16 @@ class OffsetHandlers:
         return at.ask(lambda token: dataclasses.replace(request, token=token, partitions=partitions), answer)
 
 
-def _overlong(body: Body) -> str | None:
+def _overlong(body: Body, client_id: str) -> str | None:
     names = [p.name for p in body.protocols]
-    longest = max(map(len, (body.group_id, getattr(body, "group_instance_id", None) or "", body.protocol_type, *names)))
+    instance_id = getattr(body, "group_instance_id", None) or ""
+    longest = max(map(len, (body.group_id, client_id, instance_id, body.protocol_type, *names)))
     if longest * UTF8_BYTES_MAX <= _ID_BYTES_MAX:  # as good as always
         return None
     texts = {
         "group_id": body.group_id,
-        "group_instance_id": getattr(body, "group_instance_id", None),
+        "client_id": client_id,  # member ids begin with it
+        "group_instance_id": instance_id,
         "protocol_type": body.protocol_type,
         **{f"protocol {i}": name for i, name in enumerate(names)},
     }

@@ -291,6 +291,14 @@ def test_texts_that_no_record_can_hold_are_refused_on_arrival(field, value):
     play(scene)
 
 
+def test_client_id_that_leaves_no_room_for_a_member_id_is_refused_on_arrival():
+    async def scene(coordinator: LoneCoordinator, _: HandlerConnection) -> None:
+        answer = await (await coordinator.connect("c" * 32_767)).call(Api.JoinGroup, 9, **JOIN)
+        assert named(answer.error_code) == "INVALID_REQUEST"
+
+    play(scene)
+
+
 def test_commit_for_a_group_whose_name_no_record_can_hold_is_refused():
     async def scene(_: LoneCoordinator, connection: HandlerConnection) -> None:
         answer = await connection.call(Api.OffsetCommit, 8, **COMMIT | {"group_id": "g" * 40_000})
