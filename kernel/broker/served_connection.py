@@ -2,7 +2,7 @@
 
 A Heartbeat that comes while nothing else of its connection is at work is answered while it is read. Any other request
 waits for its turn (`kernel.broker.turns`). While one waits for its turn or for its answer, the connection is muted:
-later frames are kept, 64 KiB of them, and stay unread beyond that.
+later frames are kept, 64 KiB and what two reads bring, and stay unread beyond that.
 
 What was received whole is served even if the client has gone by then, as by Kafka: a LeaveGroup counts although
 nobody waits for its answer. Only what comes behind a request that still waits is dropped with the connection.
@@ -99,6 +99,11 @@ class ServedConnection(ServedSocket):
     def waits(self) -> bool:
         """Whether a request of it is at work."""
         return self._state is WAITING or self._state is QUEUED
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether only what is unsent keeps it."""
+        return self._state is CLOSED
 
     @property
     def is_unread(self) -> bool:

@@ -165,7 +165,9 @@ class BrokerServer:
     def _sweep(self, since: float) -> Iterator[None]:
         """In pieces: there may be many thousands."""
         for number, connection in enumerate(list(self.connections)):
-            if connection.active_at < since and not connection.waits:
+            if connection.active_at < since and connection.is_closing:
+                connection.abort()  # its client does not take what is still unsent
+            elif connection.active_at < since and not connection.waits:
                 connection.close("idle for longer than connections.max.idle.ms")
             if number % SWEPT_AT_ONCE == 0:
                 yield

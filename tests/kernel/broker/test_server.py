@@ -361,6 +361,17 @@ def test_idle_connection_is_closed() -> None:
     run(test)
 
 
+def test_idle_connection_is_closed_also_when_its_client_never_reads() -> None:
+    async def test() -> None:
+        async with serving(Stub(), idle_ms_max=300) as server, raw(server) as (reader, writer):
+            reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to it
+            writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * 300)
+            await until(lambda: any(c.is_unread for c in server.connections), 10, "the server to wait for its reader")
+            await until(lambda: not server.connections, 10, "the server to give it up")
+
+    run(test)
+
+
 def test_connection_is_active_from_its_acceptance_on_however_long_nobody_else_was_heard() -> None:
     async def test() -> None:
         async with serving(Stub()) as server:
