@@ -249,7 +249,9 @@ def test_a_wildcard_member_whose_session_expired_listens_to_the_topics_again(chr
                 told = "delivery getData /brokers/topics/t"
                 await until(lambda: told in operations(w, since), 15, lambda: f"{operations(w, since)}")
                 lines = operations(w, since)
-                assert lines[0] == "register create /consumers/g/ids/g_w"
+                # While another client has the session and has not closed it yet, the member may come back to it once.
+                new = [line for line in lines if not line.startswith("re-arm")]
+                assert new[0] == "register create /consumers/g/ids/g_w"
                 own = [line for line in lines if line.startswith(("subscribe", "delivery"))]
                 assert own == [
                     # The topic watcher's own answer to a new session, then all listeners: children before data.
