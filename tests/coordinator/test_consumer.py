@@ -336,6 +336,12 @@ def test_close_with_a_parked_join_leaves_the_group_at_once(chroot: str, tmp_path
     asyncio.run(test())
 
 
+def heartbeats_since(member: Running, since_ns: int) -> list[dict[str, object]]:
+    """Those that were answered without an error."""
+    answered = member.tracer.of("request_answered")
+    return [e for e in answered if (e["api"], e["error"]) == ("Heartbeat", "") and int(str(e["ns"])) > since_ns]
+
+
 def test_member_cut_from_its_coordinator_stops_before_another_takes_over(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -362,6 +368,9 @@ def test_member_cut_from_its_coordinator_stops_before_another_takes_over(
             other = await eager(bootstrap_of(broker), settings=timers).begin({"t": 1})
             await shared_out([victim, other], EVERYTHING)
             mine = next(iter(victim.owned))
+            # From the answer to its SyncGroup it can count only from when that arrived: a heartbeat has to follow.
+            joined_ns = int(str(victim.tracer.of("partitions_assigned")[-1]["ns"]))
+            await until(lambda: len(heartbeats_since(victim, joined_ns)) >= 2, 15, "heartbeats of the victim")
             proxy.cut()
             held = asyncio.create_task(victim.consumer.commit({mine: 7}))
             await until(lambda: not victim.owned, 15, "the victim to give up")
