@@ -336,10 +336,22 @@ def test_close_with_a_parked_join_leaves_the_group_at_once(chroot: str, tmp_path
     asyncio.run(test())
 
 
-def heartbeats_since(member: Running, since_ns: int) -> list[dict[str, object]]:
-    """Those that were answered without an error."""
-    answered = member.tracer.of("request_answered")
-    return [e for e in answered if (e["api"], e["error"]) == ("Heartbeat", "") and int(str(e["ns"])) > since_ns]
+async def heartbeats_since_it_joined(member: Running) -> None:
+    """From the answer to its SyncGroup it can count only from when that arrived: a heartbeat has to follow."""
+    joined_ns = int(str(member.tracer.of("partitions_assigned")[-1]["ns"]))
+
+    def answered() -> int:
+        heartbeats = [e for e in member.tracer.of("request_answered") if (e["api"], e["error"]) == ("Heartbeat", "")]
+        return sum(int(str(e["ns"])) > joined_ns for e in heartbeats)
+
+    await until(lambda: answered() >= 2, 15, f"heartbeats of {member}")
+
+
+async def begun(member: Running, with_: TopicPartition) -> None:
+    def partitions() -> set[object]:
+        return {event["partition"] for event in member.tracer.of("position_started")}
+
+    await until(lambda: with_.partition in partitions(), 15, f"{member} to begin with {with_}")
 
 
 def test_member_cut_from_its_coordinator_stops_before_another_takes_over(
@@ -368,9 +380,7 @@ def test_member_cut_from_its_coordinator_stops_before_another_takes_over(
             other = await eager(bootstrap_of(broker), settings=timers).begin({"t": 1})
             await shared_out([victim, other], EVERYTHING)
             mine = next(iter(victim.owned))
-            # From the answer to its SyncGroup it can count only from when that arrived: a heartbeat has to follow.
-            joined_ns = int(str(victim.tracer.of("partitions_assigned")[-1]["ns"]))
-            await until(lambda: len(heartbeats_since(victim, joined_ns)) >= 2, 15, "heartbeats of the victim")
+            await heartbeats_since_it_joined(victim)
             proxy.cut()
             held = asyncio.create_task(victim.consumer.commit({mine: 7}))
             await until(lambda: not victim.owned, 15, "the victim to give up")
@@ -380,12 +390,7 @@ def test_member_cut_from_its_coordinator_stops_before_another_takes_over(
             assert isinstance(lost_ns, int)
             assert isinstance(taken_ns, int)
             assert lost_ns < taken_ns
-            # What it begins with is read before the commit: nothing of it may be counted behind the heal.
-            await until(
-                lambda: mine.partition in {e["partition"] for e in other.tracer.of("position_started")},
-                15,
-                "the other to begin with what it took over",
-            )
+            await begun(other, mine)  # what it begins with is read before the commit
             assert (await other.consumer.commit({mine: 9})).accepted
             assert (await held).refused[mine] in ("UNANSWERED", DROPPED)
 
