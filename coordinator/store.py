@@ -34,6 +34,7 @@ from coordinator.group.records import (
 )
 from kernel.errors import RebalanceLabError
 from kernel.values import TopicPartition
+from kernel.wire.tags import uvarint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -156,7 +157,7 @@ def _encode_offset(record: OffsetRecord) -> bytes:
         return _BARE_OFFSET.pack(_OFFSET_VALUE, record.offset, record.leader_epoch, _EMPTY, record.committed_wall_ms, 0)
     head = struct.pack(">hqi", _OFFSET_VALUE, record.offset, record.leader_epoch)
     metadata = record.metadata.encode()
-    return head + _varint(len(metadata) + 1) + metadata + struct.pack(">qb", record.committed_wall_ms, 0)
+    return head + uvarint(len(metadata) + 1) + metadata + struct.pack(">qb", record.committed_wall_ms, 0)
 
 
 def _encode_group(record: GroupRecord) -> bytes:
@@ -308,15 +309,6 @@ def _text(text: str) -> bytes:
 
 def _nullable(text: str | None) -> bytes:
     return struct.pack(">h", _NULL) if text is None else _text(text)
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number >= 0x80:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
 
 
 def _bytes(data: bytes) -> bytes:

@@ -10,6 +10,8 @@ import functools
 import struct
 from typing import TYPE_CHECKING
 
+from kernel.wire.tags import uvarint
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,10 +22,10 @@ _INT, _SHORT = struct.Struct(">i"), struct.Struct(">h")
 def accepted(version: int, topics: Sequence[tuple[str, Sequence[int]]]) -> bytes:
     """The response behind its correlation id: (topic, partitions) without an error, in this order."""
     if version >= _FLEXIBLE:
-        parts = [b"\0\0\0\0\0", _varint(len(topics) + 1)]
+        parts = [b"\0\0\0\0\0", uvarint(len(topics) + 1)]
         for name, partitions in topics:
             encoded = name.encode()
-            parts += [_varint(len(encoded) + 1), encoded, _varint(len(partitions) + 1)]
+            parts += [uvarint(len(encoded) + 1), encoded, uvarint(len(partitions) + 1)]
             parts += [_rows(len(partitions), 3).pack(*partitions), b"\0"]
         parts.append(b"\0")
         return b"".join(parts)
@@ -39,12 +41,3 @@ def accepted(version: int, topics: Sequence[tuple[str, Sequence[int]]]) -> bytes
 def _rows(count: int, zeros: int) -> struct.Struct:
     """So many partitions with an error code of 0 behind each, and with tags if there are three zeros."""
     return struct.Struct(">" + f"i{zeros}x" * count)
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number >= 0x80:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)

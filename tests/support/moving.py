@@ -20,13 +20,15 @@ from coordinator.placement import partition_of
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC, ClusterSnapshot, Leadership
 from kernel.broker.leading import Leading
 from kernel.broker.storage.errors import Fenced
+from kernel.clock import ManualClock
 from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from kernel.wire.versions import Api
 from tests.support.coordinators import NODE, LoneCoordinator, MemoryLog
+from tests.support.virtual_time import run_virtually
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from kernel.broker.storage.errors import StorageError
     from kernel.clock import Clock
@@ -185,3 +187,21 @@ class MovedCoordinator:
         synced = await self.sync(joined.member_id, 1, **{joined.member_id: b"everything"})
         assert synced.assignment == b"everything"
         return str(joined.member_id)
+
+
+def play(
+    scene: Callable[[MovedCoordinator, MovedCoordinator], Awaitable[None]], shared: SharedLogs | None = None
+) -> None:
+    """Two brokers over one log, which is empty unless it is given."""
+    clock = ManualClock()
+
+    async def main() -> None:
+        logs = SharedLogs() if shared is None else shared
+        a, b = MovedCoordinator(clock, logs), MovedCoordinator(clock, logs)
+        try:
+            await scene(a, b)
+        finally:
+            await a.stop()
+            await b.stop()
+
+    run_virtually(main(), clock)

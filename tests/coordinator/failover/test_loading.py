@@ -6,7 +6,6 @@ import asyncio
 import gc
 import itertools
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,33 +13,13 @@ from coordinator import loading
 from coordinator.group.records import OffsetKey, OffsetRecord
 from coordinator.placement import partition_of
 from coordinator.store import encode
-from kernel.clock import ManualClock
 from kernel.wire.versions import Api
-from tests.support.moving import NUMBER, PARTITIONS, MovedCoordinator, SharedLogs
-from tests.support.virtual_time import run_virtually
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+from tests.support.moving import NUMBER, PARTITIONS, MovedCoordinator, SharedLogs, play
 
 #: Groups of the same partition, and the offsets of each.
 GROUPS = [name for name in map("other-{}".format, range(100)) if partition_of(name, PARTITIONS) == NUMBER][:10]
 OFFSETS_EACH = 200
 OFFSETS = len(GROUPS) * OFFSETS_EACH
-
-
-def play(scene: Callable[[MovedCoordinator, MovedCoordinator], Awaitable[None]], shared: SharedLogs) -> None:
-    """A broker that leads, and its successor."""
-    clock = ManualClock()
-
-    async def main() -> None:
-        a, b = MovedCoordinator(clock, shared), MovedCoordinator(clock, shared)
-        try:
-            await scene(a, b)
-        finally:
-            await a.stop()
-            await b.stop()
-
-    run_virtually(main(), clock)
 
 
 def filled() -> SharedLogs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -13,27 +12,8 @@ from hypothesis import strategies as st
 from kernel.broker.cluster_view import Leadership
 from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.clock import ManualClock
-from tests.support.moving import TOPIC_ID, TP, MovedCoordinator, SharedLogs
+from tests.support.moving import TOPIC_ID, TP, MovedCoordinator, SharedLogs, play
 from tests.support.virtual_time import run_virtually
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-
-def play(scene: Callable[[MovedCoordinator, MovedCoordinator], Awaitable[None]]) -> None:
-    """Two brokers over one log."""
-    clock = ManualClock()
-
-    async def main() -> None:
-        shared = SharedLogs()
-        a, b = MovedCoordinator(clock, shared), MovedCoordinator(clock, shared)
-        try:
-            await scene(a, b)
-        finally:
-            await a.stop()
-            await b.stop()
-
-    run_virtually(main(), clock)
 
 
 def test_leadership_that_comes_back_at_once_is_loaded_again_with_what_the_other_stored():
