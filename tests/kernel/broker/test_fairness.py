@@ -8,6 +8,7 @@ import select
 import socket
 from typing import TYPE_CHECKING, Any
 
+from kernel.broker import readiness
 from kernel.broker.accepting import ACCEPTED_MAX
 from kernel.broker.readiness import PATIENT_MAX
 from kernel.broker.server import BrokerServer
@@ -18,6 +19,8 @@ from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+
+    import pytest
 
     from kernel.broker.handlers import RequestContext
 
@@ -84,22 +87,29 @@ def test_connections_are_accepted_a_few_a_turn() -> None:
     play(scene)
 
 
-def test_requests_are_read_a_few_connections_a_turn_and_served_in_turns() -> None:
+def test_requests_are_served_as_they_are_read_a_few_connections_a_turn() -> None:
+    play(_leave_by_turns(PATIENT_MAX))
+
+
+def test_a_request_that_takes_the_budget_ends_the_reading_of_that_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "PATIENT_BUDGET_S", 0.0)
+    play(_leave_by_turns(1))
+
+
+def _leave_by_turns(served_max: int) -> Callable[[Served], Awaitable[None]]:
     async def scene(served: Served) -> None:
         clients = [served.connect() for _ in range(MANY)]
         await until(lambda: len(served.server.connections) == MANY, 5, "all connections")
         for client in clients:
             client.send(LEAVE)
-        read = done = 0
-        while done < MANY:
+        before = 0
+        while before < MANY:
             await asyncio.sleep(0)
-            now_done = len(served.seen)
-            now_read = now_done + len(served.server.turns)
-            assert now_read - read <= PATIENT_MAX + 1, "a work that has just been done is known to be over next turn"
-            assert now_done - done <= 1, "one piece is the budget here"
-            read, done = now_read, now_done
+            now = len(served.seen)
+            assert now - before <= served_max
+            before = now
 
-    play(scene)
+    return scene
 
 
 def test_heartbeat_is_answered_between_two_pieces_of_other_work() -> None:
