@@ -68,6 +68,7 @@ class Coordinator:
         self._loading: set[int] = set()
         self._loads = Loading()
         self._stopping = False
+        self._count, self._counted_in = 0, object()  #: partitions of `__consumer_offsets`, and the snapshot's
         self._deliveries = Deliveries(self)
 
     # -- leadership ------------------------------------------------------------------------------------------------
@@ -166,9 +167,13 @@ class Coordinator:
 
     def number_of(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` for a group, or for a transactional id."""
-        topic = self.services.cluster.snapshot.topics.get(GROUP_METADATA_TOPIC)
-        count = len(topic.partitions) if topic is not None else 0
-        return partition_of(group_id, count or self.services.config.number("offsets.topic.num.partitions"))
+        snapshot = self.services.cluster.snapshot
+        if snapshot is not self._counted_in:
+            topic = snapshot.topics.get(GROUP_METADATA_TOPIC)
+            count = len(topic.partitions) if topic is not None else 0
+            self._count = count or self.services.config.number("offsets.topic.num.partitions")
+            self._counted_in = snapshot
+        return partition_of(group_id, self._count)
 
     def has_partition(self, topic: str, partition: int) -> bool:
         """Whether offsets may be committed for it: a topic that is not there is refused partition by partition."""

@@ -26,7 +26,7 @@ from coordinator.group.errors import Error
 from coordinator.group.inspection import GROUP_TYPE, GroupDescription
 from coordinator.group.requests import DeleteGroup
 from coordinator.group_answers import JOIN_ANSWERS, SYNC_ANSWERS
-from coordinator.partition import LedPartition
+from coordinator.partition import LedPartition, next_token
 from coordinator.store import TEXT_BYTES_MAX
 from coordinator.verification import verified
 from kernel.broker.handlers import Encoded
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from coordinator.gate import Coordinator
     from coordinator.group.requests import Commit, OffsetToCommit
+    from coordinator.group_requests import JoinBody, SyncBody
     from kernel.broker.handlers import Answer, RequestContext
 
     #: A commit's request, made of some of its offsets, for a token.
@@ -51,8 +52,6 @@ LOADING_SYNC = Error.REBALANCE_IN_PROGRESS
 
 #: Room for what member ids add to a client or instance id.
 _ID_BYTES_MAX = TEXT_BYTES_MAX - 64
-#: Of one character.
-UTF8_BYTES_MAX = 4
 
 
 class GroupHandlers:
@@ -65,19 +64,21 @@ class GroupHandlers:
         """Groups with members have a name; only offsets may do without."""
         return self._coordinator.at(group_id) if group_id else Error.INVALID_GROUP_ID
 
-    def join(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
+    def join(self, context: RequestContext, body: JoinBody) -> Answer | Awaitable[Answer]:
         at = self._at(body.group_id)
-        if isinstance(at, LedPartition) and _overlong(body, context.client_id):
+        if isinstance(at, LedPartition) and body.size > _ID_BYTES_MAX and _overlong(body, context.client_id):
             at = Error.INVALID_REQUEST
+        version = context.version
         if isinstance(at, Error):
-            return JOIN_ANSWERS[context.version](JoinAnswer(error=at, member_id=body.member_id))
+            return JOIN_ANSWERS[version](JoinAnswer(error=at, member_id=body.member_id))
         fresh_id = "" if body.member_id else self._coordinator.fresh_id()
-        make = functools.partial(
-            translation.join, body, context.version, client_id=context.client_id, host=context.host, fresh_id=fresh_id
+        token = next_token()
+        request = translation.join(
+            body, version, token, client_id=context.client_id, host=context.host, fresh_id=fresh_id
         )
-        return at.ask(make, JOIN_ANSWERS[context.version])
+        return at.put(token, request, JOIN_ANSWERS[version])
 
-    def sync(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
+    def sync(self, context: RequestContext, body: SyncBody) -> Answer | Awaitable[Answer]:
         version = context.version
         if translation.lacks_protocol(body, version):  # seen before anything else, the group's name included
             return SYNC_ANSWERS[version](SyncAnswer(Error.INCONSISTENT_GROUP_PROTOCOL))
@@ -85,7 +86,8 @@ class GroupHandlers:
         if isinstance(at, Error):
             error = LOADING_SYNC if at is Error.COORDINATOR_LOAD_IN_PROGRESS else at
             return SYNC_ANSWERS[version](SyncAnswer(error))
-        return at.ask(functools.partial(translation.sync, body, version), SYNC_ANSWERS[version])
+        token = next_token()
+        return at.put(token, translation.sync(body, version, token), SYNC_ANSWERS[version])
 
     def leave(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
         version = context.version
@@ -249,18 +251,13 @@ class OffsetHandlers:
         return at.ask(lambda token: dataclasses.replace(request, token=token, partitions=partitions), answer)
 
 
-def _overlong(body: Body, client_id: str) -> str | None:
-    names = [p.name for p in body.protocols]
-    instance_id = getattr(body, "group_instance_id", None) or ""
-    longest = max(map(len, (body.group_id, client_id, instance_id, body.protocol_type, *names)))
-    if longest * UTF8_BYTES_MAX <= _ID_BYTES_MAX:  # as good as always
-        return None
+def _overlong(body: JoinBody, client_id: str) -> str | None:
     texts = {
         "group_id": body.group_id,
         "client_id": client_id,  # member ids begin with it
-        "group_instance_id": instance_id,
+        "group_instance_id": body.instance_id,
         "protocol_type": body.protocol_type,
-        **{f"protocol {i}": name for i, name in enumerate(names)},
+        **{f"protocol {i}": protocol.name for i, protocol in enumerate(body.protocols)},
     }
     return translation.overlong(texts, _ID_BYTES_MAX)
 

@@ -51,7 +51,10 @@ class HeartbeatHandler:
         return at.ask(functools.partial(translation.heartbeat, body), encoded)
 
     def repeat(self, context: RequestContext, body: Any) -> Again | None:
-        """The short way for a member of the current generation, for as long as it is one; None for all others."""
+        """The short way for a member of the current generation, for as long as it is one; None for all others.
+
+        Nor is there one for whoever was told to rejoin: what it sends next is a JoinGroup.
+        """
         coordinator, group_id, member_id = self._coordinator, body.group_id, body.member_id
         cluster = coordinator.services.cluster
         snapshot = cluster.snapshot  # how many partitions there are, and so which one is the group's
@@ -63,7 +66,11 @@ class HeartbeatHandler:
         generation = body.generation_id
         groups = at.shard.classic.groups
         group = groups.get(group_id)
-        if group is None or group.refusal_at(generation, member_id, instance_id) is not None:
+        if (
+            group is None
+            or group.state is _PREPARING
+            or group.refusal_at(generation, member_id, instance_id) is not None
+        ):
             return None
         members, instances, member = group.members, group.instances, group.members[member_id]
         tails = TAILS[context.version]

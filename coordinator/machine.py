@@ -22,7 +22,7 @@ from coordinator.group.outcome import (
     Turn,
 )
 from coordinator.group.records import OffsetRecord, ServerKey
-from coordinator.group.requests import Commit, DeleteGroup, DeleteOffsets, Join, OffsetToCommit
+from coordinator.group.requests import Commit, DeleteGroup, DeleteOffsets, Join, OffsetToCommit, Sync
 from coordinator.group.shard import Shard
 from coordinator.group.states import State
 from coordinator.protocol import encode_assignment
@@ -110,6 +110,10 @@ class Machine:
     def handle(self, request: Request | Await | OwnedCommit, now: Moment) -> Outcome:
         """One request; its group id has been found good, and this machine is the one for it."""
         match request:
+            case Sync():  # what thousands ask at once comes first, with Join if the other design has no such group
+                return self.classic.handle(request, now)
+            case Join() if not self.served.in_use(request.group_id):
+                return self.classic.handle(request, now)
             case Await():
                 turn = Turn(now, self._limits)
                 if self._is_classic(request.asked.group_id):

@@ -16,7 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator.group.errors import Error
-from coordinator.group.outcome import AssignmentStored, Moment, OffsetsStored, ReplacementStored, SetTimer
+from coordinator.group.outcome import NOTHING, AssignmentStored, Moment, OffsetsStored, ReplacementStored, SetTimer
 from coordinator.loading import in_pieces
 from coordinator.outbox import Outbox
 from coordinator.store import decode_all, encode, encode_ahead
@@ -54,6 +54,11 @@ Response = TypeVar("Response")
 _TOKENS = itertools.count(1)
 
 
+def next_token() -> int:
+    """For a request that is to be put to a machine."""
+    return next(_TOKENS)
+
+
 class LedPartition:
     """From taking over the log until leadership is given up."""
 
@@ -75,6 +80,7 @@ class LedPartition:
         self.closed = False
         self._log = log_
         self._clock = services.clock
+        self._moment = Moment(-1, 0)
         self._tracer = services.tracer
         self._timers = Timers(services.clock, self._timer_fired)
         self._outbox = Outbox(services.turns)
@@ -112,19 +118,26 @@ class LedPartition:
     def ask(
         self, request: Callable[[int], Request | Await | OwnedCommit], translate: Callable[[Any], Response]
     ) -> Response | Later[Response]:
-        """Put a request, made for a token, to the machine; the answer, or an awaitable of it when it has to wait.
+        """As `put`, of a request that is made for a token."""
+        token = next_token()
+        return self.put(token, request(token), translate)
+
+    def put(
+        self, token: int, request: Request | Await | OwnedCommit, translate: Callable[[Any], Response]
+    ) -> Response | Later[Response]:
+        """Put a request to the machine; the answer, or an awaitable of it when it has to wait.
 
         A request that will never be answered (a member's first JoinGroup after its second) has an awaitable that
         never ends: its connection is read no further, as in Kafka, where clients expect their answers in order.
         """
-        token = next(_TOKENS)
-        outcome = self.shard.handle(request(token), self._now())
+        outcome = self.shard.handle(request, self._now())
         replies = outcome.replies
         if len(replies) == 1 and replies[0].token == token:
             self._perform(outcome, replies=())
             return translate(replies[0].answer)
         later = self._outbox.expect(token, translate)
-        self._perform(outcome, replies=replies)
+        if outcome is not NOTHING:  # as it is for most who wait
+            self._perform(outcome, replies=replies)
         return later
 
     def tell(self, event: Callable[[Machine, Moment], Outcome]) -> None:
@@ -156,7 +169,11 @@ class LedPartition:
     # -- performing -----------------------------------------------------------------------------------------------
 
     def _now(self) -> Moment:
-        return Moment(self._clock.monotonic_ns() // NS_PER_MS, self._clock.wall_ms())
+        """One value for all that happens within a millisecond."""
+        ms = self._clock.monotonic_ns() // NS_PER_MS
+        if ms != self._moment.ms:
+            self._moment = Moment(ms, self._clock.wall_ms())
+        return self._moment
 
     def _timer_fired(self, key: TimerKey) -> None:
         self._perform(self.shard.timer_fired(key, self._now()))

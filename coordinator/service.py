@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coordinator.gate import Coordinator
+from coordinator.group_requests import JOIN_READERS, SYNC_READERS
 from coordinator.handlers import GroupHandlers, OffsetHandlers
 from coordinator.handlers_transactions import TransactionHandlers
 from coordinator.hot_heartbeat import HeartbeatHandler
 from coordinator.lookup import Lookup
 from coordinator.server.handlers import ServerHandlers
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
+from kernel.broker.handlers import ReadByHand
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
@@ -32,8 +34,8 @@ def mount(services: BrokerServices) -> HandlerTable:
     transactions, server = TransactionHandlers(coordinator), ServerHandlers(coordinator)
     return {
         Api.FindCoordinator: Lookup(services).find,
-        Api.JoinGroup: group.join,
-        Api.SyncGroup: group.sync,
+        Api.JoinGroup: ReadByHand(group.join, JOIN_READERS),
+        Api.SyncGroup: ReadByHand(group.sync, SYNC_READERS),
         Api.Heartbeat: HeartbeatHandler(coordinator),
         Api.LeaveGroup: group.leave,
         Api.DescribeGroups: group.describe,

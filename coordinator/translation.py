@@ -23,7 +23,6 @@ from coordinator.group.requests import (
     Leaving,
     OffsetToCommit,
     Producer,
-    Protocol,
     Sync,
 )
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from coordinator.group.inspection import GroupDescription, ListedGroup
     from coordinator.group.offsets import Fetched
     from coordinator.group.records import OffsetRecord
+    from coordinator.group_requests import JoinBody, SyncBody
 
 Body = Any  #: a kio entity of one of several versions
 Plain = dict[str, Any]
@@ -61,48 +61,47 @@ COMMIT_IS_ABORTABLE = 4  # TRANSACTION_ABORTABLE instead of INVALID_TXN_STATE (K
 DESCRIBE_NAMES_ABSENT_GROUP = 6  # KIP-1043
 
 
-def _ms(duration: timedelta) -> int:
+def milliseconds(duration: timedelta) -> int:
     return duration // _MILLISECOND
 
 
 # -- JoinGroup, SyncGroup, Heartbeat, LeaveGroup -------------------------------------------------------------------
 
 
-def join(body: Body, version: int, token: int, *, client_id: str, host: str, fresh_id: str) -> Join:
-    session_timeout_ms = _ms(body.session_timeout)
+def join(body: JoinBody, version: int, token: int, *, client_id: str, host: str, fresh_id: str) -> Join:
     return Join(
-        token=token,
-        group_id=body.group_id,
-        member_id=body.member_id,
-        instance_id=getattr(body, "group_instance_id", None),
-        client_id=client_id,
-        client_host=f"/{host}",  # as Kafka shows it: InetAddress.toString
-        session_timeout_ms=session_timeout_ms,
-        rebalance_timeout_ms=_ms(body.rebalance_timeout) if version >= 1 else session_timeout_ms,
-        protocol_type=body.protocol_type,
-        protocols=tuple(Protocol(p.name, bytes(p.metadata)) for p in body.protocols),
-        fresh_id=fresh_id,
-        must_return_with_id=version >= JOIN_RETURNS_WITH_ID,
-        may_skip_assignment=version >= JOIN_SKIPS_ASSIGNMENT,
+        token,
+        body.group_id,
+        body.member_id,
+        client_id,
+        f"/{host}",  # as Kafka shows it: InetAddress.toString
+        body.session_timeout_ms,
+        body.rebalance_timeout_ms,
+        body.protocol_type,
+        body.protocols,
+        fresh_id,
+        body.instance_id,
+        version >= JOIN_RETURNS_WITH_ID,
+        version >= JOIN_SKIPS_ASSIGNMENT,
     )
 
 
-def lacks_protocol(body: Body, version: int) -> bool:
+def lacks_protocol(body: SyncBody, version: int) -> bool:
     """Whether a SyncGroup leaves out what it has to name from v5 on (KIP-559)."""
     return version >= SYNC_NAMES_PROTOCOL and (body.protocol_type is None or body.protocol_name is None)
 
 
-def sync(body: Body, version: int, token: int) -> Sync:
+def sync(body: SyncBody, version: int, token: int) -> Sync:
     return Sync(
-        token=token,
-        group_id=body.group_id,
-        member_id=body.member_id,
-        instance_id=getattr(body, "group_instance_id", None),
-        generation=body.generation_id,
-        protocol_type=getattr(body, "protocol_type", None),
-        protocol_name=getattr(body, "protocol_name", None),
-        protocol_is_mandatory=version >= SYNC_NAMES_PROTOCOL,
-        assignments=tuple((a.member_id, bytes(a.assignment)) for a in body.assignments),
+        token,
+        body.group_id,
+        body.member_id,
+        body.generation,
+        body.instance_id,
+        body.protocol_type,
+        body.protocol_name,
+        version >= SYNC_NAMES_PROTOCOL,
+        body.assignments,
     )
 
 
@@ -281,7 +280,7 @@ def init_producer(body: Body, token: int, *, fresh_id: int) -> InitProducer:
     return InitProducer(
         token=token,
         transactional_id=body.transactional_id,
-        timeout_ms=_ms(body.transaction_timeout),
+        timeout_ms=milliseconds(body.transaction_timeout),
         producer=Producer(getattr(body, "producer_id", -1), getattr(body, "producer_epoch", -1)),
         fresh_id=fresh_id,
     )

@@ -217,9 +217,7 @@ class Group:
         if self.state is State.EMPTY:
             return bool(protocol_type) and bool(protocols)
         everybody = len(self.members)
-        return self.protocol_type == protocol_type and any(
-            self.supporters[protocol.name] == everybody for protocol in protocols
-        )
+        return self.protocol_type == protocol_type and any(self.supporters[name] == everybody for name, _ in protocols)
 
     def elected_protocol(self) -> str:
         """Each member votes for its first protocol that all support; most votes win.

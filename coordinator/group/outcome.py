@@ -241,6 +241,9 @@ class Outcome(NamedTuple):
     looks: tuple[Look, ...] = ()  #: what the server design wants from ZooKeeper
 
 
+NOTHING = Outcome()  #: of a request that has to wait
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """The broker's settings that the machine obeys (Kafka's names in the comments); milliseconds and bytes."""
@@ -309,6 +312,8 @@ class Turn:
             self._events.append(TraceEvent(kind, fields, cause))
 
     def outcome(self) -> Outcome:
+        if not (self._timers or self._events or self._abandoned or self._writes or self._markers or self._looks):
+            return Outcome(replies=tuple(self._replies)) if self._replies else NOTHING
         return Outcome(
             tuple(self._timers) if self._timers else (),
             tuple(self._events) if self._events else (),

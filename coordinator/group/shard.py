@@ -144,8 +144,12 @@ class Shard:
         """One request; its group id has been found good, and this shard is the one for it."""
         turn = Turn(now, self.limits)
         match request:
-            case Heartbeat():  # most of what is asked
+            case Heartbeat():  # most of what is asked; then come Join and Sync
                 liveness.heartbeat(self.groups.get(request.group_id), request, turn)
+            case Join():
+                self._join(self.groups.get(request.group_id), request, turn)
+            case Sync():
+                sync.sync(self.groups.get(request.group_id), request, turn)
             case InitProducer() | AddGroup() | EndTransaction():
                 self.transactions.handle(request, turn)
             case Mark():
@@ -154,15 +158,11 @@ class Shard:
                 self._handle_group(request, turn)
         return turn.outcome()
 
-    def _handle_group(self, request: Join | Sync | Leave | Commit | DeleteGroup | DeleteOffsets, turn: Turn) -> None:
+    def _handle_group(self, request: Leave | Commit | DeleteGroup | DeleteOffsets, turn: Turn) -> None:
         group = self.groups.get(request.group_id)
         match request:
             case Commit():
                 self.holdings.commit(group, request, turn)
-            case Join():
-                self._join(group, request, turn)
-            case Sync():
-                sync.sync(group, request, turn)
             case Leave():
                 liveness.leave(group, request, turn)
             case DeleteGroup():

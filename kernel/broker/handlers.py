@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from kernel.wire.codec import Reader
 
 
 class RequestContext(NamedTuple):
@@ -91,3 +94,27 @@ class Repeatable(Protocol):
 
 
 HandlerTable = dict[Api, Handler]
+
+
+class ReadByHand:
+    """A handler that is given another body than kio's: `readers`, by version, make it (`codec.Reader`).
+
+    For the messages of which thousands come at once.
+    """
+
+    def __init__(self, handle: Handler, readers: Mapping[int, Reader]) -> None:
+        self.handle = handle
+        self.readers = readers
+
+    def __call__(self, context: RequestContext, body: Any) -> Answer | Awaitable[Answer]:
+        return self.handle(context, body)
+
+
+def readers_of(table: HandlerTable) -> dict[tuple[int, int], Reader]:
+    """By API and version."""
+    return {
+        (api, version): reader
+        for api, handler in table.items()
+        if isinstance(handler, ReadByHand)
+        for version, reader in handler.readers.items()
+    }

@@ -1,9 +1,9 @@
 """Which connections have something to read, looked at in two classes, so that the many do not delay the prompt.
 
 The connections of members that heartbeat are looked at first, in every turn of the loop. All others, thousands when a
-large group connects or rebalances, are read for a millisecond a turn; what is not read then stays in the kernel and is
-reported again. Each class is a poller of its own inside the loop's, so a connection costs no asyncio handle for each
-read, and one that is not looked at costs nothing.
+large group connects or rebalances, are read, and served as they are read, for a millisecond a turn; what is not read
+then stays in the kernel and is reported again. Each class is a poller of its own inside the loop's, so a connection
+costs no asyncio handle for each read, and one that is not looked at costs nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     import asyncio
 
     from kernel.broker.poller import Poller
+    from kernel.broker.turns import Turns
 
 #: Prompt connections that are read in one turn.
 PROMPT_MAX = 256
-#: Patient connections that are read in one turn, and how long.
+#: Patient connections that are read and served in one turn, and how long.
 PATIENT_MAX, PATIENT_BUDGET_S = 32, 0.001
 #: ... and asked for at once. All of these are read: who is reported and not read would, with epoll, be the first to
 #: wait again, behind those who have been read and have more already.
@@ -33,15 +34,22 @@ class Watched(Protocol):
     fd: int
     is_prompt: bool
 
+    @property
+    def last_read(self) -> str:
+        """What was read from it last."""
+        ...
+
     def on_ready(self, events: int) -> None: ...
 
 
 class Readiness:
     """Calls `on_ready` of whoever is watched, from `start` to `close`."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, turns: Turns) -> None:
+        """`turns` is told how long what is patient has taken."""
         self.now = loop.time()  #: seconds of the loop's clock, as of this turn
         self._loop = loop
+        self._turns = turns
         self._watched: dict[int, Watched] = {}
         self._prompt, self._patient = poller(), poller()
         loop.add_reader(self._prompt.fileno(), self._look_at_prompt)
@@ -85,12 +93,18 @@ class Readiness:
     def _look_at_patient(self) -> None:
         self.now = self._loop.time()
         watched = self._watched
-        end = time.perf_counter() + PATIENT_BUDGET_S
+        turns = self._turns
+        before = time.perf_counter()
+        end = before + PATIENT_BUDGET_S
         for _ in range(PATIENT_MAX // PATIENT_AT_ONCE):
             ready = self._patient.poll(0, PATIENT_AT_ONCE)
             for fd, events in ready:
                 one = watched.get(fd)
                 if one is not None:
                     one.on_ready(events)
-            if len(ready) < PATIENT_AT_ONCE or time.perf_counter() > end:
+                    now = time.perf_counter()
+                    if now - before > turns.longest_s:
+                        turns.longest_s, turns.longest = now - before, one.last_read
+                    before = now
+            if len(ready) < PATIENT_AT_ONCE or before > end:
                 return

@@ -1,6 +1,8 @@
 """One client's connection, as the server sees it: frames in, at most one request at work, responses out in order.
 
-A Heartbeat that comes while nothing else of its connection is at work is answered while it is read. Any other request
+A request that comes while nothing else of its connection is at work is served as it is read: reading has a budget of
+each turn of the loop (`kernel.broker.readiness`). But of a prompt connection, which is read before others so that its
+heartbeats are answered at once, only heartbeats are; anything else of it, and whatever has come behind another request,
 waits for its turn (`kernel.broker.turns`). While one waits for its turn or for its answer, the connection is muted:
 later frames are kept, 64 KiB and what two reads bring, and stay unread beyond that.
 
@@ -18,13 +20,14 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from kernel.broker import api_versions
 from kernel.broker.handlers import Encoded, Later, RequestContext
 from kernel.broker.poller import READABLE, WRITABLE
 from kernel.broker.served_socket import ServedSocket
 from kernel.wire.codec import decode_request, encode_response, response_with
-from kernel.wire.errors import ErrorCode, ProtocolError, UnsupportedVersion
+from kernel.wire.errors import ProtocolError, UnsupportedVersion
 from kernel.wire.frames import FrameBuffer
-from kernel.wire.versions import SERVED, Api
+from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
     import socket
@@ -45,8 +48,9 @@ UNSENT_BYTES_LOW = 16 * 1024
 TURN_REQUESTS = 32
 
 _NAMES = {int(api).to_bytes(2, "big"): api.name for api in Api}
-_HEARTBEAT = int(Api.Heartbeat).to_bytes(2, "big")
-_JOIN_GROUP = int(Api.JoinGroup).to_bytes(2, "big")
+_HEARTBEAT, _JOIN_GROUP = (int(api).to_bytes(2, "big") for api in (Api.Heartbeat, Api.JoinGroup))
+#: What answers mostly are when they are there; whether something can be awaited takes longer to find out.
+_AT_ONCE = (Encoded, dict, type(None))
 
 
 class _State(Enum):
@@ -74,6 +78,7 @@ class ServedConnection(ServedSocket):
         "_host",
         "_id",
         "_is_open",
+        "_kind",
         "_repeated",
         "_server",
         "_state",
@@ -86,6 +91,7 @@ class ServedConnection(ServedSocket):
         self._server = server
         self._host = host
         self._id = connection_id
+        self._kind = b""  # the API key of the last request that was served
         self._state = QUIET
         self._is_open = True  # responses are sent
         self._has_ended = False  # the client sends nothing more
@@ -109,6 +115,11 @@ class ServedConnection(ServedSocket):
     def is_unread(self) -> bool:
         """Whether it is served no further until its client reads."""
         return self._state is UNREAD
+
+    @property
+    def last_read(self) -> str:
+        """The name of the last request."""
+        return _NAMES.get(self._kind, "request")
 
     # -- receiving ---------------------------------------------------------------------------------------------------
 
@@ -134,7 +145,11 @@ class ServedConnection(ServedSocket):
         if not data:
             self._end()
         elif self._state is QUIET and (frame := self._buffer.whole(data)) is not None:
-            self._begin(frame)
+            if self.is_prompt:
+                self._begin(frame)
+            else:  # its turn is now: the patient are read for a budget of their own
+                self._kind = frame[:2]
+                self._serve_or_close(frame)
         else:
             self._buffer.feed(data)
             if self._state is QUIET or self._state is PARTIAL:
@@ -207,11 +222,12 @@ class ServedConnection(ServedSocket):
 
     def _serve(self, frame: bytes) -> None:
         try:
-            request = decode_request(frame)
+            request = decode_request(frame, self._server.readers)
         except UnsupportedVersion as error:
             if error.api_key != Api.ApiVersions:
                 raise
-            self._refuse_api_versions(error.correlation_id)
+            if self._is_open:
+                self._send(api_versions.refusal(error.correlation_id))
             return
         api, version, correlation_id, client_id, body = request
         handler = self._server.handlers.get(api)
@@ -219,25 +235,25 @@ class ServedConnection(ServedSocket):
             raise UnsupportedVersion(api, version, correlation_id)
         context = RequestContext(self._id, client_id or "", self._host, api, version, correlation_id)
         answer = handler(context, body)
-        if answer is None:
-            return
         if type(answer) is Later:
             self._await_later(context, answer)
-            return
-        if isinstance(answer, Awaitable):
+        elif isinstance(answer, _AT_ONCE) or not isinstance(answer, Awaitable):
+            self._write(context, answer)
+            if api is Api.Heartbeat and self._is_open:
+                self._remember(frame, context, body)
+        else:
             self._await(context, answer)
-            return
-        self._write(context, answer)
-        if api is Api.Heartbeat and self._is_open:
-            self._remember(frame, context, body)
 
     def _remember(self, frame: bytes, context: RequestContext, body: object) -> None:
         """Have the next heartbeat answered without decoding it, if it is the same one; and read it before others."""
-        if not self.is_prompt:
-            self._server.readiness.move(self, self._events, prompt=True)
         repeat = self._server.repeat_heartbeat
         answer = None if repeat is None else repeat(context, body)
-        self._repeated = None if answer is None else (len(frame).to_bytes(4, "big") + frame[:4], frame[8:], answer)
+        if answer is None:
+            self._repeated = None
+            return
+        self._repeated = (len(frame).to_bytes(4, "big") + frame[:4], frame[8:], answer)
+        if not self.is_prompt:
+            self._server.readiness.move(self, self._events, prompt=True)
 
     def _await(self, context: RequestContext, answer: Awaitable[Answer]) -> None:
         future = asyncio.ensure_future(answer)
@@ -265,7 +281,7 @@ class ServedConnection(ServedSocket):
         try:
             self._state = QUIET
             self._write(context, answer)
-            if self._state is QUIET:
+            if self._state is QUIET and (self._buffer or self._has_ended or not self._is_open):
                 self._serve_kept()
             good = True
         finally:
@@ -315,16 +331,6 @@ class ServedConnection(ServedSocket):
             self._send(response_with(context.correlation_id, answer.tail))
         else:
             self._send(encode_response(context.api, context.version, context.correlation_id, answer))
-
-    def _refuse_api_versions(self, correlation_id: int) -> None:
-        """KIP-511: a version-0 body whatever was asked for, naming the versions of ApiVersions itself."""
-        lowest, highest = SERVED[Api.ApiVersions]
-        answer = {
-            "error_code": ErrorCode.unsupported_version,
-            "api_keys": [{"api_key": Api.ApiVersions, "min_version": lowest, "max_version": highest}],
-        }
-        if self._is_open:
-            self._send(encode_response(Api.ApiVersions, 0, correlation_id, answer))
 
     def _on_unread(self) -> None:
         if self._state is QUIET:

@@ -104,6 +104,11 @@ class ServedSocket:
 
     # -- the owner's -------------------------------------------------------------------------------------------------
 
+    @property
+    def last_read(self) -> str:
+        """The name of what was read last."""
+        raise NotImplementedError
+
     def abort(self) -> None:
         """Close at once."""
         raise NotImplementedError

@@ -9,8 +9,8 @@ While a request waits, its connection is muted: later frames stay unread, so tha
 A closed connection cancels a waiting Fetch. Any other waiting request is left to end by itself, its answer
 dropped: a JoinGroup stays parked in its group when its member's connection breaks.
 
-The loop's turns are short, so that nobody's heartbeat waits behind a large group: heartbeats are answered as they are
-read, other requests have a budget of each turn (`turns`), as have reading and accepting (`readiness`, `accepting`).
+The loop's turns are short, so that nobody's heartbeat waits behind a large group: members that heartbeat are read
+first, and all others, accepting, and the answers of thousands have a budget each (`readiness`, `accepting`, `turns`).
 """
 
 from __future__ import annotations
@@ -18,33 +18,30 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kernel.broker import api_versions
 from kernel.broker.accepting import Listener
-from kernel.broker.handlers import Repeatable
+from kernel.broker.handlers import ReadByHand, Repeatable, readers_of
 from kernel.broker.readiness import Readiness
 from kernel.broker.served_connection import ServedConnection
 from kernel.broker.turns import Turns
 from kernel.errors import ConfigurationError
-from kernel.wire.errors import ErrorCode
 from kernel.wire.frames import MAX_FRAME_BYTES
-from kernel.wire.versions import SERVED, Api
+from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator, Mapping, Set
+    from collections.abc import Iterator, Set
 
     from kernel.broker.handlers import Answer, HandlerTable, Repeat, RequestContext
+    from kernel.wire.codec import Reader
 
 log = logging.getLogger(__name__)
 
 #: Connections looked at in one piece, for whether they are idle.
 SWEPT_AT_ONCE = 100
-
-#: ApiVersionsRequest.java, SOFTWARE_NAME_VERSION_PATTERN.
-_SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +74,7 @@ class BrokerServer:
         self.turns = Turns() if turns is None else turns  # an empty one is false
         self.readiness: Readiness
         self.repeat_heartbeat: Repeat | None = None
+        self.readers: dict[tuple[int, int], Reader] = {}
         self.handlers: HandlerTable = {Api.ApiVersions: self._api_versions}
         self.mount(handlers)
         self.connections: set[ServedConnection] = set()
@@ -89,7 +87,8 @@ class BrokerServer:
         """Add handlers; two for one API are a mistake of ours, unless it is among those that may be replaced."""
         twice = self.handlers.keys() & handlers.keys() - instead
         assert not twice, f"mounted twice: {', '.join(api.name for api in twice)}"
-        self.handlers.update(handlers)
+        self.readers.update(readers_of(handlers))
+        self.handlers.update({api: h.handle if isinstance(h, ReadByHand) else h for api, h in handlers.items()})
         heartbeat = handlers.get(Api.Heartbeat)
         if isinstance(heartbeat, Repeatable):
             self.repeat_heartbeat = heartbeat.repeat
@@ -98,7 +97,7 @@ class BrokerServer:
         """Take the port without accepting anybody yet. Raises `EnvironmentFault` when it is taken."""
         self._listener = Listener(self.host, self.port)
         self.port = self._listener.port
-        self.readiness = Readiness(asyncio.get_running_loop())
+        self.readiness = Readiness(asyncio.get_running_loop(), self.turns)
 
     async def serve(self) -> None:
         """Accept connections from now on."""
@@ -142,18 +141,8 @@ class BrokerServer:
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
 
-    def advertised(self) -> list[dict[str, int]]:
-        """The rows of ApiVersions: what is mounted."""
-        return [
-            {"api_key": api, "min_version": SERVED[api][0], "max_version": SERVED[api][1]}
-            for api in sorted(self.handlers)
-        ]
-
-    def _api_versions(self, context: RequestContext, body: Any) -> Mapping[str, Any]:
-        named = (body.client_software_name, body.client_software_version) if context.version >= 3 else ()
-        if not all(_SOFTWARE_NAME.fullmatch(name) for name in named):
-            return {"error_code": ErrorCode.invalid_request, "api_keys": ()}
-        return {"error_code": ErrorCode.none, "api_keys": self.advertised()}
+    def _api_versions(self, context: RequestContext, body: Any) -> Answer:
+        return api_versions.answer(self.handlers, context, body)
 
     async def _close_idle(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,8 +1,9 @@
 """Work in pieces, a budget of time at once, so that what must not wait is served between them.
 
-An event loop is as fair as its longest turn is short. Whatever may be much (requests but heartbeats, the answers of
-thousands who have waited for one thing) is put here: the pieces are done in the order in which they were put, for two
-milliseconds in each turn of the loop, and in between the loop reads its sockets, where heartbeats are answered.
+An event loop is as fair as its longest turn is short. Whatever may be much (the answers of thousands who have waited
+for one thing, requests that were not served as they were read) is put here: the pieces are done in the order in which
+they were put, for two milliseconds in each turn of the loop, and in between the loop reads its sockets, where
+heartbeats are answered.
 """
 
 from __future__ import annotations

@@ -36,7 +36,10 @@ Write = Callable[[io.BytesIO, Any], None]
 
 
 class Request(NamedTuple):
-    """A decoded request. `body` is kio's entity for this version; `client_id` is None when the client gave none."""
+    """A decoded request. `body` is kio's entity for this version, or what a reader has made in its place.
+
+    `client_id` is None when the client gave none.
+    """
 
     api: Api
     version: int
@@ -103,8 +106,16 @@ def _codec(api: Api, version: int, request: bool) -> _Codec:
 _REQUESTS: dict[tuple[int, int], tuple[Api, _Codec]] = {}
 
 
-def decode_request(frame: bytes) -> Request:
-    """The request in a frame. Raises `UnsupportedVersion` for what the version table lacks, else `MalformedFrame`."""
+#: Makes a body in place of kio's entity: of a frame and where the body begins in it, and by what kio would decode it.
+Reader = Callable[[bytes, int, Callable[[bytes, int], Any]], Any]
+_NO_READERS: Mapping[tuple[int, int], Reader] = {}
+
+
+def decode_request(frame: bytes, readers: Mapping[tuple[int, int], Reader] = _NO_READERS) -> Request:
+    """The request in a frame; `readers`, by API and version, make bodies of their own.
+
+    Raises `UnsupportedVersion` for what the version table lacks, else `MalformedFrame`.
+    """
     if len(frame) < 10:
         raise MalformedFrame(f"a request of {len(frame)} bytes has no room for its header")
     api_key, version, correlation_id = _HEAD.unpack_from(frame)
@@ -126,7 +137,9 @@ def decode_request(frame: bytes) -> Request:
         raise MalformedFrame(f"a client id of {length} bytes")
     if codec.flexible_header:
         at = at + 1 if frame[at : at + 1] == b"\0" else skip_tags(frame, at)
-    return Request(api, version, correlation_id, client_id, codec.decode(frame, at))
+    reader = readers.get((api_key, version))
+    body = codec.decode(frame, at) if reader is None else reader(frame, at, codec.decode)
+    return Request(api, version, correlation_id, client_id, body)
 
 
 def _request_codec(frame: bytes, api_key: int, version: int, correlation_id: int) -> tuple[Api, _Codec]:

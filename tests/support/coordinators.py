@@ -18,7 +18,7 @@ from kernel.broker.cluster_view import (
     TopicView,
 )
 from kernel.broker.configuration import BrokerConfig
-from kernel.broker.handlers import Encoded, HandlerTable, RequestContext
+from kernel.broker.handlers import Encoded, HandlerTable, RequestContext, readers_of
 from kernel.broker.services import BrokerServices
 from kernel.trace.writer import ListTracer
 from kernel.values import BrokerAddress, TopicPartition
@@ -162,6 +162,7 @@ class HandlerConnection:
 
     def __init__(self, handlers: HandlerTable, client_id: str) -> None:
         self._handlers = handlers
+        self._readers = readers_of(handlers)
         self._client_id = client_id
         self._tail: asyncio.Task[Any] | None = None
         self._correlation = 0
@@ -175,7 +176,7 @@ class HandlerConnection:
     async def _serve(self, frame: bytes, before: asyncio.Task[Any] | None) -> Any:
         if before is not None:
             await asyncio.wait([before])
-        request = decode_request(frame)
+        request = decode_request(frame, self._readers)
         context = RequestContext(0, self._client_id, "127.0.0.1", request.api, request.version, request.correlation_id)
         answer: Any = self._handlers[request.api](context, request.body)
         if not isinstance(answer, Mapping | Encoded):

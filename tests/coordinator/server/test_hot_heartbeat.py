@@ -141,6 +141,7 @@ def test_member_is_told_the_same_in_both_ways_while_its_generation_lasts(version
         assert (again(), heartbeat.usual()) == (0, 0), "stable"
         await stage.joins_later()
         assert (again(), heartbeat.usual()) == (27, 27), "preparing"
+        assert heartbeat.handler.repeat(heartbeat.context, heartbeat.body) is None, "what comes next is a JoinGroup"
 
     play(scene)
 

@@ -14,7 +14,7 @@ import pytest
 from kernel.broker import readiness
 from kernel.broker.accepting import ACCEPTED_MAX
 from kernel.broker.poller import READABLE
-from kernel.broker.readiness import PATIENT_MAX, Readiness
+from kernel.broker.readiness import PATIENT_AT_ONCE, PATIENT_MAX, Readiness
 from kernel.broker.server import BrokerServer
 from kernel.broker.turns import Turns
 from kernel.waiting import until
@@ -89,28 +89,36 @@ def test_connections_are_accepted_a_few_a_turn() -> None:
     play(scene)
 
 
-def test_requests_are_read_a_few_connections_a_turn_and_served_in_turns() -> None:
+def test_requests_are_served_as_they_are_read_a_few_connections_a_turn() -> None:
+    play(_leave_by_turns(PATIENT_MAX))
+
+
+def test_a_request_that_takes_the_budget_ends_the_reading_of_that_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "PATIENT_BUDGET_S", 0.0)
+    play(_leave_by_turns(PATIENT_AT_ONCE))
+
+
+def _leave_by_turns(served_max: int) -> Callable[[Served], Awaitable[None]]:
     async def scene(served: Served) -> None:
         clients = [served.connect() for _ in range(MANY)]
         await until(lambda: len(served.server.connections) == MANY, 5, "all connections")
         for client in clients:
             client.send(LEAVE)
-        read = done = 0
-        while done < MANY:
+        before = 0
+        while before < MANY:
             await asyncio.sleep(0)
-            now_done = len(served.seen)
-            now_read = now_done + len(served.server.turns)
-            assert now_read - read <= PATIENT_MAX + 1, "a work that has just been done is known to be over next turn"
-            assert now_done - done <= 1, "one piece is the budget here"
-            read, done = now_read, now_done
+            now = len(served.seen)
+            assert now - before <= served_max
+            before = now
 
-    play(scene)
+    return scene
 
 
 class Insatiable:
     """A connection that has more to read, however often it was read."""
 
     is_prompt = False
+    last_read = ""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -126,7 +134,7 @@ def test_connections_that_always_have_more_keep_no_other_from_being_read(monkeyp
     monkeypatch.setattr(readiness, "PATIENT_BUDGET_S", 0.0)
 
     async def main() -> None:
-        looking = Readiness(asyncio.get_running_loop())
+        looking = Readiness(asyncio.get_running_loop(), Turns())
         with contextlib.ExitStack() as stack:
             ones: list[Insatiable] = []
             for _ in range(2 * PATIENT_MAX):
