@@ -132,6 +132,8 @@ class Coordinator:
         """The broker stops: refuse what comes, answer what waits, see writes out."""
         self._stopping = True
         led, self._led = list(self._led.values()), {}
+        for partition in led:
+            partition.unload()  # now: nobody is to be answered from it while the others are seen out
         await asyncio.gather(*(partition.close() for partition in led))
         self._loads.given_up()
         await self._eyes.stop()

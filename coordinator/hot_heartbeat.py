@@ -8,6 +8,7 @@ new deadline. Whatever has changed is handled as the first one was, so the answe
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coordinator import translation
@@ -20,10 +21,13 @@ from kernel.clock import NS_PER_MS
 from kernel.wire.heartbeats import TAILS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from coordinator.gate import Coordinator
     from coordinator.group.answers import HeartbeatAnswer
+    from coordinator.group.group import Group
+    from coordinator.group.member import Member
+    from kernel.broker.cluster_view import ClusterSnapshot, ClusterView
     from kernel.broker.handlers import Again, Answer, RequestContext
 
 #: What heartbeats are told while the group is being loaded.
@@ -57,44 +61,63 @@ class HeartbeatHandler:
         """
         coordinator, group_id, member_id = self._coordinator, body.group_id, body.member_id
         cluster = coordinator.services.cluster
-        snapshot = cluster.snapshot  # how many partitions there are, and so which one is the group's
-        number = coordinator.number_of(group_id)
-        at = coordinator.at_number(number) if group_id else Error.INVALID_GROUP_ID
+        snapshot = cluster.snapshot
+        at = coordinator.at(group_id) if group_id else Error.INVALID_GROUP_ID
         if not isinstance(at, LedPartition):
             return None
         instance_id = getattr(body, "group_instance_id", None)
         generation = body.generation_id
-        groups = at.shard.classic.groups
-        group = groups.get(group_id)
+        group = at.shard.classic.groups.get(group_id)
         if (
             group is None
             or group.state is _PREPARING
             or group.refusal_at(generation, member_id, instance_id) is not None
         ):
             return None
-        members, instances, member = group.members, group.instances, group.members[member_id]
         tails = TAILS[context.version]
-        good, rebalancing = tails[Error.NONE], tails[Error.REBALANCE_IN_PROGRESS]
-        monotonic_ns = coordinator.services.clock.monotonic_ns
+        return _Standing(
+            cluster=cluster,
+            snapshot=snapshot,
+            partition=at,
+            group=group,
+            generation=generation,
+            member=group.members[member_id],
+            monotonic_ns=coordinator.services.clock.monotonic_ns,
+            good=tails[Error.NONE],
+            rebalancing=tails[Error.REBALANCE_IN_PROGRESS],
+        ).answer
 
-        def again() -> bytes | None:
-            if (
-                cluster.snapshot is not snapshot
-                or coordinator.at_number(number) is not at
-                or groups.get(group_id) is not group
-                or group.generation != generation
-                or members.get(member_id) is not member
-                or (instance_id is not None and instances.get(instance_id) != member_id)
-            ):
-                return None
-            state = group.state
-            if state is _STABLE or state is _COMPLETING:
-                tail = good
-            elif state is _PREPARING:
-                tail = rebalancing
-            else:
-                return None
-            deadline_ms = monotonic_ns() // NS_PER_MS + member.session_timeout_ms
-            return tail if postponed(member.vigil, deadline_ms) else None
 
-        return again
+@dataclass(slots=True, kw_only=True)
+class _Standing:
+    """What a member's heartbeat was found to mean, to be looked at again with the next one.
+
+    As little as says it: a partition that is led no more is closed; a group goes away by the state Dead; and whoever
+    is no member any more (removed, or replaced by another process with its instance id) has no timer set.
+    """
+
+    cluster: ClusterView
+    snapshot: ClusterSnapshot  #: how many partitions there were, and so which one is the group's
+    partition: LedPartition
+    group: Group
+    generation: int
+    member: Member
+    monotonic_ns: Callable[[], int]
+    good: bytes
+    rebalancing: bytes
+
+    def answer(self) -> bytes | None:
+        """`kernel.broker.handlers.Again`."""
+        group = self.group
+        if group.generation != self.generation or self.partition.closed or self.cluster.snapshot is not self.snapshot:
+            return None
+        state = group.state
+        if state is _STABLE or state is _COMPLETING:
+            tail = self.good
+        elif state is _PREPARING:
+            tail = self.rebalancing
+        else:
+            return None
+        member = self.member
+        deadline_ms = self.monotonic_ns() // NS_PER_MS + member.session_timeout_ms
+        return tail if postponed(member.vigil, deadline_ms) else None

@@ -74,7 +74,7 @@ class Cluster:
         self._process = process
         self._clock = clock or SystemClock()
         self._leading = Leading(address.node_id, tracer)
-        self._snapshot = ClusterSnapshot()
+        self.snapshot = ClusterSnapshot()
         self._changed = asyncio.Event()
         self._registered_in = 0  # the session; 0: not registered
         self._doomed: set[str] = set()
@@ -143,7 +143,7 @@ class Cluster:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._leading.want({}, self._snapshot)
+        self._leading.want({}, self.snapshot)
         await self._leading.settled()
         await session.close()
 
@@ -175,10 +175,6 @@ class Cluster:
     def node_id(self) -> int:
         return self._address.node_id
 
-    @property
-    def snapshot(self) -> ClusterSnapshot:
-        return self._snapshot
-
     def leads(self, tp: TopicPartition) -> Leadership | None:
         return self._leading.led(tp)
 
@@ -189,7 +185,7 @@ class Cluster:
     async def until(self, condition: Callable[[ClusterSnapshot], bool], timeout_ms: int) -> bool:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                while not condition(self._snapshot):
+                while not condition(self.snapshot):
                     await self._changed.wait()
         except TimeoutError:
             return False
@@ -207,7 +203,7 @@ class Cluster:
     ) -> TopicView:
         assert self._topics is not None, "the cluster is joined by start()"
         return await self._topics.create(
-            self._snapshot,
+            self.snapshot,
             name,
             partitions=partitions,
             replication_factor=replication_factor,
@@ -226,7 +222,7 @@ class Cluster:
     ) -> TopicView:
         assert self._topics is not None, "the cluster is joined by start()"
         return await self._topics.grow(
-            self._snapshot, name, partitions=partitions, assignment=assignment, validate_only=validate_only
+            self.snapshot, name, partitions=partitions, assignment=assignment, validate_only=validate_only
         )
 
     async def delete_topic(self, name: str) -> None:
@@ -316,7 +312,7 @@ class Cluster:
                 await asyncio.sleep(_TROUBLE_S)  # what could not be read is still dirty
 
     def _publish(self, observed: Observation) -> None:
-        before, self._snapshot = self._snapshot, observed.snapshot
+        before, self.snapshot = self.snapshot, observed.snapshot
         self._doomed.update(observed.deletions)
         self._tell_leadership()
         gone = [before.topic_names[topic_id] for topic_id in before.topic_names.keys() - observed.snapshot.topic_names]
@@ -328,7 +324,7 @@ class Cluster:
 
     def _tell_leadership(self) -> None:
         registered = self._registered_in != 0
-        self._leading.want(wanted(self._snapshot, self.node_id) if registered else {}, self._snapshot)
+        self._leading.want(wanted(self.snapshot, self.node_id) if registered else {}, self.snapshot)
 
     async def _forget(self, topic_id: UUID) -> None:
         await self._leading.settled()

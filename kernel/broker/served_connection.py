@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
 
-    from kernel.broker.handlers import Answer
+    from kernel.broker.handlers import Again, Answer
     from kernel.broker.server import BrokerServer
 
 log = logging.getLogger(__name__)
@@ -71,15 +71,17 @@ class ServedConnection(ServedSocket):
     """A socket that was accepted. The server knows it until it is closed."""
 
     __slots__ = (
+        "_again",
+        "_back",
         "_buffer",
         "_frame",
+        "_front",
         "_future",
         "_has_ended",
         "_host",
         "_id",
         "_is_open",
         "_kind",
-        "_repeated",
         "_server",
         "_state",
         "active_at",
@@ -98,8 +100,9 @@ class ServedConnection(ServedSocket):
         self._buffer = FrameBuffer(server.limits.frame_bytes_max)
         self._frame: bytes | None = None  # the request that waits for its turn
         self._future: tuple[asyncio.Future[Answer], RequestContext] | None = None
-        #: The last heartbeat: its bytes before and behind the correlation id, and what gives the answer's tail.
-        self._repeated: tuple[bytes, bytes, Callable[[], bytes | None]] | None = None
+        #: What answers the last heartbeat again, and its bytes before and behind the correlation id.
+        self._again: Again | None = None
+        self._front = self._back = b""
 
     @property
     def waits(self) -> bool:
@@ -131,11 +134,11 @@ class ServedConnection(ServedSocket):
         except OSError:
             self._lose()
             return
-        self.active_at = self._server.readiness.now
-        repeated = self._repeated
+        self.active_at = self._readiness.now
+        again = self._again
         # The short way of most of what a coordinator is asked: the very heartbeat of the last time.
-        if repeated is not None and self._state is QUIET and data[12:] == repeated[1] and data[:8] == repeated[0]:
-            tail = repeated[2]()
+        if again is not None and self._state is QUIET and data[12:] == self._back and data[:8] == self._front:
+            tail = again()
             if tail is not None:
                 self._send((len(tail) + 4).to_bytes(4, "big") + data[8:12] + tail)
                 return
@@ -247,11 +250,10 @@ class ServedConnection(ServedSocket):
     def _remember(self, frame: bytes, context: RequestContext, body: object) -> None:
         """Have the next heartbeat answered without decoding it, if it is the same one; and read it before others."""
         repeat = self._server.repeat_heartbeat
-        answer = None if repeat is None else repeat(context, body)
-        if answer is None:
-            self._repeated = None
+        self._again = None if repeat is None else repeat(context, body)
+        if self._again is None:
             return
-        self._repeated = (len(frame).to_bytes(4, "big") + frame[:4], frame[8:], answer)
+        self._front, self._back = len(frame).to_bytes(4, "big") + frame[:4], frame[8:]
         if not self.is_prompt:
             self._server.readiness.move(self, self._events, prompt=True)
 

@@ -23,7 +23,7 @@ class ServedSocket:
     `fd` is -1 when it has been put away.
     """
 
-    __slots__ = ("_events", "_readiness", "_receive", "_socket", "_unsent", "fd", "is_prompt")
+    __slots__ = ("_events", "_readiness", "_receive", "_send_now", "_socket", "_unsent", "fd", "is_prompt")
 
     def __init__(self, readiness: Readiness, accepted: socket.socket) -> None:
         accepted.setblocking(False)
@@ -32,7 +32,7 @@ class ServedSocket:
         self.is_prompt = False
         self._readiness = readiness
         self._socket = accepted
-        self._receive = accepted.recv
+        self._receive, self._send_now = accepted.recv, accepted.send
         self._unsent = bytearray()
         self._events = READABLE
         readiness.watch(self, READABLE)
@@ -70,7 +70,7 @@ class ServedSocket:
             unsent += data
         else:
             try:
-                sent = self._socket.send(data)
+                sent = self._send_now(data)
             except (BlockingIOError, InterruptedError):
                 sent = 0
             except OSError:
@@ -86,7 +86,7 @@ class ServedSocket:
     def _send_rest(self) -> None:
         unsent = self._unsent
         try:
-            sent = self._socket.send(unsent)
+            sent = self._send_now(unsent)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
