@@ -209,6 +209,14 @@ def _check(members: list[Member], given: dict[str, bytes]) -> None:
         raise RuntimeError("two members have one id")
 
 
+def beat(sockets: Sockets, connections: Sequence[Connection]) -> None:
+    """One heartbeat of each member of a stable group."""
+    frames = [connection.data.heartbeat() for connection in connections]
+    for connection, answer in zip(connections, ask_each(sockets, connections, frames), strict=True):
+        if answer != connection.data.heartbeat_answer(lean.NONE):
+            raise RuntimeError(f"heartbeat of {connection.data.name}: error {heartbeat_error(answer)}")
+
+
 def leave(sockets: Sockets, connections: Sequence[Connection]) -> None:
     """All members leave by one request a group, so that no session is left to end later; then they disconnect."""
     by_group: dict[str, list[Connection]] = {}
