@@ -4,7 +4,7 @@ One event may answer ten thousand members. Their answers are given in turns (`ke
 are served in between, which means that the machine is ahead of what has been sent. What holds nevertheless:
 
 1. Every answer that the machine hands out is given exactly once. An answer that fails for a mistake of ours keeps no
-   other from being given.
+   other from being given, and closes its own connection: a client that waits for ever is worse off.
 2. Answers are given in the order in which the machine handed them out, over all groups of the partition: what a later
    event answers queues behind what an earlier one did. Only a request that its own event answers, and nobody else
    with it, is answered there and then (`LedPartition.ask`): its connection waits for nothing else.
@@ -72,17 +72,18 @@ class Outbox:
             await future
 
     def _pieces(self) -> Iterator[None]:
-        try:
-            while self._queue:
-                token, answer = self._queue.popleft()
-                later, translate = self._waiting.pop(token)
+        while self._queue:
+            token, answer = self._queue.popleft()
+            later, translate = self._waiting.pop(token)
+            try:
                 if isinstance(answer, JoinAnswer) and answer.members:
                     yield from entries_ahead(translate, answer)
                 later.give(translate(answer))
-                yield
-        except Exception:  # reported by whoever runs the pieces; the others wait for theirs
-            self._turns.run_in_turns(self._pieces(), "answers of a group")
-            raise
+            except Exception:  # reported by whoever runs the pieces; the others wait for theirs
+                self._turns.run_in_turns(self._pieces(), "answers of a group")
+                later.lose()
+                raise
+            yield
         self._is_giving = False
         emptied, self._emptied = self._emptied, []
         for future in emptied:

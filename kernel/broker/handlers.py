@@ -49,11 +49,13 @@ class Later(Awaitable[Given]):
     and may go on with the connection's next request.
     """
 
-    __slots__ = ("_answer", "_take")
+    __slots__ = ("_answer", "_is_lost", "_lose", "_take")
 
     def __init__(self) -> None:
         self._take: Callable[[Given], object] | None = None
+        self._lose: Callable[[], object] | None = None
         self._answer: tuple[Given] | None = None
+        self._is_lost = False
 
     def give(self, answer: Given) -> None:
         """The answer is there."""
@@ -62,16 +64,24 @@ class Later(Awaitable[Given]):
         if self._take is not None:
             self._take(answer)
 
-    def when_given(self, take: Callable[[Given], object]) -> None:
-        """Call `take(answer)` as soon as there is one; one only may ask."""
+    def lose(self) -> None:
+        """A mistake of ours has lost the answer: nobody is to wait for it any longer."""
+        self._is_lost = True
+        if self._lose is not None:
+            self._lose()
+
+    def when_given(self, take: Callable[[Given], object], lose: Callable[[], object] | None = None) -> None:
+        """Call `take(answer)` as soon as there is one, or `lose()` when there will be none; one only may ask."""
         assert self._take is None, "somebody waits for this answer already"
-        self._take = take
+        self._take, self._lose = take, lose
         if self._answer is not None:
             take(self._answer[0])
+        elif self._is_lost and lose is not None:
+            lose()
 
     def __await__(self) -> Generator[Any, None, Given]:
         future: asyncio.Future[Given] = asyncio.get_running_loop().create_future()
-        self.when_given(lambda answer: None if future.done() else future.set_result(answer))
+        self.when_given(lambda answer: None if future.done() else future.set_result(answer), future.cancel)
         return future.__await__()
 
 

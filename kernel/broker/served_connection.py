@@ -272,7 +272,7 @@ class ServedConnection(ServedSocket):
 
     def _await_later(self, context: RequestContext, answer: Later[Answer]) -> None:
         self._state = WAITING
-        answer.when_given(functools.partial(self._give_later, context))
+        answer.when_given(functools.partial(self._give_later, context), self.abort)
         if self._state is WAITING and (not self._is_open or self._has_ended):
             self._close()
 

@@ -205,11 +205,12 @@ class Writer:
                 rows = [(term.term, key) for key, _ in run]
                 self._connection.executemany("DELETE FROM pair WHERE term = ? AND key = ?", rows)
                 continue
-            left = [column for key, value in run for column in (term.term, key, value)]
+            columns = [column for key, value in run for column in (term.term, key, value)]
+            at = 0
             for size, statement in _STORE_PAIRS:
-                while len(left) >= 3 * size:
-                    self._connection.execute(statement, left[: 3 * size])
-                    del left[: 3 * size]
+                while at + 3 * size <= len(columns):
+                    self._connection.execute(statement, columns[at : at + 3 * size])
+                    at += 3 * size
 
 
 def _at_front(waiting: deque[Job], kinds: Any) -> list[Any]:

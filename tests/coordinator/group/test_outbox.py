@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 from collections import deque
 from types import SimpleNamespace
@@ -81,6 +82,7 @@ def test_every_answer_is_given_once_in_the_order_in_which_it_was_handed_out(orde
         turns = TurnsByHand()
         outbox = Outbox(turns)
         given_out: list[int] = []
+        lost: list[int] = []
 
         def translate(answer: SyncAnswer) -> int:
             token = int(answer.assignment)
@@ -89,7 +91,7 @@ def test_every_answer_is_given_once_in_the_order_in_which_it_was_handed_out(orde
             return token
 
         for token in TOKENS:
-            outbox.expect(token, translate).when_given(given_out.append)
+            outbox.expect(token, translate).when_given(given_out.append, functools.partial(lost.append, token))
         waiting = deque(order)
         for handed_out, steps in [*rounds, (len(TOKENS), 0)]:
             outbox.put([reply(waiting.popleft()) for _ in range(min(handed_out, len(waiting)))])
@@ -102,6 +104,7 @@ def test_every_answer_is_given_once_in_the_order_in_which_it_was_handed_out(orde
         turns.run()
         await emptied
         assert given_out == expected
+        assert lost == [token for token in order if token in failing]
         assert turns.failures == len(failing)
 
     asyncio.run(test())

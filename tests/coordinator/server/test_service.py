@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from coordinator.partition import LedPartition
 from coordinator.placement import partition_of
 from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.clock import ManualClock
@@ -268,6 +269,26 @@ def test_damaged_log_is_not_led():
         log.pairs[b"\0\x02\0\x01g"] = b"\0\x03nonsense"
         with pytest.raises(StorageFailed, match="cannot be loaded"):
             await coordinator.lead(NUMBER)
+        answer = await connection.call(Api.Heartbeat, 3, group_id=GROUP)
+        assert named(answer.error_code) == "NOT_COORDINATOR"
+
+    play(scene, led=False)
+
+
+def test_partition_that_could_not_be_loaded_to_the_end_is_closed(monkeypatch):
+    """Its timers would be at work otherwise, of groups that nobody leads."""
+    begun: list[LedPartition] = []
+
+    def fails(partition: LedPartition, _: object) -> None:
+        begun.append(partition)
+        raise ArithmeticError("a mistake of ours")
+
+    monkeypatch.setattr(LedPartition, "tell", fails)
+
+    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+        with pytest.raises(ArithmeticError):
+            await coordinator.lead(NUMBER)
+        assert [partition.closed for partition in begun] == [True]
         answer = await connection.call(Api.Heartbeat, 3, group_id=GROUP)
         assert named(answer.error_code) == "NOT_COORDINATOR"
 

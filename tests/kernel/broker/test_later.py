@@ -57,6 +57,30 @@ def test_an_answer_whose_waiter_was_cancelled_is_dropped() -> None:
     asyncio.run(test())
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_whoever_waits_for_an_answer_that_is_lost_is_told(before: bool) -> None:
+    later: Later[int] = Later()
+    seen: list[str] = []
+    if before:
+        later.lose()
+    later.when_given(lambda _: seen.append("given"), lambda: seen.append("lost"))
+    if not before:
+        later.lose()
+    assert seen == ["lost"]
+
+
+def test_awaiting_an_answer_that_is_lost_is_cancelled() -> None:
+    async def test() -> None:
+        later: Later[int] = Later()
+        waiting = asyncio.ensure_future(later)
+        await asyncio.sleep(0)
+        later.lose()
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
+
+    asyncio.run(test())
+
+
 class Parking:
     """Every heartbeat waits for its answer."""
 
@@ -108,6 +132,23 @@ def test_an_answer_to_a_client_that_is_gone_is_dropped() -> None:
         await until(lambda: _none(server.connections), 10, "the connection is gone")
         parking.answer()
         assert not server.connections
+        await server.stop()
+
+    asyncio.run(test())
+
+
+def test_a_connection_whose_answer_is_lost_is_closed() -> None:
+    async def test() -> None:
+        parking = Parking()
+        server = BrokerServer({Api.Heartbeat: parking.heartbeat})
+        await server.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(codec.encode_request(Api.Heartbeat, 4, 7, "c", HEARTBEAT))
+        await until(lambda: _at_work(parking), 10, "the request is at work")
+        ((_, later),) = parking.parked
+        later.lose()
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
         await server.stop()
 
     asyncio.run(test())
