@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from kernel.assignors.sticky_data import Claim
     from kernel.assignors.subscription import MemberSubscription
 
-#: Partitions of the largest group with different subscriptions that is assigned as by Kafka. That takes 2 CPU seconds
-#: at most with 2,000 members, also when half of them come at once; usually a few tenths.
+#: Partitions of the largest group with different subscriptions that is assigned as by Kafka. That takes 1 to 3 CPU
+#: seconds at the worst we found with 2,000 members (when half of them come at once); usually a few tenths.
 EXACT_PARTITIONS_MAX = 20_000
 
 

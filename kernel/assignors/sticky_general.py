@@ -25,15 +25,17 @@ from kernel.assignors.subscription import java_order
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from kernel.assignors.claims import Claims
     from kernel.assignors.subscription import MemberSubscription
 
 #: Walks over all partitions before the balancing gives up. One or two are enough, 15 were the most in 25,000 random
-#: groups; but when partitions go back to former owners, and others move in their place (see `movements`), they can go
-#: in a circle. Kafka has no limit: its leader never answers then.
-WALKS = 1000
+#: groups. When partitions go back to former owners, and others move in their place (see `movements`), they can go in a
+#: circle: that is noticed, and ends it. Kafka has no limit: its leader never answers then.
+WALKS = 100
+#: With fewer subscribers they are compared; with more, one of them is found soon among all members by load.
+FEW_TAKERS = 200
 
 Rank = tuple[int, bytes, str]
 
@@ -63,18 +65,21 @@ class GeneralAssignment:
         self._holders = self._count_holders()
         self._before = _older_owners(claims)
         self._ranked: list[Rank] = []  #: who takes part, by load and id
+        self._part: Collection[str] = self._held.keys()  #: the same
         self._movements = Movements()
         self._even: bool | None = None  #: None until asked since the last move
+        self._lopsided = list(sizes)  #: all topics, those that were found lopsided lately first
 
     def build(self) -> dict[str, list[TopicPartition]]:
         self._ranked = sorted(self._rank(member) for member in self._held)
         from_nothing = self._ranked[-1][0] == 0
         free = [tp for tp in self._every if tp not in self._owner]
         for tp in free:
-            self._put(tp, next(member for _, _, member in self._ranked if tp.topic in self._topics_of[member]))
+            self._put(tp, self._least(tp.topic))
         movable = {topic for topic, takers in self._takers.items() if len(takers) > 1}
         self._ranked = [rank for rank in self._ranked if self._takes_part(rank[2], movable)]
         saved = {member: dict(self._held[member]) for *_, member in self._ranked}
+        self._part = saved.keys()
         self._before = {tp: member for tp, member in self._before.items() if member in saved}
         if not self._lost:
             self._balance([tp for tp in free if tp.topic in movable])
@@ -90,6 +95,7 @@ class GeneralAssignment:
     def _balance(self, partitions: Sequence[TopicPartition]) -> bool:
         """Whether anything moved."""
         moved = False
+        seen: set[int] = set()
         for _ in range(WALKS):
             again = False
             for tp in partitions:
@@ -99,8 +105,10 @@ class GeneralAssignment:
                 if taker is not None:
                     self._move(self._movements.instead_of(tp, self._owner[tp], taker), taker)
                     again = moved = True
-            if not again:
+            owners = hash(tuple(self._owner.values()))
+            if not again or owners in seen:
                 break
+            seen.add(owners)
         return moved
 
     def _taker(self, tp: TopicPartition) -> str | None:
@@ -109,13 +117,31 @@ class GeneralAssignment:
         former = self._before.get(tp)
         if former is not None and load > len(self._held[former]) + 1:
             return former
-        _, _, least = next(rank for rank in self._ranked if tp.topic in self._topics_of[rank[2]])
+        least = self._least(tp.topic)
         return least if load > len(self._held[least]) + 1 else None
+
+    def _least(self, topic: str) -> str:
+        """Who takes part, could have the topic, and has least."""
+        takers = self._takers[topic]
+        if len(takers) < FEW_TAKERS:
+            return min(self._rank(taker) for taker in takers if taker in self._part)[2]
+        return next(member for _, _, member in self._ranked if topic in self._topics_of[member])
 
     def _is_even(self) -> bool:
         if self._even is None:
-            self._even = self._ranked[0][0] >= self._ranked[-1][0] - 1 or not any(map(self._is_lopsided, self._sizes))
+            self._even = self._ranked[0][0] >= self._ranked[-1][0] - 1 or not self._has_lopsided()
         return self._even
+
+    def _has_lopsided(self) -> bool:
+        """Whether any topic is; the last one that was is looked at first, most likely it still is."""
+        lopsided = self._lopsided
+        for place, topic in enumerate(lopsided):
+            if self._is_lopsided(topic):
+                if place:
+                    del lopsided[place]
+                    lopsided.insert(0, topic)
+                return True
+        return False
 
     def _is_lopsided(self, topic: str) -> bool:
         """Whether somebody has two or more partitions less than one of the topic's owners, and could have more."""
