@@ -15,7 +15,7 @@ from comparison.exits import Exit
 from comparison.scenarios.broker_composition import broker_of
 from comparison.scenarios.configuration import for_part
 from comparison.state import forget, read_state, state_dir, states, stop_server, this_process, write_state
-from kernel.broker import loop_figures
+from kernel.broker import measured_loop
 from kernel.broker.configuration import BROKER_SETTINGS, BrokerConfig
 from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.settings import split_pairs
@@ -82,7 +82,7 @@ def broker(
         name = f"broker-{listened}"
         click.echo(detach(arguments, name, state_dir() / f"{name}.log").address)
         return
-    loop_figures.run(_serve(connect or started_zookeeper(), settings, folder or state_dir() / "data", trace))
+    measured_loop.run(_serve(connect or started_zookeeper(), settings, folder or state_dir() / "data", trace))
 
 
 def started_zookeeper() -> str:

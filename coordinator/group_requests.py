@@ -12,7 +12,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from coordinator.group.requests import Protocol
-from coordinator.translation import milliseconds
+from kernel.clock import milliseconds
 from kernel.wire.versions import SERVED, Api
 
 if TYPE_CHECKING:

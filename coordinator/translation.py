@@ -7,7 +7,6 @@ version allows none).
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from coordinator.group.errors import Error
@@ -25,6 +24,7 @@ from coordinator.group.requests import (
     Producer,
     Sync,
 )
+from kernel.clock import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 Body = Any  #: a kio entity of one of several versions
 Plain = dict[str, Any]
 
-_MILLISECOND = timedelta(milliseconds=1)
 
 #: Without an authorizer everything is allowed; the bits of READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
@@ -59,10 +58,6 @@ INIT_NAMES_FENCE = 4  # from here on PRODUCER_FENCED instead of INVALID_PRODUCER
 TRANSACTION_NAMES_FENCE = 2
 COMMIT_IS_ABORTABLE = 4  # TRANSACTION_ABORTABLE instead of INVALID_TXN_STATE (KIP-890)
 DESCRIBE_NAMES_ABSENT_GROUP = 6  # KIP-1043
-
-
-def milliseconds(duration: timedelta) -> int:
-    return duration // _MILLISECOND
 
 
 # -- JoinGroup, SyncGroup, Heartbeat, LeaveGroup -------------------------------------------------------------------

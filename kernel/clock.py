@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from typing import Protocol
 
 NS_PER_MS = 1_000_000
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def milliseconds(duration: timedelta) -> int:
+    """Whole ones, as on the wire."""
+    return duration // _MILLISECOND
 
 
 class Clock(Protocol):

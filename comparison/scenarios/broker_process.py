@@ -17,7 +17,7 @@ import msgspec
 from comparison.scenarios.broker_composition import broker_of
 from comparison.scenarios.child_trace import ChildTrace
 from comparison.scenarios.lines import lines_of_stdin, tell
-from kernel.broker import loop_figures
+from kernel.broker import measured_loop
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
 
@@ -71,7 +71,7 @@ async def run() -> int:
 
 
 def main() -> None:
-    raise SystemExit(loop_figures.run(run()))
+    raise SystemExit(measured_loop.run(run()))
 
 
 if __name__ == "__main__":

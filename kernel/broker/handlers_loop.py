@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.loop_figures import MeasuredLoop
+from kernel.broker.measured_loop import MeasuredLoop
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 

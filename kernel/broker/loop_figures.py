@@ -1,23 +1,16 @@
 """How long the event loop's turns take: while one lasts nobody else is served, so the longest is a stall of everybody.
 
-A turn begins when the selector hands out what is ready, and ends when it is asked again. It is measured where that
-happens, in a loop made for it: `run` is `asyncio.run` with such a loop. That costs half a microsecond a turn.
+A turn begins when the selector hands out what is ready, and ends when it is asked again; `measured_loop` tells the
+stopwatch here.
 """
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import selectors
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-
-from kernel.broker.collecting import CalmCollector
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-T = TypeVar("T")
+    from collections.abc import Callable
 
 NS_PER_US = 1_000
 #: Turns are counted by powers of two of microseconds; the last class is for all that took longer (a minute).
@@ -86,39 +79,3 @@ class Stopwatch:
             self._longest_collection_ns // NS_PER_US,
             tuple(self._histogram),
         )
-
-
-class _MeasuredSelector(selectors.DefaultSelector):
-    def __init__(self, stopwatch: Stopwatch) -> None:
-        super().__init__()
-        self._begin, self._end = stopwatch.begin, stopwatch.end
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        self._end()
-        try:
-            return super().select(timeout)
-        finally:
-            self._begin()
-
-
-class MeasuredLoop(asyncio.SelectorEventLoop):
-    """asyncio's own loop, with a stopwatch, and with garbage collections when it is calm."""
-
-    def __init__(self) -> None:
-        self.stopwatch = Stopwatch()
-        super().__init__(_MeasuredSelector(self.stopwatch))
-        gc.callbacks.append(self.stopwatch.on_collection)
-        self._collector = CalmCollector(self, self.stopwatch)
-        self._collector.start()
-
-    def close(self) -> None:
-        if not self.is_closed():
-            self._collector.stop()
-            gc.callbacks.remove(self.stopwatch.on_collection)
-        super().close()
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, in a `MeasuredLoop`: for a process that is a broker and nothing else."""
-    with asyncio.Runner(loop_factory=MeasuredLoop) as runner:
-        return runner.run(main)

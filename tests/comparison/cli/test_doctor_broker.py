@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from comparison import doctor
 from comparison.doctor_broker import BrokerLoop, _ask, loop_of
-from kernel.broker import loop_figures
+from kernel.broker import measured_loop
 from kernel.broker.handlers_loop import LoopHandlers
 from kernel.broker.loop_figures import LoopFigures
 from kernel.broker.server import BrokerServer
@@ -37,7 +37,7 @@ async def _asked(*, ours: bool) -> BrokerLoop:
 
 
 def test_broker_of_ours_tells_its_figures() -> None:
-    found = loop_figures.run(_asked(ours=True))
+    found = measured_loop.run(_asked(ours=True))
     assert found.figures.turns > 0
     assert found.longest_piece == "ApiVersions"
     assert found.lines()[0].startswith("longest turn ")
@@ -53,7 +53,7 @@ def test_figures_are_told_in_milliseconds() -> None:
 
 @pytest.mark.parametrize(
     ("run", "ours", "said"),
-    [(loop_figures.run, False, "not one of rebalance-lab's"), (asyncio.run, True, "inside another program")],
+    [(measured_loop.run, False, "not one of rebalance-lab's"), (asyncio.run, True, "inside another program")],
 )
 def test_broker_without_figures_is_named(run: Callable[[Coroutine[Any, Any, Any]], Any], ours: bool, said: str) -> None:
     with pytest.raises(Unavailable, match=said):

@@ -6,7 +6,8 @@ import asyncio
 import gc
 
 from kernel.broker.collecting import CALM_PERIODS, CALM_SHARE, DUE, OVERDUE, CalmCollector
-from kernel.broker.loop_figures import MeasuredLoop, Stopwatch
+from kernel.broker.loop_figures import Stopwatch
+from kernel.broker.measured_loop import MeasuredLoop
 
 BUSY, CALM = CALM_SHARE + 0.1, CALM_SHARE - 0.1
 

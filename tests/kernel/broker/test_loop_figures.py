@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 
-from kernel.broker import loop_figures
+from kernel.broker import measured_loop
 from kernel.broker.connection import BrokerConnection
 from kernel.broker.handlers_loop import LoopHandlers
-from kernel.broker.loop_figures import LoopFigures, MeasuredLoop, Stopwatch
+from kernel.broker.loop_figures import LoopFigures, Stopwatch
+from kernel.broker.measured_loop import MeasuredLoop
 from kernel.broker.server import BrokerServer
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
@@ -84,7 +85,7 @@ def test_turn_that_blocks_is_the_longest_of_its_loop() -> None:
         assert figures.turns >= before + 10
         return figures
 
-    assert loop_figures.run(test()).longest_us >= 20_000
+    assert measured_loop.run(test()).longest_us >= 20_000
 
 
 async def _asked(*, reset: bool) -> list[object]:
@@ -101,11 +102,11 @@ async def _asked(*, reset: bool) -> list[object]:
 
 
 def test_broker_tells_its_figures_and_begins_anew_when_asked_to() -> None:
-    first, second = loop_figures.run(_asked(reset=False))
+    first, second = measured_loop.run(_asked(reset=False))
     assert first.error_code is second.error_code is ErrorCode.none
     assert 0 < first.turns < second.turns == sum(second.histogram)
     assert first.longest_piece == "ApiVersions"
-    first, second = loop_figures.run(_asked(reset=True))
+    first, second = measured_loop.run(_asked(reset=True))
     assert second.measured_us < first.measured_us or second.turns < first.turns
     assert second.longest_piece == "DescribeLoop"
 
