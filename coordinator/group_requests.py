@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Fronts, and as many ends, that are remembered for one version, and the bytes that one may have.
 PARTS_MAX, PART_BYTES_MAX = 500, 2_000
+#: Protocols of an end that is remembered: hundreds of empty ones would fit into its bytes.
+PROTOCOLS_MAX = 8
 
 Front = TypeVar("Front")
 End = TypeVar("End")
@@ -106,7 +108,7 @@ class JoinReader(_Reader[tuple[str, int, int], tuple[str, tuple[Protocol, ...]]]
         front = (body.group_id, session_timeout_ms, rebalance_timeout_ms)
         instance_id = getattr(body, "group_instance_id", None)
         end = (body.protocol_type, tuple([Protocol(p.name, bytes(p.metadata)) for p in body.protocols]))
-        if instance_id is None:
+        if instance_id is None and len(body.protocols) <= PROTOCOLS_MAX:
             self._remember(frame, at, front, end)
         return JoinBody(len(frame), *front, body.member_id, instance_id, *end)
 
@@ -145,11 +147,14 @@ def _keep(parts: dict[bytes, Any], part: bytes, meaning: object) -> None:
 
 
 def _end_of_text(frame: bytes, at: int) -> int:
-    """Of one that is null or cut off: outside the frame, where nothing is remembered."""
+    """Of one that is cut off: outside the frame, where nothing is remembered. Raises ValueError for null."""
+    if frame[at] & 0x80:
+        raise ValueError("null, or a negative length")
     return at + 2 + (frame[at] << 8 | frame[at + 1])
 
 
 def _end_of_compact_text(frame: bytes, at: int) -> int:
+    """As `_end_of_text`."""
     if not 0 < frame[at] < 128:
         raise ValueError("null, or long")
     return at + frame[at]

@@ -70,6 +70,8 @@ def stored(group: Group, done: ReplacementStored, turn: Turn) -> None:
         plain = rebalance.current_generation(group, member, with_members=False)
         answer = plain._replace(leader=done.former_leader)
     group.answer_join(member, answer, turn)
+    if member.vigil.armed_ms is None:  # its session's end came while it waited, and was passed over
+        expect_heartbeat(group, member, turn)
 
 
 def not_stored(group: Group, done: ReplacementStored, error: Error, turn: Turn) -> None:

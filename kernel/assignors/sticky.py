@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from kernel.assignors.sticky_data import Claim
     from kernel.assignors.subscription import MemberSubscription
 
-#: Partitions of the largest group with different subscriptions that is assigned as by Kafka. That takes 1 to 3 CPU
-#: seconds at the worst we found with 2,000 members (when half of them come at once); usually a few tenths.
+#: Partitions of the largest group with different subscriptions that is assigned as by Kafka. That takes a few
+#: tenths of a CPU second usually, and a few seconds at the worst we found (`docs/coordinators.md`).
 EXACT_PARTITIONS_MAX = 20_000
 
 

@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from kernel.assignors.claims import Claims
     from kernel.assignors.subscription import MemberSubscription
 
-#: Walks over all partitions before the balancing gives up. One or two are enough, 15 were the most in 25,000 random
-#: groups. When partitions go back to former owners, and others move in their place (see `movements`), they can go in a
-#: circle: that is noticed, and ends it. Kafka has no limit: its leader never answers then.
-WALKS = 100
+#: Walks over all partitions before the balancing gives up. One or two are mostly enough, hundreds where partitions seep
+#: through a chain of members each of which shares one topic with the next. When partitions go back to former owners,
+#: and others move in their place (see `movements`), they can go in a circle: that is noticed, and ends it. Kafka has no
+#: limit: its leader never answers then.
+WALKS = 1_000
+
 #: With fewer subscribers they are compared; with more, one of them is found soon among all members by load.
 FEW_TAKERS = 200
 

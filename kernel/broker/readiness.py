@@ -47,7 +47,8 @@ class Readiness:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, turns: Turns) -> None:
         """`turns` is told how long what is patient has taken."""
-        self.now = loop.time()  #: seconds of the loop's clock, as of this turn
+        self.clock = loop.time
+        self.now = loop.time()  #: seconds of the loop's clock, as of the last look
         self._loop = loop
         self._turns = turns
         self._watched: dict[int, Watched] = {}

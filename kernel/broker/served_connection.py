@@ -17,10 +17,10 @@ import contextlib
 import functools
 import logging
 from collections.abc import Awaitable
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from kernel.broker import api_versions
+from kernel.broker.connection_state import CLOSED, PARTIAL, QUEUED, QUIET, UNREAD, WAITING
 from kernel.broker.handlers import Encoded, Later, RequestContext
 from kernel.broker.poller import READABLE, WRITABLE
 from kernel.broker.served_socket import ServedSocket
@@ -53,20 +53,6 @@ _HEARTBEAT, _JOIN_GROUP = (int(api).to_bytes(2, "big") for api in (Api.Heartbeat
 _AT_ONCE = (Encoded, dict, type(None))
 
 
-class _State(Enum):
-    """What the connection is at."""
-
-    QUIET = "nothing is at work, nothing is kept"
-    PARTIAL = "nothing is at work, the beginning of a frame is kept"
-    QUEUED = "a request, or a long row of heartbeats, waits for its turn"
-    WAITING = "a request waits for its answer"
-    UNREAD = "the client does not read its answers"
-    CLOSED = "closed, or closing once everything is sent"
-
-
-QUIET, PARTIAL, QUEUED, WAITING, UNREAD, CLOSED = _State
-
-
 class ServedConnection(ServedSocket):
     """A socket that was accepted. The server knows it until it is closed."""
 
@@ -89,7 +75,8 @@ class ServedConnection(ServedSocket):
 
     def __init__(self, server: BrokerServer, accepted: socket.socket, host: str, connection_id: int) -> None:
         super().__init__(server.readiness, accepted)
-        self.active_at = asyncio.get_running_loop().time()  # that of `readiness` is old if nobody was heard lately
+        #: When something was last read or written; `readiness.now` is old if nobody was heard lately.
+        self.active_at = server.readiness.clock()
         self._server = server
         self._host = host
         self._id = connection_id
@@ -151,7 +138,6 @@ class ServedConnection(ServedSocket):
             if self.is_prompt:
                 self._begin(frame)
             else:  # its turn is now: the patient are read for a budget of their own
-                self._kind = frame[:2]
                 self._serve_or_close(frame)
         else:
             self._buffer.feed(data)
@@ -218,6 +204,7 @@ class ServedConnection(ServedSocket):
             self._watch(self._events | READABLE)
 
     def _serve_or_close(self, frame: bytes) -> None:
+        self._kind = frame[:2]
         try:
             self._serve(frame)
         except ProtocolError as error:
@@ -279,6 +266,7 @@ class ServedConnection(ServedSocket):
     def _give_later(self, context: RequestContext, answer: Answer) -> None:
         if self._state is not WAITING:  # it was closed meanwhile
             return
+        self.active_at = self._readiness.clock()
         good = False
         try:
             self._state = QUIET
@@ -320,6 +308,7 @@ class ServedConnection(ServedSocket):
             return
         if self._state is WAITING:  # else it was closed meanwhile
             self._state = QUIET
+            self.active_at = self._readiness.clock()
             self._write(context, future.result())
             if self._state is QUIET:
                 self._serve_kept()
@@ -339,6 +328,7 @@ class ServedConnection(ServedSocket):
             self._state = UNREAD
 
     def _on_read(self, unsent: int) -> None:
+        self.active_at = self._readiness.now
         if self._state is CLOSED and not unsent:
             self._release()
         elif self._state is UNREAD and unsent <= UNSENT_BYTES_LOW:

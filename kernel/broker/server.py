@@ -1,11 +1,11 @@
 """The broker's TCP side: frames in, handlers called, responses out in order.
 
-Everything from outside is bounded: the size of a frame, the number of connections, what is read ahead of a
-request that still waits (64 KiB), what is written ahead of a client that does not read. Whatever is malformed
-closes its own connection and nothing else, as Kafka does; ApiVersions alone has an answer for a version that
-is not known (KIP-511).
+Everything from outside is bounded: the size of a frame, the number of connections, what is read ahead of a request
+that still waits, what is written ahead of a client that does not read (`served_connection`). Whatever is malformed
+closes its own connection and nothing else, as Kafka does; ApiVersions alone has an answer for a version that is not
+known (KIP-511).
 
-While a request waits, its connection is muted: later frames stay unread, so that responses keep their order.
+While a request waits, its connection is muted: later frames are not served, so that responses keep their order.
 A closed connection cancels a waiting Fetch. Any other waiting request is left to end by itself, its answer
 dropped: a JoinGroup stays parked in its group when its member's connection breaks.
 
@@ -156,7 +156,7 @@ class BrokerServer:
         for number, connection in enumerate(list(self.connections)):
             if connection.active_at < since and connection.is_closing:
                 connection.abort()  # its client does not take what is still unsent
-            elif connection.active_at < since and not connection.waits:
+            elif connection.active_at < since:  # also when it waits: its request may be one that is never answered
                 connection.close("idle for longer than connections.max.idle.ms")
             if number % SWEPT_AT_ONCE == 0:
                 yield

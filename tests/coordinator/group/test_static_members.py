@@ -199,6 +199,28 @@ def test_restart_that_changes_the_elected_protocol_costs_a_rebalance():
     assert members(leader.answer) == {machine.ids["l"], restarted.answer.member_id}
 
 
+def test_restarted_member_is_watched_though_its_session_ended_while_its_place_was_written():
+    """The end is passed over, because its JoinGroup waits; behind the answer a session begins anew."""
+    machine = stable()
+    machine.hold()
+    restarted = join(machine, "f", new=True)
+
+    def pass_session():
+        for _ in range(2):
+            machine.wait(5_001)
+            assert machine.heartbeat("l", instance_id="L").answer.error is Error.NONE
+
+    pass_session()
+    machine.land()
+    member_id = restarted.answer.member_id
+    assert (restarted.answer.error, machine.state) == (Error.NONE, "Stable")
+    machine.wait(5_001)
+    machine.heartbeat("l", instance_id="L")
+    assert member_id in machine.group.members
+    machine.wait(5_001)
+    assert member_id not in machine.group.members
+
+
 # -- a member that knows its id -----------------------------------------------------------------------------------
 
 

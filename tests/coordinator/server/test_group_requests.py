@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.group.requests import Protocol
-from coordinator.group_requests import PART_BYTES_MAX, PARTS_MAX, JoinReader, SyncReader
+from coordinator.group_requests import PART_BYTES_MAX, PARTS_MAX, PROTOCOLS_MAX, JoinReader, SyncReader
 from kernel.wire import codec
 from kernel.wire.errors import MalformedFrame
 from kernel.wire.versions import SERVED, Api
@@ -108,6 +108,28 @@ def test_what_is_remembered_is_bounded() -> None:
     for number in range(PARTS_MAX + 1):
         assert by_kio(reader, join_frame(number.to_bytes(4, "big")))
     assert by_kio(reader, join_frame(bytes(4))), "forgotten when there were too many"
+
+
+def test_an_end_with_many_protocols_is_not_remembered() -> None:
+    def frame(count: int) -> bytes:
+        protocols = [{"name": f"{number}", "metadata": b""} for number in range(count)]
+        return frame_of(Api.JoinGroup, 5, {"group_id": "g", "member_id": "m", "protocols": protocols})
+
+    reader = JoinReader(5)
+    for count, again in ((PROTOCOLS_MAX, False), (PROTOCOLS_MAX + 1, True)):
+        assert by_kio(reader, frame(count))
+        assert by_kio(reader, frame(count)) is again
+
+
+@pytest.mark.parametrize("length", [0x8000, 0xFFFF])
+@pytest.mark.parametrize(("api", "version"), [(Api.JoinGroup, 5), (Api.JoinGroup, 0), (Api.SyncGroup, 3)])
+def test_member_id_of_a_negative_length_is_refused_whoever_has_come_before(api: Api, version: int, length: int) -> None:
+    reader = READERS[api](version)
+    frame = frame_of(api, version, {"group_id": "g", "member_id": "m"})
+    assert read(reader, frame) != "refused"
+    at = frame.rindex(b"\0\1m")
+    negative = frame[:at] + length.to_bytes(2, "big") + b"m" * length + frame[at + 3 :]
+    assert read(reader, negative) == "refused"
 
 
 def _not_asked(frame: bytes, at: int) -> object:

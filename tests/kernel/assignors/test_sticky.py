@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from kernel.assignors import sticky_general
@@ -212,6 +214,23 @@ def test_group_for_which_kafkas_leader_moves_partitions_in_a_circle_gets_an_answ
     given = [tp for partitions_given in answer.values() for tp in partitions_given]
     assert len(given) == len(set(given)) == sum(sizes.values())
     assert 0 < len(moves) < 1_000
+
+
+def test_partitions_seep_through_a_chain_of_members_until_neighbours_are_even():
+    """Each shares one topic with the next, and the last link is walked first: it takes more than 100 walks."""
+    links, names = 22, [f"m{number:02d}" for number in range(23)]
+    topics = [f"t{links - number:02d}" for number in range(links)]
+    sizes = {topic: 480 if topic == topics[0] else 240 for topic in topics}
+    group = {}
+    for number, name in enumerate(names):
+        owned = topics[number : number + 1]
+        had = [TopicPartition(topic, partition) for topic in owned for partition in range(sizes[topic])]
+        wanted = tuple(topics[max(number - 1, 0) : number + 1])
+        group[name] = MemberSubscription(topics=wanted, user_data=encode_sticky(had, 1))
+    answer = ASSIGNORS["sticky"](sizes, group)
+    loads = [len(answer[name]) for name in names]
+    assert sum(loads) == sum(sizes.values())
+    assert max(abs(ours - next_ones) for ours, next_ones in itertools.pairwise(loads)) <= 1
 
 
 @BOTH

@@ -372,6 +372,52 @@ def test_idle_connection_is_closed_also_when_its_client_never_reads() -> None:
     run(test)
 
 
+def test_idle_connection_is_closed_also_when_its_request_is_never_answered() -> None:
+    """As by Kafka. What lies behind the request is not read, so that its client's going is not seen."""
+
+    async def test() -> None:
+        stub = Stub()
+        async with serving(stub, idle_ms_max=300) as server, raw(server) as (_, writer):
+            writer.write(codec.encode_request(Api.JoinGroup, 3, 1, "c", {}))
+            await until(lambda: stub.waiting, 10, "the request is parked")
+            writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * 10_000)
+            writer.close()
+            await until(lambda: not server.connections, 10, "the server to give it up")
+
+    run(test)
+
+
+def test_answering_is_activity() -> None:
+    """Whoever has waited longer than connections may be idle is not closed with its answer."""
+
+    async def test() -> None:
+        stub = Stub()
+        async with serving(stub) as server, raw(server) as (reader, writer):
+            writer.write(codec.encode_request(Api.JoinGroup, 3, 1, "c", {}))
+            await until(lambda: stub.waiting, 10, "the request is parked")
+            (connection,) = server.connections
+            connection.active_at = server.readiness.now = 0.0  # nobody was heard for long
+            stub.release({"error_code": ErrorCode.none})
+            await read_frame(reader)
+            assert connection.active_at > 0
+
+    run(test)
+
+
+def test_reading_a_long_answer_slowly_is_activity() -> None:
+    async def test() -> None:
+        async with serving(Stub()) as server, raw(server) as (reader, writer):
+            reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to it
+            writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * 300)
+            await until(lambda: any(c.is_unread for c in server.connections), 10, "the server to wait for its reader")
+            (connection,) = server.connections
+            connection.active_at = 0.0
+            reader._transport.resume_reading()  # type: ignore[attr-defined]
+            await until(lambda: connection.active_at > 0, 10, "the rest being sent")
+
+    run(test)
+
+
 def test_connection_is_active_from_its_acceptance_on_however_long_nobody_else_was_heard() -> None:
     async def test() -> None:
         async with serving(Stub()) as server:
