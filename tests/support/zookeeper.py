@@ -57,7 +57,10 @@ def end_session(connect_string: str, credentials: tuple[int, bytes], *, timeout_
 
 
 def _told(address: str, packet: bytes) -> bool:
-    """Whether a server has taken the packet: it answers both requests, or the first with no session, and hangs up."""
+    """Whether a server has ended the session: it answers both requests, or the first with no session, and hangs up.
+
+    It may also answer the first alone, when the first client has come back before it reads the second.
+    """
     host, _, port = address.rpartition(":")
     answers = b""
     try:
@@ -66,8 +69,11 @@ def _told(address: str, packet: bytes) -> bool:
             while more := server.recv(4096):
                 answers += more
     except OSError:  # one that starts may take a connection and never answer
+        pass
+    if len(answers) < 12:
         return False
-    return bool(answers)
+    length, _, timeout_ms = struct.unpack_from(">iii", answers)
+    return timeout_ms <= 0 or len(answers) > 4 + length
 
 
 async def expire(session: ZooKeeperSession, *, timeout_s: float = 30) -> None:
