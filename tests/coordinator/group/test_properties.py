@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -13,6 +14,9 @@ from coordinator.group.records import GroupKey, OffsetKey, PendingKey
 from coordinator.group.requests import Producer, Protocol
 from coordinator.group.states import State
 from tests.support.group_machine import LIMITS, Machine, assignment, subscription
+
+if TYPE_CHECKING:
+    from coordinator.group.member import Member
 
 NAMES = st.sampled_from("abcdef")
 T0 = ("t", 0)
@@ -36,6 +40,7 @@ class GroupUnderFire(RuleBasedStateMachine):
         self.missed_a_write = False  # the log is behind then, until the next rebalance, as in Kafka
         self.instances: dict[str, str | None] = {}
         self.producers: dict[str, Producer] = {}
+        self.seen: dict[int, Member] = {}  # by identity: a member id may come again
 
     # -- what happens ---------------------------------------------------------------------------------------------
 
@@ -211,6 +216,15 @@ class GroupUnderFire(RuleBasedStateMachine):
         watched = {name.partition(" ")[2] for name in self.machine.timers()}
         for member in group.members.values():
             assert member.id in watched or member.parked_join is not None or member.parked_sync is not None
+
+    @invariant()
+    def who_is_no_member_any_more_is_watched_no_more(self):
+        """The short way of heartbeats rests on it (`coordinator.hot_heartbeat`)."""
+        group = self.machine.group
+        present = {} if group is None or group.state is State.DEAD else group.members
+        self.seen |= {id(member): member for member in present.values()}
+        for member in self.seen.values():
+            assert present.get(member.id) is member or member.vigil.armed_ms is None
 
     @invariant()
     def nobody_is_named_twice_or_cleared_unnamed(self):
