@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.bench.assign_cases import Case
     from tests.bench.bench import Bench
 
-#: Without --full: what takes about a quarter of an hour.
+#: Without --full: what takes an hour or so.
 DEFAULT = assign.Options(limit_s=20.0)
 FULL = assign.Options(from_ours=True)
 SMOKE = assign.Options(
