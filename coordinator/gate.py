@@ -95,16 +95,14 @@ class Coordinator:
                 deliver=functools.partial(self._deliveries.deliver, epoch=leadership.leader_epoch),
                 look=self._eyes.look,
             )
-            is_led = False
             try:
                 await partition.load(self._loads)
                 if not self._stopping:
                     self._led[number], self._led_at[number] = partition, leadership
-                    is_led = True
             except MalformedRecord as error:
                 raise StorageFailed(f"{leadership.topic_partition} cannot be loaded: {error}") from error
             finally:
-                if not is_led:  # timers of a part of it may be set
+                if self._led.get(number) is not partition:  # timers of a part of it may be set
                     await partition.close()
         finally:
             self._loading.discard(number)

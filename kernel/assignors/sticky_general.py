@@ -107,8 +107,10 @@ class GeneralAssignment:
                 if taker is not None:
                     self._move(self._movements.instead_of(tp, self._owner[tp], taker), taker)
                     again = moved = True
+            if not again:
+                break
             owners = hash(tuple(self._owner.values()))
-            if not again or owners in seen:
+            if owners in seen:
                 break
             seen.add(owners)
         return moved
@@ -136,14 +138,11 @@ class GeneralAssignment:
 
     def _has_lopsided(self) -> bool:
         """Whether any topic is; the last one that was is looked at first, most likely it still is."""
-        lopsided = self._lopsided
-        for place, topic in enumerate(lopsided):
-            if self._is_lopsided(topic):
-                if place:
-                    del lopsided[place]
-                    lopsided.insert(0, topic)
-                return True
-        return False
+        place = next((place for place, topic in enumerate(self._lopsided) if self._is_lopsided(topic)), None)
+        if place is None:
+            return False
+        self._lopsided.insert(0, self._lopsided.pop(place))
+        return True
 
     def _is_lopsided(self, topic: str) -> bool:
         """Whether somebody has two or more partitions less than one of the topic's owners, and could have more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,9 @@ from kernel.wire.frames import read_frame
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter
+    from collections.abc import AsyncIterator
+
     from kernel.broker.handlers import RequestContext
 
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
@@ -98,65 +102,51 @@ class Parking:
         later.give(Encoded(whole[8:]))
 
 
+@asynccontextmanager
+async def asked(*correlation_ids: int) -> AsyncIterator[tuple[Parking, BrokerServer, StreamReader, StreamWriter]]:
+    """A server that was asked these on one connection, and has parked the first."""
+    parking = Parking()
+    server = BrokerServer({Api.Heartbeat: parking.heartbeat})
+    await server.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    for correlation_id in correlation_ids:
+        writer.write(codec.encode_request(Api.Heartbeat, 4, correlation_id, "c", HEARTBEAT))
+    await until(lambda: parking.parked, 10, "the request is at work")
+    yield parking, server, reader, writer
+    writer.close()
+    await server.stop()
+
+
 def test_a_connection_goes_on_with_what_it_has_kept_when_its_answer_is_given() -> None:
     async def test() -> None:
-        parking = Parking()
-        server = BrokerServer({Api.Heartbeat: parking.heartbeat})
-        await server.start()
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        for correlation_id in (7, 8):
-            writer.write(codec.encode_request(Api.Heartbeat, 4, correlation_id, "c", HEARTBEAT))
-        for correlation_id in (7, 8):
-            await until(lambda: _at_work(parking), 10, "the request is at work")
-            assert len(parking.parked) == 1  # the next one is kept until this is answered
-            parking.answer()
-            expected = codec.encode_response(Api.Heartbeat, 4, correlation_id, {"error_code": 27})
-            assert await read_frame(reader) == expected[4:]
-        writer.close()
-        await writer.wait_closed()
-        await server.stop()
+        async with asked(7, 8) as (parking, _, reader, _):
+            for correlation_id in (7, 8):
+                await until(lambda: parking.parked, 10, "the request is at work")
+                assert len(parking.parked) == 1  # the next one is kept until this is answered
+                parking.answer()
+                expected = codec.encode_response(Api.Heartbeat, 4, correlation_id, {"error_code": 27})
+                assert await read_frame(reader) == expected[4:]
 
     asyncio.run(test())
 
 
 def test_an_answer_to_a_client_that_is_gone_is_dropped() -> None:
     async def test() -> None:
-        parking = Parking()
-        server = BrokerServer({Api.Heartbeat: parking.heartbeat})
-        await server.start()
-        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(codec.encode_request(Api.Heartbeat, 4, 7, "c", HEARTBEAT))
-        await until(lambda: _at_work(parking), 10, "the request is at work")
-        writer.close()
-        await writer.wait_closed()
-        await until(lambda: _none(server.connections), 10, "the connection is gone")
-        parking.answer()
-        assert not server.connections
-        await server.stop()
+        async with asked(7) as (parking, server, _, writer):
+            writer.close()
+            await writer.wait_closed()
+            await until(lambda: not server.connections, 10, "the connection is gone")
+            parking.answer()
+            assert not server.connections
 
     asyncio.run(test())
 
 
 def test_a_connection_whose_answer_is_lost_is_closed() -> None:
     async def test() -> None:
-        parking = Parking()
-        server = BrokerServer({Api.Heartbeat: parking.heartbeat})
-        await server.start()
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(codec.encode_request(Api.Heartbeat, 4, 7, "c", HEARTBEAT))
-        await until(lambda: _at_work(parking), 10, "the request is at work")
-        ((_, later),) = parking.parked
-        later.lose()
-        assert await asyncio.wait_for(reader.read(), 10) == b""
-        writer.close()
-        await server.stop()
+        async with asked(7) as (parking, _, reader, _):
+            ((_, later),) = parking.parked
+            later.lose()
+            assert await asyncio.wait_for(reader.read(), 10) == b""
 
     asyncio.run(test())
-
-
-async def _at_work(parking: Parking) -> bool:
-    return bool(parking.parked)
-
-
-async def _none(connections: set[Any]) -> bool:
-    return not connections

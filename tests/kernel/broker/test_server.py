@@ -296,18 +296,31 @@ def test_muted_connection_is_read_ahead_no_further_than_its_bound() -> None:
     run(test)
 
 
+#: Requests with 30 MB of answers.
+UNREAD = 300
+
+
+async def leave_unread(server: BrokerServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Ask for so much, and read nothing, that the server waits for its reader."""
+    reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to it
+    writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * UNREAD)
+    await until(lambda: any(c.is_unread for c in server.connections), 10, "the server to wait for its reader")
+
+
+async def park(stub: Stub, writer: asyncio.StreamWriter) -> None:
+    """Ask for what is not answered yet."""
+    writer.write(codec.encode_request(Api.JoinGroup, 3, 1, "c", {}))
+    await until(lambda: stub.waiting, 10, "the request is parked")
+
+
 def test_client_that_does_not_read_its_answers_is_not_served_without_end() -> None:
     async def test() -> None:
         stub = Stub()
         async with serving(stub) as server, raw(server) as (reader, writer):
-            reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to it
-            requests = 300  # with 30 MB of answers
-            writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * requests)
-            await until(lambda: server.connections, 5, "the connection")
+            await leave_unread(server, reader, writer)
             (connection,) = server.connections
-            await until(lambda: connection.is_unread, 10, "the server to wait for its reader")
             seen = len(stub.seen)
-            assert seen < requests
+            assert seen < UNREAD
             await asyncio.sleep(0)
             assert len(stub.seen) == seen
             writer.transport.abort()
@@ -364,9 +377,7 @@ def test_idle_connection_is_closed() -> None:
 def test_idle_connection_is_closed_also_when_its_client_never_reads() -> None:
     async def test() -> None:
         async with serving(Stub(), idle_ms_max=300) as server, raw(server) as (reader, writer):
-            reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to it
-            writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * 300)
-            await until(lambda: any(c.is_unread for c in server.connections), 10, "the server to wait for its reader")
+            await leave_unread(server, reader, writer)
             await until(lambda: not server.connections, 10, "the server to give it up")
 
     run(test)
@@ -378,8 +389,7 @@ def test_idle_connection_is_closed_also_when_its_request_is_never_answered() -> 
     async def test() -> None:
         stub = Stub()
         async with serving(stub, idle_ms_max=300) as server, raw(server) as (_, writer):
-            writer.write(codec.encode_request(Api.JoinGroup, 3, 1, "c", {}))
-            await until(lambda: stub.waiting, 10, "the request is parked")
+            await park(stub, writer)
             writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * 10_000)
             writer.close()
             await until(lambda: not server.connections, 10, "the server to give it up")
@@ -393,8 +403,7 @@ def test_answering_is_activity() -> None:
     async def test() -> None:
         stub = Stub()
         async with serving(stub) as server, raw(server) as (reader, writer):
-            writer.write(codec.encode_request(Api.JoinGroup, 3, 1, "c", {}))
-            await until(lambda: stub.waiting, 10, "the request is parked")
+            await park(stub, writer)
             (connection,) = server.connections
             connection.active_at = server.readiness.now = 0.0  # nobody was heard for long
             stub.release({"error_code": ErrorCode.none})
@@ -407,9 +416,7 @@ def test_answering_is_activity() -> None:
 def test_reading_a_long_answer_slowly_is_activity() -> None:
     async def test() -> None:
         async with serving(Stub()) as server, raw(server) as (reader, writer):
-            reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to it
-            writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * 300)
-            await until(lambda: any(c.is_unread for c in server.connections), 10, "the server to wait for its reader")
+            await leave_unread(server, reader, writer)
             (connection,) = server.connections
             connection.active_at = 0.0
             reader._transport.resume_reading()  # type: ignore[attr-defined]
