@@ -318,7 +318,7 @@ def test_client_that_does_not_read_its_answers_is_not_served_without_end() -> No
         stub = Stub()
         async with serving(stub) as server, raw(server) as (reader, writer):
             await leave_unread(server, reader, writer)
-            (connection,) = server.connections
+            assert len(server.connections) == 1
             seen = len(stub.seen)
             assert seen < UNREAD
             await asyncio.sleep(0)
