@@ -196,8 +196,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     root, form, dry_run, quiet, zookeeper = (
         options.pop(key) for key in ("output", "form", "dry_run", "quiet", "zookeeper")
     )
-    if options["seed"] is None:
-        options["seed"] = random.SystemRandom().randint(0, SEED_MAX)
+    command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
     names = possible_on(zookeeper, names)
     planned = plan(names, designs, {**options, "settings": settings})
     without = left_out(names, designs)
@@ -219,9 +218,6 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         for left in without:
             click.echo(f"{left.scenario} · {left.design}: not run: {left.reason}")
         return Exit.AS_EXPECTED
-    command = ["rebalance-lab", *sys.argv[1:]]
-    if "--seed" not in command:
-        command += ["--seed", str(options["seed"])]
     require_zookeeper(zookeeper)
     with RunProgress(len(planned), quiet=quiet) as progress:
         experiments = Experiments(
@@ -238,6 +234,15 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     code = shown(result, form)
     click.echo(f"kept in {finished.bundle}; again: {shlex.join(command)}", err=True)
     return Exit.INTERRUPTED if finished.interrupted else code
+
+
+def with_seed(command: list[str], given: int | None) -> tuple[list[str], int]:
+    """The command that repeats this one, and its seed: `given` with an option, in whichever spelling, or drawn here."""
+    if given is not None:
+        return command, given
+    seed = random.SystemRandom().randint(0, SEED_MAX)
+    end = command.index("--") if "--" in command else len(command)  # what follows `--` is not read as options
+    return [*command[:end], "--seed", str(seed), *command[end:]], seed
 
 
 def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:

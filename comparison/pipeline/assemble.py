@@ -94,12 +94,12 @@ def _parameters(measured: Measured) -> dict[str, Any]:
 def _metrics(measured: Measured, whole: Tallies, changes: list[Change]) -> dict[str, float | None]:
     converged = [change.converge_ms for change in changes]
     moved = [(change.moved, change.moved_minimum) for change in changes]
-    told_all = all(pair[0] is not None for pair in moved)
+    told_all = bool(moved) and all(pair[0] is not None for pair in moved)
     return {
         "converge_ms": max((ms for ms in converged if ms is not None), default=None)
         if all(ms is not None for ms in converged)
         else None,
-        "rounds": sum(change.rounds for change in changes),
+        "rounds": sum(change.rounds for change in changes) if changes else None,
         "rebalances": whole.sum("rebalance_started"),
         "attempts": whole.sum("attempt_ended"),
         "attempts_failed": whole.sum("attempt_ended", where=lambda row: row.outcome != "ok"),
@@ -117,8 +117,8 @@ def _metrics(measured: Measured, whole: Tallies, changes: list[Change]) -> dict[
         "stalled_s": _sum_of_known(change.stalled_s for change in changes),
         "moved": sum(pair[0] or 0 for pair in moved) if told_all else None,
         "moved_minimum": sum(pair[1] or 0 for pair in moved) if told_all else None,
-        "stopped": sum(change.stopped for change in changes),
-        "stopped_kept": sum(change.stopped_kept for change in changes),
+        "stopped": sum(change.stopped for change in changes) if changes else None,
+        "stopped_kept": sum(change.stopped_kept for change in changes) if changes else None,
         **_delivery_metrics(measured),
         **_commit_metrics(measured, whole),
     }
@@ -153,7 +153,7 @@ def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
         "delivered": float(offsets.held + offsets.doubled) if offsets is not None else None,
         "duplicates": offsets.doubled if offsets is not None else None,
         "lost": serials.gap if serials is not None and numbered else None,
-        "out_of_order": sum(row.out_of_order for row in measured.polls),
+        "out_of_order": sum(row.out_of_order for row in measured.polls) if measured.polls else None,
     }
 
 

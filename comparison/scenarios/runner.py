@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.final_reads import read_final_offsets
@@ -20,7 +20,7 @@ from comparison.scenarios.steps import Nemesis
 from comparison.scenarios.testbed import Testbed
 from comparison.scenarios.together import together
 from comparison.scenarios.vocabulary import Form, JoinOne, RestartEach, SlowOwner
-from kernel.errors import RebalanceLabError, UserError
+from kernel.errors import EnvironmentFault, RebalanceLabError, UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceWriter
 from kernel.waiting import WaitTimeout, until
@@ -52,6 +52,8 @@ class Run:
     def __init__(self, request: RunRequest, nursery: Nursery, on_stage: Callable[[str], None]) -> None:
         self._request = request
         self._on_stage = on_stage
+        #: Until the run has ended: what to say of one that broke off.
+        self.outcome = RunOutcome(outcome="failed", error="the run broke off", seconds=0.0, baseline={})
         self._tracer = self._writer(Role.RUNNER, "runner")
         self._proxy_tracer = self._writer(Role.PROXY, "proxy")
         self._testbed = Testbed(request, nursery, self._tracer, self._proxy_tracer)
@@ -79,7 +81,8 @@ class Run:
     async def _perform(self, interrupted: asyncio.Event) -> RunOutcome:
         begun = time.monotonic()
         self._tracer.emit("run_started", parameters=_detail(self._request))
-        outcome, error = "complete", ""
+        # What no branch below names is a mistake of ours: such a run is never complete.
+        outcome, error = "failed", ""
         story = asyncio.create_task(self._story())
         stopped = asyncio.create_task(interrupted.wait())
         try:
@@ -94,23 +97,25 @@ class Run:
                     "" if interrupted.is_set() else f"time limit of {self._request.parameters.time_limit_s:g} s reached"
                 )
             else:
+                error = _told(story.exception())
                 story.result()
-        except UserError as caught:
-            outcome, error = "failed", str(caught)
+                outcome = "complete"
+        except UserError:
             raise
-        except RebalanceLabError as caught:
-            outcome, error = "failed", str(caught)
+        except RebalanceLabError:
+            pass  # told in `error`
         except OSError as caught:
-            outcome, error = "failed", str(caught)
             if caught.errno in UNWRITABLE:
                 raise
         finally:
             for task in (story, stopped):
                 task.cancel()
             await asyncio.gather(story, stopped, return_exceptions=True)
-            await self._stop(outcome, error)
-        seconds = round(time.monotonic() - begun, 3)
-        return RunOutcome(outcome=outcome, error=error, seconds=seconds, baseline=self._testbed.baseline)
+            try:
+                await self._stop(outcome, error)
+            finally:
+                self.outcome = replace(self.outcome, seconds=round(time.monotonic() - begun, 3))
+        return self.outcome
 
     async def _story(self) -> None:
         self._enter("warm")
@@ -153,13 +158,23 @@ class Run:
             last_to_first.push_async_callback(asyncio.to_thread, zookeeper.write_observations)
             last_to_first.callback(self._proxy_tracer.close)
             last_to_first.callback(self._tracer.close)
-            last_to_first.callback(self._tracer.emit, "run_ended", outcome=outcome, error=error)
+            last_to_first.push(self._ended(outcome, error))
             last_to_first.push_async_callback(zookeeper.stop)
             last_to_first.push_async_callback(self._testbed.stop_brokers)
             last_to_first.push_async_callback(self._members.stop)
             last_to_first.callback(self._enter, "stop")
             last_to_first.callback(zookeeper.heal)
             last_to_first.callback(self._nemesis.heal)
+
+    def _ended(self, outcome: str, error: str) -> Callable[[object, BaseException | None, object], None]:
+        """Traces how the run ended. One whose parts could not be stopped is not complete: traces may lack their end."""
+
+        def tell(_kind: object, caught: BaseException | None, _traceback: object) -> None:
+            failed = ("failed", _told(caught)) if caught is not None and outcome == "complete" else (outcome, error)
+            self.outcome = RunOutcome(outcome=failed[0], error=failed[1], seconds=0.0, baseline=self._testbed.baseline)
+            self._tracer.emit("run_ended", outcome=failed[0], error=failed[1])
+
+        return tell
 
     def _enter(self, stage: str) -> None:
         self._tracer.emit("stage_entered", stage=stage)
@@ -196,9 +211,19 @@ async def perform(
         "configuration": asdict(request.configuration),
     }
     write_json(request.run_dir / "run.json", about)
-    outcome = await Run(request, nursery, on_stage).perform(interrupted)
-    write_json(request.run_dir / "run.json", {**about, **asdict(outcome)})
-    return outcome
+    run = Run(request, nursery, on_stage)
+    try:
+        return await run.perform(interrupted)
+    finally:
+        with contextlib.suppress(EnvironmentFault) if run.outcome.outcome == "failed" else contextlib.nullcontext():
+            write_json(request.run_dir / "run.json", {**about, **asdict(run.outcome)})
+
+
+def _told(caught: BaseException | None) -> str:
+    """An error as the trace has it: the world's errors speak for themselves, a mistake of ours names its class."""
+    if caught is None:
+        return ""
+    return str(caught) if isinstance(caught, RebalanceLabError | OSError) else f"{type(caught).__name__}: {caught}"
 
 
 def _detail(request: RunRequest) -> dict[str, object]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.cli import main
+from comparison.cli_experiments import with_seed
 from comparison.exits import Exit
 from comparison.state import STATE_VARIABLE
 
@@ -217,6 +218,18 @@ def test_a_dry_run_prints_the_plan_and_the_seed_and_starts_nothing(
     assert told.out.splitlines()[-1] == "split-brain-ensemble · zookeeper: not run: the same run as split-brain"
     assert told.err.splitlines() == ["seed 5", "15 runs, about 5 minutes"]
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("spelling", [["--seed", "7"], ["--seed=7"]])
+def test_a_command_is_repeated_as_it_was_given_when_it_has_a_seed(spelling: list[str]) -> None:
+    command = ["rebalance-lab", "run", "crash", *spelling]
+    assert with_seed(command, 7) == (command, 7)
+
+
+@pytest.mark.parametrize("rest", [[], ["--", "crash"]])
+def test_a_command_without_a_seed_is_repeated_with_the_one_that_was_drawn(rest: list[str]) -> None:
+    command, seed = with_seed(["rebalance-lab", "run", *rest], None)
+    assert command == ["rebalance-lab", "run", "--seed", str(seed), *rest]
 
 
 def test_a_comparison_of_everything_says_how_long_it_takes_and_what_makes_no_sense(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from typing import TYPE_CHECKING
@@ -10,17 +11,21 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from comparison.pipeline.analysis import analyze
+from comparison.scenarios import testbed
 from comparison.scenarios.catalogue import scenario_named
 from comparison.scenarios.configuration import configuration
 from comparison.scenarios.nursery import Nursery
 from comparison.scenarios.request import RunRequest
 from comparison.scenarios.run_folder import run_dir_of
-from comparison.scenarios.runner import perform
+from comparison.scenarios.runner import Run, perform
 from comparison.scenarios.together import together
 from kernel.errors import EnvironmentFault, Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 
 def request_in(folder: Path, scenario: str, design: str, zookeeper: str = "embedded") -> RunRequest:
@@ -76,3 +81,59 @@ def test_a_run_whose_processes_cannot_start_leaves_no_zookeeper_that_was_still_s
     assert (tmp_path / "crash/eager/zookeeper-1").is_dir(), "it had begun to start"
     assert children() <= before  # Spark's workers, of the tests before, may end meanwhile
     assert '"outcome":"failed"' in (tmp_path / "crash/eager/trace/runner.jsonl").read_text()
+
+
+def broken(folder: Path) -> None:
+    """A run that ends in a mistake of ours."""
+
+    async def scenario() -> None:
+        nursery = await Nursery.open()
+        try:
+            await perform(request_in(folder, "crash", "eager"), {}, nursery, asyncio.Event())
+        finally:
+            await nursery.stop()
+
+    with pytest.raises(AssertionError, match="not so"):
+        asyncio.run(scenario())
+
+
+def assert_failed(run_dir: Path, told: str) -> None:
+    written = json.loads((run_dir / "run.json").read_text())
+    assert (written["outcome"], written["error"]) == ("failed", told)
+    ends = [json.loads(line) for line in (run_dir / "trace/runner.jsonl").read_text().splitlines()]
+    assert [(each["outcome"], each["error"]) for each in ends if each.get("kind") == "run_ended"] == [("failed", told)]
+
+
+def test_a_run_that_ends_in_a_mistake_of_ours_is_traced_as_failed_and_never_judged_as_expected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    async def start(_: testbed.Testbed) -> None:
+        raise AssertionError("not so")
+
+    monkeypatch.setattr(testbed.Testbed, "start", start)
+    broken(tmp_path)
+    assert_failed(tmp_path / "crash/eager", "AssertionError: not so")
+    result = analyze(spark, [tmp_path])
+    assert result["verdict"] != "as expected"
+    (run,) = result["runs"]
+    assert (run["outcome"], run["error"]) == ("failed", "AssertionError: not so")
+    not_measured = ("moved", "moved_minimum", "stopped", "stopped_kept", "rounds", "out_of_order", "delivered", "lost")
+    assert {name: run["metrics"][name] for name in not_measured} == dict.fromkeys(not_measured)
+
+
+def test_a_run_whose_parts_cannot_be_stopped_is_traced_as_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(_: Run) -> None:
+        """All went well so far."""
+
+    stop = testbed.Testbed.stop_brokers
+
+    async def stop_badly(bed: testbed.Testbed) -> None:
+        await stop(bed)
+        raise AssertionError("not so")
+
+    monkeypatch.setattr(Run, "_story", story)
+    monkeypatch.setattr(testbed.Testbed, "stop_brokers", stop_badly)
+    broken(tmp_path)
+    assert_failed(tmp_path / "crash/eager", "AssertionError: not so")
