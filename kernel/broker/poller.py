@@ -15,7 +15,7 @@ READABLE, WRITABLE = 1, 4
 
 
 class Poller(Protocol):
-    """What is used of `select.epoll`; hang-ups and errors count as events for whoever waits for anything at all."""
+    """What is used of `select.epoll`; hang-ups and errors count as events whatever is waited for."""
 
     def fileno(self) -> int: ...
 
@@ -31,31 +31,23 @@ class Poller(Protocol):
 
 
 class SelectorPoller:
-    """By the standard library's selectors: kqueue on macOS and BSD. Who waits for nothing hears of nothing."""
+    """By the standard library's selectors: kqueue on macOS and BSD."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self._idle: set[int] = set()
 
     def fileno(self) -> int:
         fd: int = self._selector.fileno()
         return fd
 
     def register(self, fd: int, eventmask: int) -> None:
-        if eventmask:
-            self._selector.register(fd, _masked(eventmask))
-        else:
-            self._idle.add(fd)
+        self._selector.register(fd, _masked(eventmask))
 
     def modify(self, fd: int, eventmask: int) -> None:
-        self.unregister(fd)
-        self.register(fd, eventmask)
+        self._selector.modify(fd, _masked(eventmask))
 
     def unregister(self, fd: int) -> None:
-        if fd in self._idle:
-            self._idle.remove(fd)
-        else:
-            self._selector.unregister(fd)
+        self._selector.unregister(fd)
 
     def poll(self, timeout: float | None, maxevents: int) -> list[tuple[int, int]]:
         ready = self._selector.select(timeout)[:maxevents]

@@ -6,44 +6,36 @@ heartbeats are answered at once, only heartbeats are; anything else of it, and w
 waits for its turn (`kernel.broker.turns`). While one waits for its turn or for its answer, the connection is muted:
 later frames are kept, 64 KiB and what two reads bring, and stay unread beyond that.
 
-What was received whole is served even if the client has gone by then, as by Kafka: a LeaveGroup counts although
-nobody waits for its answer. Only what comes behind a request that still waits is dropped with the connection.
+What a client sent is served even if it has gone by then, as by Kafka: records sent with acks=0 are stored, and a
+LeaveGroup behind a commit counts although nobody waits for its answer. So the socket is read to its end, at the same
+pace as before, also when it cannot be written to any more. Only a Fetch is cancelled when its client goes, and a
+request that waits for others is left alone unless something was received behind it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import functools
-import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from kernel.broker import api_versions
-from kernel.broker.connection_state import CLOSED, PARTIAL, QUEUED, QUIET, UNREAD, WAITING
+from kernel.broker.answered_socket import AnsweredSocket
+from kernel.broker.connection_state import PARTIAL, QUEUED, QUIET, UNREAD, WAITING
 from kernel.broker.handlers import Encoded, Later, RequestContext
-from kernel.broker.poller import READABLE, WRITABLE
-from kernel.broker.served_socket import ServedSocket
-from kernel.wire.codec import decode_request, encode_response, response_with
+from kernel.broker.poller import READABLE
+from kernel.wire.codec import decode_request
 from kernel.wire.errors import ProtocolError, UnsupportedVersion
-from kernel.wire.frames import FrameBuffer
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
 
-    from kernel.broker.handlers import Again, Answer
+    from kernel.broker.handlers import Again
     from kernel.broker.server import BrokerServer
-
-log = logging.getLogger(__name__)
 
 #: Unread bytes kept for a muted connection before its socket is no longer read.
 READ_AHEAD_BYTES = 64 * 1024
 #: What is received at once, and when it is the rest of something long.
 RECEIVED_BYTES, REST_BYTES = 64 * 1024, 256 * 1024
-#: Unsent bytes with which a client that did not read counts as one that reads again.
-UNSENT_BYTES_LOW = 16 * 1024
 #: Heartbeats of one connection answered before the others get their turn.
 TURN_REQUESTS = 32
 
@@ -53,58 +45,17 @@ _HEARTBEAT, _JOIN_GROUP = (int(api).to_bytes(2, "big") for api in (Api.Heartbeat
 _AT_ONCE = (Encoded, dict, type(None))
 
 
-class ServedConnection(ServedSocket):
+class ServedConnection(AnsweredSocket):
     """A socket that was accepted. The server knows it until it is closed."""
 
-    __slots__ = (
-        "_again",
-        "_back",
-        "_buffer",
-        "_frame",
-        "_front",
-        "_future",
-        "_has_ended",
-        "_host",
-        "_id",
-        "_is_open",
-        "_kind",
-        "_server",
-        "_state",
-        "active_at",
-    )
+    __slots__ = ("_again", "_back", "_front", "_kind")
 
     def __init__(self, server: BrokerServer, accepted: socket.socket, host: str, connection_id: int) -> None:
-        super().__init__(server.readiness, accepted)
-        #: When something was last read or written; `readiness.now` is old if nobody was heard lately.
-        self.active_at = server.readiness.clock()
-        self._server = server
-        self._host = host
-        self._id = connection_id
+        super().__init__(server, accepted, host, connection_id)
         self._kind = b""  # the API key of the last request that was served
-        self._state = QUIET
-        self._is_open = True  # responses are sent
-        self._has_ended = False  # the client sends nothing more
-        self._buffer = FrameBuffer(server.limits.frame_bytes_max)
-        self._frame: bytes | None = None  # the request that waits for its turn
-        self._future: tuple[asyncio.Future[Answer], RequestContext] | None = None
         #: What answers the last heartbeat again, and its bytes before and behind the correlation id.
         self._again: Again | None = None
         self._front = self._back = b""
-
-    @property
-    def waits(self) -> bool:
-        """Whether a request of it is at work."""
-        return self._state is WAITING or self._state is QUEUED
-
-    @property
-    def is_closing(self) -> bool:
-        """Whether only what is unsent keeps it."""
-        return self._state is CLOSED
-
-    @property
-    def is_unread(self) -> bool:
-        """Whether it is served no further until its client reads."""
-        return self._state is UNREAD
 
     @property
     def last_read(self) -> str:
@@ -120,6 +71,7 @@ class ServedConnection(ServedSocket):
             return
         except OSError:
             self._lose()
+            self._end()
             return
         self.active_at = self._readiness.now
         again = self._again
@@ -147,10 +99,14 @@ class ServedConnection(ServedSocket):
                 self._watch(self._events & ~READABLE)
 
     def _end(self) -> None:
-        """The client sends nothing more, and Kafka's clients then read nothing more."""
+        """Everything that the client sent has been received."""
         self._has_ended = True
         self._watch(self._events & ~READABLE)
-        if self._state is not QUEUED:
+        if self._state is QUIET or self._state is PARTIAL:
+            self._close()
+        elif self._state is WAITING:
+            self._leave_waiting()
+        elif self._state is UNREAD and not self._buffer.has_frame:
             self._close()
 
     # -- serving -----------------------------------------------------------------------------------------------------
@@ -160,8 +116,8 @@ class ServedConnection(ServedSocket):
         if frame[:2] == _HEARTBEAT:
             self._serve_or_close(frame)
         else:
-            if frame[:2] == _JOIN_GROUP and self.is_prompt and self._is_open:
-                self._server.readiness.move(self, self._events, prompt=False)
+            if frame[:2] == _JOIN_GROUP and self.is_prompt:
+                self._move(prompt=False)
             self._frame = frame
             self._state = QUEUED
             self._server.turns.soon(self._take_turn, _NAMES.get(frame[:2], "request"))
@@ -198,7 +154,7 @@ class ServedConnection(ServedSocket):
     def _rest(self) -> None:
         """Nothing whole is kept."""
         self._state = PARTIAL if len(self._buffer) else QUIET
-        if self._has_ended or not self._is_open:
+        if self._has_ended:
             self._close()
         elif not self._events & READABLE:
             self._watch(self._events | READABLE)
@@ -242,148 +198,4 @@ class ServedConnection(ServedSocket):
             return
         self._front, self._back = len(frame).to_bytes(4, "big") + frame[:4], frame[8:]
         if not self.is_prompt:
-            self._server.readiness.move(self, self._events, prompt=True)
-
-    def _await(self, context: RequestContext, answer: Awaitable[Answer]) -> None:
-        future = asyncio.ensure_future(answer)
-        if future.done() and not future.cancelled() and future.exception() is None:
-            self._write(context, future.result())
-            return
-        self._future = (future, context)
-        self._state = WAITING
-        if isinstance(future, asyncio.Task):
-            self._server.wait_for(future)
-        future.add_done_callback(self._answered)
-        if not self._is_open or self._has_ended:
-            self._close()
-
-    def _await_later(self, context: RequestContext, answer: Later[Answer]) -> None:
-        self._state = WAITING
-        answer.when_given(functools.partial(self._give_later, context), self.abort)
-        if self._state is WAITING and (not self._is_open or self._has_ended):
-            self._close()
-
-    def _give_later(self, context: RequestContext, answer: Answer) -> None:
-        if self._state is not WAITING:  # it was closed meanwhile
-            return
-        self.active_at = self._readiness.clock()
-        good = False
-        try:
-            self._state = QUIET
-            self._write(context, answer)
-            if self._state is QUIET and (self._buffer or self._has_ended or not self._is_open):
-                self._serve_kept()
-            good = True
-        finally:
-            if not good:
-                self.abort()
-
-    def _answered(self, _: asyncio.Future[Answer]) -> None:
-        """Thousands may be answered at once: each is written in its turn."""
-        self._server.turns.soon(self._give_answer, "answer")
-
-    def _give_answer(self) -> None:
-        with self._aborted_by_mistakes():
-            self._write_answer()
-
-    def _write_answer(self) -> None:
-        assert self._future is not None
-        (future, context), self._future = self._future, None
-        if future.cancelled():
-            self.close(f"{context.api.name} was cancelled")
-            return
-        error = future.exception()
-        if isinstance(error, ProtocolError):
-            self.close(str(error))
-            return
-        if error is not None:
-            asyncio.get_running_loop().call_exception_handler(
-                {
-                    "message": f"{context.api.name} version {context.version} failed",
-                    "exception": error,
-                    "future": future,
-                }
-            )
-            self.abort()
-            return
-        if self._state is WAITING:  # else it was closed meanwhile
-            self._state = QUIET
-            self.active_at = self._readiness.clock()
-            self._write(context, future.result())
-            if self._state is QUIET:
-                self._serve_kept()
-
-    # -- sending -----------------------------------------------------------------------------------------------------
-
-    def _write(self, context: RequestContext, answer: Answer) -> None:
-        if answer is None or not self._is_open:
-            return
-        if isinstance(answer, Encoded):
-            self._send(response_with(context.correlation_id, answer.tail))
-        else:
-            self._send(encode_response(context.api, context.version, context.correlation_id, answer))
-
-    def _on_unread(self) -> None:
-        if self._state is QUIET:
-            self._state = UNREAD
-
-    def _on_read(self, unsent: int) -> None:
-        self.active_at = self._readiness.now
-        if self._state is CLOSED and not unsent:
-            self._release()
-        elif self._state is UNREAD and unsent <= UNSENT_BYTES_LOW:
-            self._state = QUEUED
-            self._server.turns.soon(self._take_turn, "what was kept")
-
-    # -- ending ------------------------------------------------------------------------------------------------------
-
-    def close(self, why: str) -> None:
-        """Close after what was answered has been sent; what is kept is dropped."""
-        if self._is_open:
-            log.info("connection %d from %s closed: %s", self._id, self._host, why)
-        self._close()
-
-    def abort(self) -> None:
-        """Close now, also when `close` is still sending to a client that does not read."""
-        self._unsent.clear()
-        self._close()
-
-    def _close(self) -> None:
-        self._state = CLOSED
-        self._is_open = False
-        self._frame = None
-        if self._unsent:
-            self._watch(WRITABLE)
-        else:
-            self._release()
-        self._cancel_fetch()
-
-    def _lose(self) -> None:
-        """The connection is gone. What was received before is served nevertheless, up to a request that has to wait."""
-        self._is_open = False
-        self._unsent.clear()
-        self._release()
-        if self._state is WAITING or self._state is UNREAD:
-            self._close()
-
-    def _release(self) -> None:
-        if self.fd >= 0:
-            self._put_away()
-            self._server.connections.discard(self)
-
-    def _cancel_fetch(self) -> None:
-        if self._future is not None:
-            future, context = self._future
-            if context.api is Api.Fetch:
-                future.cancel()
-
-    @contextlib.contextmanager
-    def _aborted_by_mistakes(self) -> Iterator[None]:
-        """For what `Turns` calls: a mistake of ours is reported there, and must not leave the connection muted."""
-        good = False
-        try:
-            yield
-            good = True
-        finally:
-            if not good:
-                self.abort()
+            self._move(prompt=True)

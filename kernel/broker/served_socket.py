@@ -20,7 +20,8 @@ UNSENT_BYTES_MAX = 64 * 1024
 class ServedSocket:
     """Its owner reads from it, and hears when its client does not read (`_on_unread`, `_on_read`) or is gone (`_lose`).
 
-    `fd` is -1 when it has been put away.
+    `fd` is -1 when it has been put away. A socket that is watched for nothing is not registered at all: epoll would
+    report that its client has gone again and again, though what the client sent before is still to be read.
     """
 
     __slots__ = ("_events", "_readiness", "_receive", "_send_now", "_socket", "_unsent", "fd", "is_prompt")
@@ -60,9 +61,22 @@ class ServedSocket:
                 self._lose()
 
     def _watch(self, events: int) -> None:
-        if events != self._events and self.fd >= 0:
-            self._events = events
+        if events == self._events or self.fd < 0:
+            return
+        if not events:
+            self._readiness.forget(self)
+        elif not self._events:
+            self._readiness.watch(self, events)
+        else:
             self._readiness.change(self, events)
+        self._events = events
+
+    def _move(self, *, prompt: bool) -> None:
+        """To the other class of `Readiness`."""
+        if self._events:
+            self._readiness.move(self, self._events, prompt=prompt)
+        else:
+            self.is_prompt = prompt
 
     def _send(self, data: bytes) -> None:
         unsent = self._unsent
@@ -98,7 +112,8 @@ class ServedSocket:
         self._on_read(len(unsent))
 
     def _put_away(self) -> None:
-        self._readiness.forget(self)
+        if self._events:
+            self._readiness.forget(self)
         self.fd = -1
         self._socket.close()
 
@@ -118,7 +133,7 @@ class ServedSocket:
         raise NotImplementedError
 
     def _lose(self) -> None:
-        """The client is gone."""
+        """The client is gone; what it sent before can still be read."""
         raise NotImplementedError
 
     def _on_unread(self) -> None:

@@ -44,6 +44,12 @@ class FrameBuffer:
             return None
         return data[4:]
 
+    @property
+    def has_frame(self) -> bool:
+        """Whether `next_frame` would return one, or raise."""
+        data = self._data
+        return len(data) >= 4 and len(data) >= 4 + min(_SIZE.unpack_from(data)[0], self._max_bytes)
+
     def feed(self, data: bytes) -> None:
         self._data += data
 
