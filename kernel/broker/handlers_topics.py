@@ -19,6 +19,7 @@ from kernel.broker.cluster_view import (
     UnknownTopic,
     topic_name_problem,
 )
+from kernel.broker.topic_configs import problem_of_all
 from kernel.broker.topic_creation import all_led
 from kernel.broker.znodes import MalformedNode
 from kernel.errors import RebalanceLabError, Retriable
@@ -41,47 +42,6 @@ _CODES: dict[type[RebalanceLabError], ErrorCode] = {
     InvalidReplicationFactor: ErrorCode.invalid_replication_factor,
     InvalidReplicaAssignment: ErrorCode.invalid_replica_assignment,
 }
-#: Settings of a topic that Kafka has (LogConfig of 4.1.1); they are kept with the topic and have no effect here.
-_TOPIC_SETTINGS = frozenset(
-    (
-        "cleanup.policy",
-        "compression.gzip.level",
-        "compression.lz4.level",
-        "compression.type",
-        "compression.zstd.level",
-        "delete.retention.ms",
-        "file.delete.delay.ms",
-        "flush.messages",
-        "flush.ms",
-        "follower.replication.throttled.replicas",
-        "index.interval.bytes",
-        "leader.replication.throttled.replicas",
-        "local.retention.bytes",
-        "local.retention.ms",
-        "max.compaction.lag.ms",
-        "max.message.bytes",
-        "message.downconversion.enable",
-        "message.format.version",
-        "message.timestamp.after.max.ms",
-        "message.timestamp.before.max.ms",
-        "message.timestamp.difference.max.ms",
-        "message.timestamp.type",
-        "min.cleanable.dirty.ratio",
-        "min.compaction.lag.ms",
-        "min.insync.replicas",
-        "preallocate",
-        "remote.log.copy.disable",
-        "remote.log.delete.on.disable",
-        "remote.storage.enable",
-        "retention.bytes",
-        "retention.ms",
-        "segment.bytes",
-        "segment.index.bytes",
-        "segment.jitter.ms",
-        "segment.ms",
-        "unclean.leader.election.enable",
-    )
-)
 
 
 class _Refused(RebalanceLabError):
@@ -126,9 +86,10 @@ class TopicHandlers:
         return {"topics": list(answers.values())}
 
     async def _create(self, topic: Any, timeout_ms: int, *, validate_only: bool) -> dict[str, Any]:
-        for setting in topic.configs:
-            if setting.name not in _TOPIC_SETTINGS:
-                raise _Refused(ErrorCode.invalid_config, f"{setting.name} is not a setting of a topic")
+        if topic.name in self._cluster.snapshot.topics:
+            raise TopicExists(f"topic {topic.name!r} exists")
+        if wrong := problem_of_all({setting.name: setting.value for setting in topic.configs}):
+            raise _Refused(ErrorCode.invalid_config, wrong)
         assignment = None
         if topic.assignments:
             if topic.num_partitions != -1 or topic.replication_factor != -1:

@@ -34,6 +34,7 @@ class Api(IntEnum):
     ApiVersions = 18
     CreateTopics = 19
     DeleteTopics = 20
+    DeleteRecords = 21
     InitProducerId = 22
     OffsetForLeaderEpoch = 23
     AddPartitionsToTxn = 24
@@ -41,9 +42,16 @@ class Api(IntEnum):
     EndTxn = 26
     WriteTxnMarkers = 27
     TxnOffsetCommit = 28
+    DescribeConfigs = 32
+    AlterConfigs = 33
+    DescribeLogDirs = 35
     CreatePartitions = 37
     DeleteGroups = 42
+    ElectLeaders = 43
+    IncrementalAlterConfigs = 44
     OffsetDelete = 47
+    DescribeCluster = 60
+    DescribeTopicPartitions = 75
     #: Of the `server` design (docs/server-protocol.md): Kafka's keys are below 100.
     AwaitCommand = 20_001
     CommitOwned = 20_002
@@ -70,6 +78,7 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.ApiVersions: (0, 4),
         Api.CreateTopics: (2, 7),
         Api.DeleteTopics: (1, 6),
+        Api.DeleteRecords: (0, 2),
         Api.InitProducerId: (0, 5),  # 6 is for two-phase commit
         Api.OffsetForLeaderEpoch: (2, 4),
         Api.AddPartitionsToTxn: (4, 4),  # between brokers; 0 to 3 are for clients with transactions on data
@@ -77,9 +86,16 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.EndTxn: (0, 4),  # 5 raises the epoch with each transaction (KIP-890)
         Api.WriteTxnMarkers: (1, 1),
         Api.TxnOffsetCommit: (0, 4),  # 5 needs no AddOffsetsToTxn (KIP-890)
+        Api.DescribeConfigs: (1, 4),
+        Api.AlterConfigs: (0, 2),
+        Api.DescribeLogDirs: (1, 4),
         Api.CreatePartitions: (0, 3),
         Api.DeleteGroups: (0, 2),
+        Api.ElectLeaders: (0, 2),
+        Api.IncrementalAlterConfigs: (0, 1),
         Api.OffsetDelete: (0, 0),
+        Api.DescribeCluster: (0, 2),
+        Api.DescribeTopicPartitions: (0, 0),
         Api.AwaitCommand: (0, 0),
         Api.CommitOwned: (0, 0),
         Api.DescribeLoop: (0, 0),
