@@ -25,6 +25,7 @@ from kernel.trace.writer import SilentTracer, TraceIdentity, TraceWriter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kernel.broker.broker import Broker
     from kernel.trace.writer import Tracer
 
 #: Kafka's default of 3 would keep a single broker from ever coordinating a group.
@@ -118,9 +119,20 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
             stack.callback(forget, state)
             click.echo(state.address)
             click.echo("stop with Ctrl-C", err=True)
-            await told.wait()
+            await _told_or_failed(told, server)
         finally:
             await server.stop()
+
+
+async def _told_or_failed(told: asyncio.Event, server: Broker) -> None:
+    """Until it is told to stop. Raises what made it useless, if a mistake of ours did."""
+    waiting = [asyncio.create_task(told.wait()), asyncio.create_task(server.failed())]
+    _, failed = waiting
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+    if failed.done():
+        raise await server.failed()
 
 
 def _tell(warnings: Sequence[str]) -> None:

@@ -77,7 +77,7 @@ class Coordinator:
         """Load the partition's groups. Requests are answered 14 meanwhile; the storage fences our predecessor first.
 
         Whatever goes wrong, nothing of what was led before is left to answer from (KAFKA-4362, KAFKA-5600); only an
-        epoch below the one that is led changes nothing (KAFKA-10614). Raises Fenced, StorageFailed.
+        epoch below the one that is led changes nothing (KAFKA-10614). Raises Fenced, StorageFailed, LogStopped.
         """
         number = leadership.topic_partition.partition
         self._refuse_older(leadership)
@@ -109,8 +109,10 @@ class Coordinator:
 
     async def on_resign(self, topic_partition: TopicPartition) -> None:
         """Whoever waits is told NOT_COORDINATOR and looks for the new one."""
-        await self._give_up(topic_partition.partition)
-        self.services.storage.resign(topic_partition)
+        try:
+            await self._give_up(topic_partition.partition)
+        finally:
+            self.services.storage.resign(topic_partition)
 
     def _refuse_older(self, leadership: Leadership) -> None:
         known = self._led_at.get(leadership.topic_partition.partition)

@@ -64,6 +64,12 @@ class Outbox:
             self._is_giving = True
             self._turns.run_in_turns(self._pieces(), "answers of a group")
 
+    def lose_rest(self) -> None:
+        """Nothing will be handed out any more. Nobody waits by now, unless a mistake of ours has lost an answer."""
+        waiting, self._waiting = self._waiting, {}
+        for later, _ in waiting.values():
+            later.lose()
+
     async def emptied(self) -> None:
         """Return when everything that was handed out has been given."""
         if self._is_giving:

@@ -5,6 +5,9 @@ out, several at a time when they came while the last ones were being written; th
 durable, and only then is anybody told. Answers go out in turns (`coordinator.outbox`). A write that is fenced means
 that somebody else leads by now: everything that waits is answered NOT_COORDINATOR, ahead of what the cluster's view
 will say.
+
+What the machine raises, or what is raised while its outcome is performed or its records are encoded, is a mistake of
+ours (kernel.broker.mistakes): what the machine holds cannot be relied on any more, and the partition stops.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import asyncio
 import itertools
 import logging
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator.group.errors import Error
@@ -21,7 +25,9 @@ from coordinator.loading import in_pieces
 from coordinator.outbox import Outbox
 from coordinator.store import decode_all, encode, encode_ahead
 from coordinator.timers import Timers
-from kernel.broker.storage.errors import Fenced, StorageFailed
+from kernel.broker.handlers import lost
+from kernel.broker.mistakes import stopped
+from kernel.broker.storage.errors import Fenced, LogStopped, StorageFailed
 from kernel.clock import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -89,9 +95,19 @@ class LedPartition:
         self._deliver = deliver
         self._look = look
         self._deliveries: set[asyncio.Task[None]] = set()
+        self._stop_log = services.storage.stop_log
+        self._failure: LogStopped | None = None
+
+    def stop(self, mistake: BaseException) -> None:
+        """For a mistake of ours: answer whoever waits, and have the partition given up."""
+        failure = stopped(f"the coordinator of {self._log.topic_partition}", mistake)
+        if self._failure is None:
+            self._failure = failure
+            self.unload()
+            self._stop_log(self._log.topic_partition, failure)
 
     async def load(self, loading: Loading) -> None:
-        """Take over what the log holds. Raises Fenced, StorageFailed, MalformedRecord.
+        """Take over what the log holds. Raises Fenced, StorageFailed, MalformedRecord, LogStopped.
 
         It is read on another thread, and decoded and applied here, in pieces between which others are served. On a
         thread these would be slower for everybody: a loop that shares the interpreter's lock with a thread at work
@@ -101,6 +117,8 @@ class LedPartition:
         await loading.run(itertools.chain(self._apply(pages), self._wake()))
         # What topics became meanwhile was told to those who had been loaded.
         self.tell(lambda machine, now: machine.topics_changed(now))
+        if self._failure is not None:
+            raise self._failure
 
     def _apply(self, pages: Iterable[Iterable[tuple[bytes, bytes]]]) -> Iterator[int]:
         apply = self.shard.apply
@@ -130,26 +148,31 @@ class LedPartition:
         A request that will never be answered (a member's first JoinGroup after its second) has an awaitable that
         never ends: its connection is read no further, as in Kafka, where clients expect their answers in order.
         """
-        outcome = self.shard.handle(request, self._now())
-        replies = outcome.replies
-        if len(replies) == 1 and replies[0].token == token:
+        try:
+            outcome = self.shard.handle(request, self._now())
+            replies = outcome.replies
+            if len(replies) != 1 or replies[0].token != token:
+                later = self._outbox.expect(token, translate)
+                if outcome is not NOTHING:  # as it is for most who wait
+                    self._perform(outcome, replies=replies)
+                return later
             self._perform(outcome, replies=())
-            return translate(replies[0].answer)
-        later = self._outbox.expect(token, translate)
-        if outcome is not NOTHING:  # as it is for most who wait
-            self._perform(outcome, replies=replies)
-        return later
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+            self.stop(mistake)
+            return lost()
+        return translate(replies[0].answer)
 
     def tell(self, event: Callable[[Machine, Moment], Outcome]) -> None:
         """Something was observed: `event` puts it to the machine. A partition that was given up hears nothing."""
         if not self.closed:
-            self._perform(event(self.shard, self._now()))
+            self._performed(lambda: event(self.shard, self._now()))
 
     async def close(self) -> None:
         """Give up: answer whoever waits, and see the writes out that are on their way."""
         self.unload()
         await self.landed()
         await self._outbox.emptied()
+        self._outbox.lose_rest()
         await asyncio.gather(*self._deliveries, return_exceptions=True)
 
     async def landed(self) -> None:
@@ -161,7 +184,7 @@ class LedPartition:
         """As `close`, but nothing is waited for: writes on their way are answered when they have landed."""
         if not self.closed:
             self.closed = True
-            self._perform(self.shard.unload(self._now()))
+            self._performed(lambda: self.shard.unload(self._now()))
             self._timers.close()
             for delivery in self._deliveries:
                 delivery.cancel()
@@ -176,7 +199,14 @@ class LedPartition:
         return self._moment
 
     def _timer_fired(self, key: TimerKey) -> None:
-        self._perform(self.shard.timer_fired(key, self._now()))
+        self._performed(lambda: self.shard.timer_fired(key, self._now()))
+
+    def _performed(self, event: Callable[[], Outcome]) -> None:
+        """Perform what follows from an event that nobody waits for."""
+        try:
+            self._perform(event())
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+            self.stop(mistake)
 
     def _perform(self, outcome: Outcome, *, replies: Iterable[Reply] | None = None) -> None:
         """In the order that `coordinator.group` asks for; `replies` instead of the outcome's, if the caller says so."""
@@ -203,9 +233,12 @@ class LedPartition:
             delivery.add_done_callback(self._deliveries.discard)
 
     async def _deliver_marker(self, marker: Marker) -> None:
-        await self._deliver(marker)
+        try:
+            await self._deliver(marker)
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+            self.stop(mistake)
         if not self.closed:
-            self._perform(self.shard.marked(marker, self._now()))
+            self._performed(lambda: self.shard.marked(marker, self._now()))
 
     def _emit(self, event: TraceEvent) -> None:
         fields: dict[str, Any] = dict(event.fields)  # none of them is called member or stream
@@ -216,20 +249,26 @@ class LedPartition:
         try:
             while self._writes:
                 writes = [self._writes.popleft() for _ in range(min(len(self._writes), WRITES_PER_BATCH))]
-                for _ in encode_ahead(change for write in writes for change in write.changes):
-                    await asyncio.sleep(0)
-                pairs: list[list[tuple[bytes, bytes | None]]] = []
-                await in_pieces(self._encode(writes, pairs))
-                fits = [self._fits(write, encoded) for write, encoded in zip(writes, pairs, strict=True)]
-                error = await self._write(
-                    [pair for encoded, fit in zip(pairs, fits, strict=True) if fit for pair in encoded]
-                )
-                errors = [error if fit else Error.UNKNOWN_SERVER_ERROR for fit in fits]
+                try:
+                    errors = await self._store(writes)
+                except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+                    self.stop(mistake)
+                    errors = [Error.UNKNOWN_SERVER_ERROR] * len(writes)
                 await in_pieces(self._report(writes, errors))
-                if error is Error.NOT_COORDINATOR:
+                if Error.NOT_COORDINATOR in errors:
                     self.unload()
         finally:
             self._writer = None
+
+    async def _store(self, writes: list[Write]) -> list[Error | None]:
+        """What became of each."""
+        for _ in encode_ahead(change for write in writes for change in write.changes):
+            await asyncio.sleep(0)
+        pairs: list[list[tuple[bytes, bytes | None]]] = []
+        await in_pieces(self._encode(writes, pairs))
+        fits = [self._fits(write, encoded) for write, encoded in zip(writes, pairs, strict=True)]
+        error = await self._write([pair for encoded, fit in zip(pairs, fits, strict=True) if fit for pair in encoded])
+        return [error if fit else Error.UNKNOWN_SERVER_ERROR for fit in fits]
 
     def _fits(self, write: Write, pairs: list[tuple[bytes, bytes | None]]) -> bool:
         """Whether Kafka could write it as one batch; 4.1.1 answers UNKNOWN_SERVER_ERROR where it cannot."""
@@ -254,10 +293,11 @@ class LedPartition:
             then = write.then
             if then is None:
                 continue
+            # One that fails keeps no other from being reported: somebody waits for each.
             if error is None:
-                self._perform(self.shard.stored(then, self._now()))
+                self._performed(partial(self.shard.stored, then, self._now()))
             else:
-                self._perform(self.shard.not_stored(then, error, self._now()))
+                self._performed(partial(self.shard.not_stored, then, error, self._now()))
 
     async def _write(self, pairs: list[tuple[bytes, bytes | None]]) -> Error | None:
         try:
@@ -269,4 +309,6 @@ class LedPartition:
         except StorageFailed:
             log.exception("the coordinator cannot write")
             return Error.COORDINATOR_NOT_AVAILABLE
+        except LogStopped:  # the traceback has been logged
+            return Error.UNKNOWN_SERVER_ERROR
         return None

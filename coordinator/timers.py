@@ -63,12 +63,14 @@ class Timers:
     def _ring(self) -> None:
         self._alarm = None
         now_ms = self._clock.monotonic_ns() // NS_PER_MS
-        for _ in range(FIRED_PER_TURN):
-            if not self._heap or self._heap[0][0] > now_ms:
-                break
-            at_ms, number, key = heapq.heappop(self._heap)
-            if self._due.get(key) == (at_ms, number):
-                del self._due[key]
-                self._fire(key)
-        if self._heap and self._alarm is None:
-            self._wake_at(self._heap[0][0])
+        try:
+            for _ in range(FIRED_PER_TURN):
+                if not self._heap or self._heap[0][0] > now_ms:
+                    break
+                at_ms, number, key = heapq.heappop(self._heap)
+                if self._due.get(key) == (at_ms, number):
+                    del self._due[key]
+                    self._fire(key)
+        finally:  # also when one of them fails: the others are still to fire
+            if self._heap and self._alarm is None:
+                self._wake_at(self._heap[0][0])

@@ -1,7 +1,8 @@
 """A broker as a process: the kernel's broker with the coordinator mounted on it.
 
 Standard input: one line of configuration (`BrokerProcessConfig`); its end, or `{"command": "stop"}`, ends the
-broker. Standard output: `{"event": "ready", "port": N}` once it serves, or `{"event": "failed", "error": ...}`.
+broker. Standard output: `{"event": "ready", "port": N}` once it serves; `{"event": "failed", "error": ...}` when it
+cannot, or when a mistake of ours ends it later.
 """
 
 from __future__ import annotations
@@ -64,10 +65,17 @@ async def run() -> int:
         tracer.close()
         return 1
     tell({"event": "ready", "port": broker.address.port})
-    await asyncio.wait([told])
+    failed = asyncio.create_task(broker.failed())
+    await asyncio.wait([told, failed], return_when=asyncio.FIRST_COMPLETED)
+    code = 0
+    if failed.done():
+        tell({"event": "failed", "error": str(failed.result())})
+        code = 1
+    failed.cancel()
+    told.cancel()
     await broker.stop()
     tracer.close()
-    return 0
+    return code
 
 
 def main() -> None:

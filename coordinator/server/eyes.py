@@ -42,7 +42,10 @@ class Eyes:
         """What the machine of `partition` wants to see; it is told by `LedPartition.tell`."""
         if self._topics is None and isinstance(look, WatchIds) and not self._stopped:
             self._topics = asyncio.create_task(self._follow_topics(), name="server-groups-topics")
-        self._watches.look(look, partition, lambda ids: partition.tell(partial(_seen, look.group_id, ids)))
+            self._topics.add_done_callback(self._stop_all_on_mistake)
+        self._watches.look(
+            look, partition, lambda ids: partition.tell(partial(_seen, look.group_id, ids)), partition.stop
+        )
 
     async def stop(self) -> None:
         self._stopped = True
@@ -51,6 +54,12 @@ class Eyes:
             self._topics.cancel()
             await asyncio.gather(self._topics, return_exceptions=True)
             self._topics = None
+
+    def _stop_all_on_mistake(self, task: asyncio.Task[None]) -> None:
+        """Nobody would hear of topics any more (kernel.broker.mistakes)."""
+        if not task.cancelled() and (mistake := task.exception()) is not None:
+            for partition in self._every_led():
+                partition.stop(mistake)
 
     async def _follow_topics(self) -> None:
         while True:

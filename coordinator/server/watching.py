@@ -17,6 +17,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.server.identity import subscribed_topics
@@ -93,8 +94,11 @@ class MemberWatches:
         self._opening: asyncio.Task[ZooKeeperSession] | None = None
         self._stopped = False
 
-    def look(self, look: Look, whose: object, report: Report) -> None:
-        """For the machine of the partition `whose`; `report` is called after every read."""
+    def look(self, look: Look, whose: object, report: Report, failed: Callable[[BaseException], None]) -> None:
+        """For the machine of the partition `whose`; `report` is called after every read.
+
+        `failed` is called with a mistake of ours that has ended the watching.
+        """
         if self._stopped:
             return  # a partition whose loading has ended too late; it is given up at once
         looking = self._watched.setdefault(look.group_id, {})
@@ -103,7 +107,7 @@ class MemberWatches:
                 assert whose not in looking, f"the ids of {look.group_id!r} are watched already"
                 watched = looking[whose] = _Watched(look.group_id)
                 watched.task = asyncio.create_task(self._follow(watched, report), name=f"ids-of-{look.group_id}")
-                watched.task.add_done_callback(_raise_mistake)
+                watched.task.add_done_callback(partial(_tell_mistake, failed))
             case ReadAgain(member_id=member_id):
                 watched = looking[whose]
                 watched.again.add(member_id)
@@ -223,7 +227,7 @@ class MemberWatches:
         return {name: topics}
 
 
-def _raise_mistake(task: asyncio.Task[None]) -> None:
-    """What the world can do is dealt with in the task: whatever it raises is our mistake, and not to be overlooked."""
-    if not task.cancelled():
-        task.result()
+def _tell_mistake(failed: Callable[[BaseException], None], task: asyncio.Task[None]) -> None:
+    """What the world can do is dealt with in the task: whatever it raises is our mistake (kernel.broker.mistakes)."""
+    if not task.cancelled() and (mistake := task.exception()) is not None:
+        failed(mistake)

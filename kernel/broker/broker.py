@@ -6,6 +6,7 @@ ZooKeeper), accept connections. The stop goes the other way. A start that fails 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from typing import TYPE_CHECKING, Self
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from kernel.broker.configuration import BrokerConfig
     from kernel.broker.services import Mount
     from kernel.clock import Clock
+    from kernel.errors import RebalanceLabError
     from kernel.trace.writer import Tracer
 
 log = logging.getLogger(__name__)
@@ -73,6 +75,8 @@ class Broker:
         self._clock = clock or SystemClock()
         self._turns = Turns()
         self._on_stop: list[Callable[[], Awaitable[None]]] = []
+        self._failure: RebalanceLabError | None = None
+        self._failed = asyncio.Event()
         self._running = contextlib.AsyncExitStack()
 
     async def start(self) -> None:
@@ -97,6 +101,9 @@ class Broker:
             self.cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.on_topic_deleted(storage.forget_topic)
             storage.on_closed = self.cluster.lost
+            storage.on_died = self.cluster.on_failed = self._fail
+            if storage.death is not None:
+                self._fail(storage.death)
             # The stop unwinds this: nobody is served, then mounted parts end, while the cluster is still there.
             starting.push_async_callback(self.cluster.stop)
             starting.push_async_callback(self._stop_mounted)
@@ -110,6 +117,19 @@ class Broker:
     async def stop(self) -> None:
         """Close every connection, stop what is mounted, leave the cluster, close the storage. Idempotent."""
         await self._running.aclose()
+
+    async def failed(self) -> RebalanceLabError:
+        """Return when a mistake of ours has made the broker useless, with what to tell its user: stop the broker then.
+
+        The traceback has been logged (kernel.broker.mistakes).
+        """
+        await self._failed.wait()
+        assert self._failure is not None
+        return self._failure
+
+    def _fail(self, failure: RebalanceLabError) -> None:
+        self._failure = self._failure or failure
+        self._failed.set()
 
     async def __aenter__(self) -> Self:
         await self.start()

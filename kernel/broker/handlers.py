@@ -85,6 +85,13 @@ class Later(Awaitable[Given]):
         return future.__await__()
 
 
+def lost() -> Later[Any]:
+    """The answer of a request for which there will be none: its connection is closed."""
+    later: Later[Any] = Later()
+    later.lose()
+    return later
+
+
 Handler = Callable[[RequestContext, Any], Answer | Awaitable[Answer]]
 #: What answers one request again, as `Encoded.tail`; None: not that shortly any more, call the handler.
 Again = Callable[[], bytes | None]

@@ -17,6 +17,7 @@ from kernel.broker.records import RefusedBatch, accepted
 from kernel.broker.storage.errors import (
     Fenced,
     InvalidProducerEpoch,
+    LogStopped,
     OutOfOrderSequence,
     StorageError,
     StorageFailed,
@@ -41,6 +42,7 @@ ADMIN_CLIENT_ID = "__admin_client"
 _STORAGE_CODES: dict[type[StorageError], ErrorCode] = {
     Fenced: ErrorCode.not_leader_or_follower,
     StorageFailed: ErrorCode.kafka_storage_error,
+    LogStopped: ErrorCode.unknown_server_error,
     OutOfOrderSequence: ErrorCode.out_of_order_sequence_number,
     InvalidProducerEpoch: ErrorCode.invalid_producer_epoch,
 }

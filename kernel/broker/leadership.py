@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Self
 from kernel.broker.cluster_view import ClusterSnapshot
 from kernel.broker.controlling import Controller
 from kernel.broker.leading import Leading, wanted
+from kernel.broker.mistakes import stopped
 from kernel.broker.observing import Observer
 from kernel.broker.registration import allocate_block, ensure_cluster, register
+from kernel.broker.storage.errors import StorageError
 from kernel.broker.topics import Topics
 from kernel.broker.znodes import MalformedNode
 from kernel.clock import Clock, SystemClock
@@ -34,8 +36,8 @@ if TYPE_CHECKING:
 
     from kernel.broker.cluster_view import Leadership, LeadershipListener, TopicView
     from kernel.broker.observing import Observation
-    from kernel.broker.storage.errors import StorageError
     from kernel.broker.znodes import ProducerIdBlock
+    from kernel.errors import RebalanceLabError
     from kernel.trace.writer import Tracer
     from kernel.values import BrokerAddress, TopicPartition
     from kernel.zookeeper.operations import SessionChange
@@ -79,6 +81,8 @@ class Cluster:
         self._registered_in = 0  # the session; 0: not registered
         self._doomed: set[str] = set()
         self._on_deleted: list[Callable[[UUID], Awaitable[None]]] = []
+        #: Called when a mistake of ours keeps this broker from following the cluster; its session is closed then.
+        self.on_failed: Callable[[RebalanceLabError], None] | None = None
         self._block: ProducerIdBlock | None = None
         self._next_producer_id = 0
         self._block_lock = asyncio.Lock()
@@ -248,9 +252,11 @@ class Cluster:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             # A mistake of ours. Who cannot follow must not lead: the session's end hands everything to the others.
-            log.critical("broker %d: %s failed", self.node_id, task.get_name(), exc_info=error)
+            failure = stopped(f"broker {self.node_id}: {task.get_name()}", error)
             if self._session is not None:
                 self._closing = asyncio.ensure_future(self._session.close())
+            if self.on_failed is not None:
+                self.on_failed(failure)
 
     async def _follow_session(self, session: ZooKeeperSession) -> None:
         while True:
@@ -329,4 +335,7 @@ class Cluster:
     async def _forget(self, topic_id: UUID) -> None:
         await self._leading.settled()
         for callback in self._on_deleted:
-            await callback(topic_id)
+            try:
+                await callback(topic_id)
+            except StorageError as failure:
+                log.error("what the deleted topic %s held stays on the disk: %s", topic_id, failure)  # noqa: TRY400

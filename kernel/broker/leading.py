@@ -3,6 +3,9 @@
 What is *wanted* comes from the view (and is nothing at all without a registration in a live session); what is
 *led* is what every listener has taken on. One task a partition closes the gap, as long as there is one, so a
 slow take-over of one partition holds up no other, and no partition is told two things at a time.
+
+A partition that a mistake of ours has stopped (kernel.broker.mistakes) is resigned, and not led again at the same
+leadership.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from kernel.broker.cluster_view import NO_LEADER, ClusterSnapshot, Leadership
-from kernel.broker.storage.errors import Fenced, StorageError
+from kernel.broker.mistakes import stopped
+from kernel.broker.storage.errors import Fenced, LogStopped, StorageError
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -48,7 +52,8 @@ class Leading:
         self._listeners: list[tuple[LeadershipListener, Callable[[str], bool]]] = []
         self._wanted: dict[TopicPartition, Leadership] = {}
         self._led: dict[TopicPartition, Leadership] = {}
-        self._refused: dict[TopicPartition, Leadership] = {}  # fenced at this very leadership: the view is behind
+        #: Fenced at this very leadership, when the view is behind; or stopped by a mistake of ours.
+        self._refused: dict[TopicPartition, Leadership] = {}
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._lost: set[TopicPartition] = set()  # led, but the storage has closed the log
         self._snapshot = ClusterSnapshot()
@@ -81,7 +86,7 @@ class Leading:
         leadership = self._led.get(tp)
         if leadership is None:
             return
-        if isinstance(error, Fenced):
+        if isinstance(error, Fenced | LogStopped):
             self._refused[tp] = leadership
         self._lost.add(tp)
         self.want(self._wanted, self._snapshot)
@@ -104,16 +109,31 @@ class Leading:
         retry_s = _RETRY_S
         try:
             while self._gap(tp):
-                if tp in self._led:
-                    await self._resign(tp)
-                elif (leadership := self._wanted.get(tp)) is not None and not await self._lead(leadership):
-                    # A new wish (the broker stops, say) ends the wait.
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(retry_s):
-                            await self._news.wait()
-                    retry_s = min(2 * retry_s, _RETRY_S_MAX)
+                if await self._step(tp):
+                    continue
+                # A new wish (the broker stops, say) ends the wait.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(retry_s):
+                        await self._news.wait()
+                retry_s = min(2 * retry_s, _RETRY_S_MAX)
         finally:
             del self._tasks[tp]
+
+    async def _step(self, tp: TopicPartition) -> bool:
+        """Resign or lead; False when it is worth trying again after a while."""
+        try:
+            if tp in self._led:
+                await self._resign(tp)
+            elif (leadership := self._wanted.get(tp)) is not None:
+                return await self._lead(leadership)
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+            stopped(f"the leadership of {tp}", mistake)
+            leadership = self._led.pop(tp, None) or self._wanted.get(tp)
+            if leadership is not None:
+                self._refused[tp] = leadership
+            self._lost.discard(tp)
+            await self._tell_resignation(tp)
+        return True
 
     async def _lead(self, leadership: Leadership) -> bool:
         """False when the disk failed, and it is worth trying again."""
@@ -121,8 +141,8 @@ class Leading:
         try:
             for listener in self._listeners_of(tp):
                 await listener.on_lead(leadership)
-        except Fenced as fenced:
-            log.warning("%s is not led at epoch %d: %s", tp, leadership.leader_epoch, fenced)
+        except (Fenced, LogStopped) as refusal:
+            log.warning("%s is not led at epoch %d: %s", tp, leadership.leader_epoch, refusal)
             self._refused[tp] = leadership
             await self._tell_resignation(tp)
             return True
@@ -147,7 +167,10 @@ class Leading:
 
     async def _tell_resignation(self, tp: TopicPartition) -> None:
         for listener in self._listeners_of(tp):
-            await listener.on_resign(tp)
+            try:
+                await listener.on_resign(tp)
+            except Exception as mistake:  # noqa: BLE001 - our own: the others are told nevertheless
+                stopped(f"giving up {tp}", mistake)
 
     def _listeners_of(self, tp: TopicPartition) -> list[LeadershipListener]:
         return [listener for listener, topics in self._listeners if topics(tp.topic)]

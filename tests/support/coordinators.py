@@ -25,7 +25,7 @@ from kernel.values import BrokerAddress, TopicPartition
 from kernel.wire.codec import decode_request, decode_response, encode_request, encode_response, response_with
 
 if TYPE_CHECKING:
-    from kernel.broker.storage.errors import StorageError
+    from kernel.broker.storage.errors import LogStopped, StorageError
     from kernel.clock import Clock
     from kernel.wire.versions import Api
 
@@ -36,7 +36,8 @@ SIZE = 4  #: bytes in front of each frame
 class MemoryLog:
     """A KeyValueLog's face. `broken` is raised by the next writes; `gate` holds them back while it is cleared."""
 
-    def __init__(self) -> None:
+    def __init__(self, topic_partition: TopicPartition) -> None:
+        self.topic_partition = topic_partition
         self.pairs: dict[bytes, bytes] = {}
         self.broken: StorageError | None = None
         self.gate = asyncio.Event()
@@ -66,9 +67,13 @@ class MemoryStorage:
 
     def __init__(self) -> None:
         self.logs: dict[TopicPartition, MemoryLog] = {}
+        self.stopped: dict[TopicPartition, LogStopped] = {}
 
     async def take_over_pairs(self, tp: TopicPartition, topic_id: uuid.UUID, leader_epoch: int) -> MemoryLog:
-        return self.logs.setdefault(tp, MemoryLog())
+        return self.logs.setdefault(tp, MemoryLog(tp))
+
+    def stop_log(self, tp: TopicPartition, mistake: LogStopped) -> None:
+        self.stopped[tp] = mistake
 
     def resign(self, tp: TopicPartition) -> None: ...
 

@@ -17,6 +17,10 @@ class StorageFailed(StorageError, EnvironmentFault):
     """The folder cannot be written or read: full, read-only, gone (KAFKA_STORAGE_ERROR)."""
 
 
+class LogStopped(StorageError):
+    """A mistake of ours has stopped the log, or the whole storage (UNKNOWN_SERVER_ERROR): kernel.broker.mistakes."""
+
+
 class OffsetOutOfRange(StorageError):
     """The offset is below the log's start or above its end (OFFSET_OUT_OF_RANGE)."""
 

@@ -49,11 +49,26 @@ CREATE TABLE pair (
 """
 
 
+#: Of SQLite's errors those that no disk can cause: our statements, or our use of its interface, are wrong.
+MISUSES = (
+    sqlite3.ProgrammingError,
+    sqlite3.InterfaceError,
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.NotSupportedError,
+)
+
+
 @contextmanager
 def faults_named(doing: str) -> Iterator[None]:
-    """SQLite's and the system's errors become `StorageFailed`, with what was being done and what to look at."""
+    """SQLite's and the system's errors become `StorageFailed`, with what was being done and what to look at.
+
+    `MISUSES` do not: they are our own mistakes.
+    """
     try:
         yield
+    except MISUSES:
+        raise
     except (sqlite3.Error, OSError) as error:
         raise StorageFailed(
             f"cannot {doing}: {error}. Is the data directory writable, is there room on its disk, and does the"

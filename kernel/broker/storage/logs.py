@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from kernel.broker.mistakes import stopped
 from kernel.broker.storage.chain import Segment, extended
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange
 from kernel.broker.storage.jobs import Append, Upsert
@@ -138,7 +139,10 @@ class PartitionLog(Log):
 
     def _call_back(self) -> None:
         for callback in list(self._callbacks.values()):
-            callback()
+            try:
+                callback()
+            except Exception as mistake:  # noqa: BLE001 - the waiter's own: nothing of the log's is at stake
+                stopped(f"one who waits for records of {self.topic_partition}", mistake)
 
     def _segments(self) -> Chain:
         term = self._term

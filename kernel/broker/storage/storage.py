@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from kernel.broker.mistakes import stopped
 from kernel.broker.storage.epochs import topic_folder
 from kernel.broker.storage.errors import Fenced, StorageError
 from kernel.broker.storage.files import SUFFIX, faults_named
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
+    from kernel.broker.storage.errors import LogStopped
     from kernel.broker.storage.jobs import Answer, Job
     from kernel.values import TopicPartition
+
+Argument = TypeVar("Argument")
 
 #: Jobs in the writer's queue at most; who comes later waits. With batches of message.max.bytes, what memory they take.
 _QUEUED_MAX = 256
@@ -45,9 +49,12 @@ class Storage:
         self._reader: Reader | None = None
         self._room = asyncio.Semaphore(_QUEUED_MAX)
         self._loop: asyncio.AbstractEventLoop | None = None
-        #: Called on the event loop when a log has closed by itself: Fenced (another broker leads) or StorageFailed
-        #: (that could not be found out; it has to be taken over again).
+        #: Called on the event loop when a log has closed by itself: Fenced (another broker leads), StorageFailed
+        #: (that could not be found out; it has to be taken over again) or LogStopped (a mistake of ours).
         self.on_closed: Callable[[TopicPartition, StorageError], None] | None = None
+        #: Called on the event loop when a mistake of ours has ended the writer; every log has closed then.
+        self.on_died: Callable[[LogStopped], None] | None = None
+        self.death: LogStopped | None = None  #: what it was called with, or would have been
 
     async def start(self) -> None:
         """Make this incarnation's file. Raises StorageFailed: not writable, full, or begun before."""
@@ -91,6 +98,13 @@ class Storage:
         if log is not None:
             log.close(f"{tp}: this broker has given up its leadership")
 
+    def stop_log(self, tp: TopicPartition, mistake: LogStopped) -> None:
+        """Whoever has taken `tp` over cannot go on: close its log, as the storage does for a mistake of its own."""
+        log = self._logs.pop(tp, None)
+        if log is not None:
+            log.close(str(mistake))
+            self._tell_closed(tp, mistake)
+
     async def forget_topic(self, topic_id: UUID) -> None:
         """The topic was deleted: nobody can lead it any more, and our rows of it go. Raises StorageFailed."""
         with faults_named(f"forget topic {topic_id}"):
@@ -100,7 +114,7 @@ class Storage:
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _open(self) -> Writer:
-        return Writer(self.data_dir, self.file, self._answered)
+        return Writer(self.data_dir, self.file, self._answered, self._died)
 
     def _opened_reader(self) -> Reader:
         if self._reader is None:
@@ -125,21 +139,42 @@ class Storage:
 
     def _answered(self, answers: list[Answer]) -> None:
         """On the writer's thread."""
+        self._call_soon(self._deliver, answers)
+
+    def _died(self, failure: LogStopped) -> None:
+        """On the writer's thread."""
+        self._call_soon(self._close_all, failure)
+
+    def _call_soon(self, call: Callable[[Argument], None], argument: Argument) -> None:
         assert self._loop is not None
         try:
-            self._loop.call_soon_threadsafe(self._deliver, answers)
+            self._loop.call_soon_threadsafe(call, argument)
         except RuntimeError:
             return  # the event loop is closed: nobody waits any more
 
+    def _close_all(self, failure: LogStopped) -> None:
+        self.death = failure
+        for tp in list(self._logs):
+            self.stop_log(tp, failure)
+        if self.on_died is not None:
+            self.on_died(failure)
+
     def _deliver(self, answers: list[Answer]) -> None:
-        for job, value, error in answers:
+        for job, value, given in answers:
+            error = given
             if not isinstance(job, Stop):
                 self._room.release()
-            if isinstance(job, Append) and error is None:
-                job.acknowledged(value)
-            if isinstance(job, Append | Upsert) and error is not None:
+            try:
+                if isinstance(job, Append) and error is None:
+                    job.acknowledged(value)
+                if isinstance(job, Append | Upsert) and error is not None:
+                    self._notice(job.term, error)
+            except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+                assert isinstance(job, Append | Upsert), job
+                error = job.term.stop(mistake)
                 self._notice(job.term, error)
-            _answer(job.future, value, error)
+            finally:
+                _answer(job.future, value, error)
 
     def _notice(self, term: Term, error: StorageError) -> None:
         """Close a log whose term the writer has closed; once, and not after it was given up."""
@@ -147,8 +182,14 @@ class Storage:
         if term.closed is not None and log is not None and log.belongs_to(term):
             del self._logs[term.topic_partition]
             log.close(term.closed)
+            self._tell_closed(term.topic_partition, error)
+
+    def _tell_closed(self, tp: TopicPartition, error: StorageError) -> None:
+        try:
             if self.on_closed is not None:
-                self.on_closed(term.topic_partition, error)
+                self.on_closed(tp, error)
+        except Exception as mistake:  # noqa: BLE001 - our own: others wait for their answers
+            stopped(f"telling that the log of {tp} has closed", mistake)
 
 
 def _answer(future: asyncio.Future[object], value: object, error: StorageError | None) -> None:

@@ -28,10 +28,11 @@ from dataclasses import astuple, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from kernel.broker.mistakes import stopped
 from kernel.broker.storage.appending import ProducerState, RememberedBatch
 from kernel.broker.storage.chain import Chain, Segment, extended, from_json, to_json
 from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, synced
-from kernel.broker.storage.errors import Fenced, StorageError, StorageFailed
+from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import FOLDER, Transaction, attached, faults_named, open_reader
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Term:
     """One leadership of one partition by this incarnation; the writer's thread owns it.
 
     `end_offset` and `producers` are what is committed, which may run ahead of what is acknowledged by a moment.
-    `closed` says why nothing may be appended any more.
+    `closed` says why nothing may be appended any more; `stopped` is set, too, when that is a mistake of ours.
     """
 
     topic_partition: TopicPartition
@@ -65,6 +66,19 @@ class Term:
     end_offset: int
     producers: dict[int, ProducerState] = field(default_factory=dict)
     closed: str | None = None
+    stopped: LogStopped | None = None
+
+    def stop(self, mistake: BaseException) -> LogStopped:
+        """Nothing is appended any more: what is known of the log cannot be trusted."""
+        if self.stopped is None:
+            self.stopped = stopped(f"the log of {self.topic_partition}", mistake)
+            self.closed = self.closed or str(self.stopped)
+        return self.stopped
+
+    def refusal(self) -> StorageError:
+        """What a write is refused with that comes too late."""
+        assert self.closed is not None, "only a closed term refuses"
+        return self.stopped or Fenced(self.closed)
 
     @property
     def log_start_offset(self) -> int:
@@ -75,7 +89,7 @@ class Term:
         if self.closed is None and not self.epochs.is_newest(self.epoch):
             self.closed = f"{self.topic_partition}: epoch {self.epoch} is no longer the newest, another broker leads"
         if self.closed is not None:
-            raise Fenced(self.closed)
+            raise self.refusal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +130,7 @@ def take_over(
     """Begin terms in `file`, whose writer is `writer`; in the order of `wishes`.
 
     One transaction for each file that pairs are taken from (one broker that died: one file), and one for the rest.
-    An error (Fenced, StorageFailed) stands in the place of what could not be taken over.
+    An error (Fenced, StorageFailed, LogStopped) stands in the place of what could not be taken over.
     """
     published = [_attempt(wish, partial(_publish, data_dir, file, wish)) for wish in wishes]
     ready_by_source: dict[str, dict[int, _Published]] = {}
@@ -124,7 +138,7 @@ def take_over(
         if isinstance(one, _Published):
             source = one.inherited.pairs_in
             ready_by_source.setdefault("" if source == file else source, {})[place] = one
-    numbers: dict[int, int | StorageFailed] = {}
+    numbers: dict[int, int | StorageError] = {}
     for source, ready in ready_by_source.items():
         numbers.update(zip(ready, _insert_all(writer, data_dir, source, list(ready.values())), strict=True))
     return [
@@ -135,7 +149,7 @@ def take_over(
 
 def _insert_all(
     writer: sqlite3.Connection, data_dir: Path, source: str, ready: Sequence[_Published]
-) -> list[int] | list[StorageFailed]:
+) -> Sequence[int | StorageError]:
     """The numbers of terms that take their pairs from the file `source` ('': from our own, or from none)."""
     path = data_dir / FOLDER / source if source else None
     try:
@@ -143,6 +157,9 @@ def _insert_all(
             return [_insert(writer, schema, one) for one in ready]
     except StorageFailed as failure:
         return [failure] * len(ready)
+    except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+        partitions = ", ".join(str(one.wish.topic_partition) for one in ready)
+        return [stopped(f"the takeover of {partitions}", mistake)] * len(ready)
 
 
 def _attempt(wish: TermWish, step: Callable[[], Done]) -> Done | StorageError:
@@ -151,6 +168,8 @@ def _attempt(wish: TermWish, step: Callable[[], Done]) -> Done | StorageError:
             return step()
     except StorageError as error:
         return error
+    except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+        return stopped(f"the takeover of {wish.topic_partition}", mistake)
 
 
 def _publish(data_dir: Path, file: str, wish: TermWish) -> _Published:
@@ -160,8 +179,8 @@ def _publish(data_dir: Path, file: str, wish: TermWish) -> _Published:
     return _Published(wish, epochs, epoch, inherited)
 
 
-def _begin(published: _Published, file: str, number: int | StorageFailed) -> Term:
-    if isinstance(number, StorageFailed):
+def _begin(published: _Published, file: str, number: int | StorageError) -> Term:
+    if isinstance(number, StorageError):
         raise number
     inherited = published.inherited
     term = Term(

@@ -5,21 +5,28 @@ behind the commit, each partition's publications are looked at; only what is not
 transaction fails (a full disk), none of it is stored, nobody is acknowledged, and the terms stay as they were.
 When the *look* fails, the write is stored but not acknowledged, and the term is closed: it has to be taken over
 again before more is appended.
+
+Our own mistakes (kernel.broker.mistakes): one that comes up while one log's job is at work takes the transaction back,
+stops that log, and the transaction is begun again without it; what comes up between jobs stops the logs of all that
+are at work; one of the thread itself ends the storage, and the thread goes on only to refuse what comes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import queue
+import sqlite3
 import threading
 from collections import ChainMap, deque
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
+from kernel.broker.mistakes import stopped
 from kernel.broker.storage.appending import AppendPlan, ProducerState, plan_append
 from kernel.broker.storage.batches import placed
-from kernel.broker.storage.errors import Fenced, StorageError, StorageFailed
-from kernel.broker.storage.files import FOLDER, Transaction, create_file, faults_named
+from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
+from kernel.broker.storage.files import FOLDER, MISUSES, Transaction, create_file, faults_named
 from kernel.broker.storage.jobs import Answer, Append, Forget, Job, Stop, TakeOver, Upsert
 from kernel.broker.storage.terms import Term, producer_row, take_over
 
@@ -32,6 +39,14 @@ _GROUP_MAX = 256
 #: Producers whose state is kept a partition; the one that has been silent longest is forgotten first, as if its
 #: state had expired (Kafka's producer.id.expiration.ms bounds it by time instead).
 PRODUCERS_MAX = 2_000
+
+
+class _Mistake(Exception):
+    """Something of ours was raised while a job of `term` was being stored."""
+
+    def __init__(self, term: Term) -> None:
+        super().__init__(str(term.topic_partition))
+        self.term = term
 
 
 @dataclass(slots=True)
@@ -52,11 +67,21 @@ _STORE_PAIRS = [
 class Writer:
     """Owns the file's connection. Jobs go in by `submit` from the event loop, answers come back there in order."""
 
-    def __init__(self, data_dir: Path, file: str, answered: Callable[[list[Answer]], None]) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        file: str,
+        answered: Callable[[list[Answer]], None],
+        died: Callable[[LogStopped], None],
+    ) -> None:
+        """`died` is told, on the thread, of a mistake that ended it."""
         self._data_dir = data_dir
         self._file = file
         self._answered = answered
+        self._died = died
         self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._waiting: deque[Job] = deque()  # taken from the queue
+        self._at_work: Sequence[Job] = ()  # of these, what is not answered yet
         with faults_named(f"make {data_dir / FOLDER / file}"):
             self._connection = create_file(data_dir / FOLDER / file)
         self._thread = threading.Thread(target=self._run, name=f"storage-{file}", daemon=True)
@@ -74,24 +99,36 @@ class Writer:
     # -- on the thread -----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        waiting: deque[Job] = deque()
+        try:
+            self._work()
+        except BaseException as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+            self._refuse_all(stopped(f"the storage in {self._file}", mistake))
+
+    def _work(self) -> None:
+        """Until `Stop`."""
+        waiting = self._waiting
         while True:
             waiting.append(self._jobs.get())
             while not self._jobs.empty():
                 waiting.append(self._jobs.get())
             while waiting:
                 if isinstance(waiting[0], Stop):
-                    self._stop(waiting)
+                    self._stop()
                     return
                 if isinstance(waiting[0], Append | Upsert):
-                    self._answered(self._group(_at_front(waiting, Append | Upsert)))
+                    self._at_work = writes = _at_front(waiting, Append | Upsert)
+                    answers = self._group(writes)
                 elif isinstance(waiting[0], TakeOver):
-                    self._answered(self._take_over(_at_front(waiting, TakeOver)))
+                    self._at_work = takeovers = _at_front(waiting, TakeOver)
+                    answers = self._take_over(takeovers)
                 else:
-                    self._answered([self._forget(waiting.popleft())])
+                    self._at_work = (job := waiting.popleft(),)
+                    answers = [self._forget(job)]
+                self._answered(answers)
+                self._at_work = ()
 
-    def _stop(self, waiting: deque[Job]) -> None:
-        stop = waiting.popleft()
+    def _stop(self) -> None:
+        stop = self._waiting.popleft()
         answers: list[Answer] = []
         try:
             with faults_named(f"close {self._file}"):
@@ -100,7 +137,19 @@ class Writer:
         except StorageFailed as failure:
             answers.append((stop, None, failure))
         closed = Fenced("the storage was closed")
-        self._answered([*((job, None, closed) for job in waiting), *answers])
+        self._answered([*((job, None, closed) for job in self._waiting), *answers])
+
+    def _refuse_all(self, failure: LogStopped) -> None:
+        """Nothing is stored any more; what comes is refused, until `Stop` comes."""
+        self._died(failure)
+        refused = [*self._at_work, *self._waiting]
+        while True:
+            self._answered([(job, None, None if isinstance(job, Stop) else failure) for job in refused])
+            if any(isinstance(job, Stop) for job in refused):
+                break
+            refused = [self._jobs.get()]
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
 
     def _take_over(self, jobs: Sequence[TakeOver]) -> list[Answer]:
         done = take_over(self._connection, self._data_dir, self._file, [job.wish for job in jobs])
@@ -110,8 +159,8 @@ class Writer:
         ]
 
     def _forget(self, job: Job) -> Answer:
-        assert isinstance(job, Forget)
         try:
+            assert isinstance(job, Forget), job
             with faults_named(f"delete the records of topic {job.topic_id}"), Transaction(self._connection):
                 rows = self._connection.execute("SELECT term FROM term WHERE topic_id = ?", (job.topic_id.hex,))
                 terms = rows.fetchall()
@@ -119,33 +168,53 @@ class Writer:
                     self._connection.executemany(f"DELETE FROM {table} WHERE term = ?", terms)
         except StorageFailed as failure:
             return job, None, failure
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+            return job, None, stopped(f"the deletion of a topic's records in {self._file}", mistake)
         return job, None, None
 
     def _group(self, jobs: Sequence[Append | Upsert]) -> list[Answer]:
         """One transaction for all `jobs`; an answer for each, in their order."""
+        while True:
+            try:
+                return self._transaction(jobs)
+            except _Mistake as mistake:
+                mistake.term.stop(mistake.__cause__ or mistake)  # and once more, without it
+            except Exception as mistake:  # noqa: BLE001 - our own, and nobody knows whose job it was
+                return [(job, None, job.term.stop(mistake)) for job in jobs]
+
+    def _transaction(self, jobs: Sequence[Append | Upsert]) -> list[Answer]:
+        """Raises `_Mistake` with nothing stored."""
         staged: dict[Term, _Staged] = {}
         answers: list[Answer] = []
         try:
             with faults_named("store records"), Transaction(self._connection):
-                answers.extend(self._store(job, staged) for job in jobs)
+                answers.extend(self._stored(job, staged) for job in jobs)
         except StorageFailed as failure:
             return [(job, None, failure) for job in jobs]
         refusals: dict[Term, StorageError] = {}
         for term, becomes in staged.items():
-            _settle(term, becomes)
-            # THE fence: behind the commit, before any acknowledgement.
-            if (refusal := _refusal(term)) is not None:
+            if (refusal := _settled(term, becomes)) is not None:
                 refusals[term] = refusal
         return [
             (job, value, None) if not (refusal := error or refusals.get(job.term)) else (job, None, refusal)
             for job, (_, value, error) in zip(jobs, answers, strict=True)
         ]
 
+    def _stored(self, job: Append | Upsert, staged: dict[Term, _Staged]) -> Answer:
+        try:
+            return self._store(job, staged)
+        except MISUSES as mistake:
+            raise _Mistake(job.term) from mistake
+        except (StorageError, sqlite3.Error, OSError):
+            raise
+        except Exception as mistake:
+            raise _Mistake(job.term) from mistake
+
     def _store(self, job: Append | Upsert, staged: dict[Term, _Staged]) -> Answer:
         """One job's rows. A refusal leaves the transaction as it was: it is decided before anything is written."""
         term = job.term
         if term.closed is not None:
-            return job, None, Fenced(term.closed)
+            return job, None, term.refusal()
         becomes = staged.get(term) or _Staged(term.end_offset)
         if isinstance(job, Upsert):
             self._store_pairs(term, job.pairs)
@@ -219,6 +288,16 @@ def _at_front(waiting: deque[Job], kinds: Any) -> list[Any]:
     while waiting and len(jobs) < _GROUP_MAX and isinstance(waiting[0], kinds):
         jobs.append(waiting.popleft())
     return jobs
+
+
+def _settled(term: Term, becomes: _Staged) -> StorageError | None:
+    """What the committed transaction means to `term`: why it is not acknowledged, or None."""
+    try:
+        _settle(term, becomes)
+        # THE fence: behind the commit, before any acknowledgement.
+        return _refusal(term)
+    except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+        return term.stop(mistake)
 
 
 def _settle(term: Term, becomes: _Staged) -> None:

@@ -26,7 +26,8 @@ from kernel.broker.storage.errors import Fenced
 from kernel.broker.turns import Turns
 from kernel.clock import ManualClock
 from kernel.trace.writer import ListTracer
-from tests.support.coordinators import MemoryLog
+from kernel.values import TopicPartition
+from tests.support.coordinators import MemoryLog, MemoryStorage
 from tests.support.group_machine import RANGE
 
 if TYPE_CHECKING:
@@ -138,12 +139,16 @@ class Play:
 
     def __init__(self, *, at_once: bool) -> None:
         self.turns = TurnsByHand()
-        self.log = MemoryLog()
+        self.log = MemoryLog(TopicPartition("__consumer_offsets", 0))
         self.log.gate.clear()
         self.clock = ManualClock()
         config, _ = BrokerConfig.from_settings({"broker.id": "1"})
         services = SimpleNamespace(
-            config=config, clock=self.clock, tracer=ListTracer(clock=self.clock), turns=self.turns
+            config=config,
+            clock=self.clock,
+            tracer=ListTracer(clock=self.clock),
+            turns=self.turns,
+            storage=MemoryStorage(),
         )
         machine = Machine(Limits(members_max=3, session_timeout_ms_min=1), rules_of(config), lambda _: 0)
         self.partition = LedPartition(machine, self.log, services, deliver=_never, look=_never)

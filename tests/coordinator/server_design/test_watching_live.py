@@ -33,9 +33,10 @@ class Watching:
         services: Any = SimpleNamespace(zookeeper=zookeeper, config=config, tracer=self.tracer, node_id=1)
         self.watches = MemberWatches(services)
         self.reports: list[Ids] = []
+        self.mistakes: list[BaseException] = []
 
     def look(self, look: WatchIds | ReadAgain | ForgetIds) -> None:
-        self.watches.look(look, "a partition", self.reports.append)
+        self.watches.look(look, "a partition", self.reports.append, self.mistakes.append)
 
     async def reported(self, ids: Ids) -> None:
         await until(lambda: self.reports[-1:] == [ids], 10, lambda: f"{ids} to be reported: {self.reports}")

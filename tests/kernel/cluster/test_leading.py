@@ -10,7 +10,7 @@ import pytest
 from kernel.broker import leading
 from kernel.broker.cluster_view import ClusterSnapshot, Leadership, PartitionView, TopicView
 from kernel.broker.leading import Leading, wanted
-from kernel.broker.storage.errors import Fenced, StorageError, StorageFailed
+from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -31,7 +31,7 @@ class Listener:
         self.calls: list[str] = []
         self.gate = asyncio.Event()
         self.gate.set()
-        self.errors: list[StorageError] = []
+        self.errors: list[Exception] = []
         self.inside = 0
 
     async def on_lead(self, leadership: Leadership) -> None:
@@ -151,5 +151,60 @@ def test_log_that_closed_by_itself_is_resigned_and_only_an_unknown_fence_is_take
         told.lost(TP, error)
         await told.settled()
         assert listener.calls == ["lead 1", *afterwards]
+
+    asyncio.run(body())
+
+
+def test_listener_that_fails_for_a_mistake_is_told_to_resign_and_is_not_asked_again_at_this_epoch(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body() -> None:
+        told, listener, _ = made()
+        listener.errors = [KeyError("lost")]
+        told.want(lead(0), NOTHING)
+        await asyncio.wait_for(told.settled(), 5)
+        told.want(lead(0), NOTHING)
+        await told.settled()
+        assert listener.calls == ["lead 0", "resign"]
+        assert told.led(TP) is None
+        told.want(lead(1), NOTHING)
+        await told.settled()
+        assert told.led(TP) == lead(1)[TP]
+        assert [record.exc_info is not None for record in caplog.records if record.levelname == "CRITICAL"] == [True]
+
+    asyncio.run(body())
+
+
+def test_partition_whose_log_a_mistake_has_stopped_is_resigned_and_not_led_again_at_this_epoch() -> None:
+    async def body() -> None:
+        told, listener, _ = made()
+        told.want(lead(0), NOTHING)
+        await told.settled()
+        told.lost(TP, LogStopped("a mistake"))
+        await asyncio.wait_for(told.settled(), 5)
+        assert listener.calls == ["lead 0", "resign"]
+        told.distrust()
+        told.want(lead(0), NOTHING)
+        await told.settled()
+        assert told.led(TP) == lead(0)[TP], "a new registration is a new beginning"
+
+    asyncio.run(body())
+
+
+def test_listener_that_cannot_resign_keeps_the_others_from_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Unwilling(Listener):
+        async def on_resign(self, topic_partition: TopicPartition) -> None:
+            raise MemoryError
+
+    async def body() -> None:
+        told, unwilling, willing = Leading(1, ListTracer()), Unwilling(), Listener()
+        for listener in (unwilling, willing):
+            told.subscribe(listener, lambda _: True)
+        told.want(lead(0), NOTHING)
+        await told.settled()
+        told.want({}, NOTHING)
+        await asyncio.wait_for(told.settled(), 5)
+        assert willing.calls == ["lead 0", "resign"]
+        assert [record.levelname for record in caplog.records] == ["CRITICAL"]
 
     asyncio.run(body())

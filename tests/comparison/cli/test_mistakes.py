@@ -1,0 +1,48 @@
+"""A broker whose storage or view a mistake of ours has ended: its process ends, with the traceback and a code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from comparison.exits import Exit
+
+#: Runs the command with a fault in it: `TARGET` raises MemoryError.
+PROGRAM = """
+import sys
+from unittest import mock
+from comparison.cli import main
+
+with mock.patch(sys.argv[1], side_effect=MemoryError("injected")):
+    main(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "what"),
+    [
+        ("kernel.broker.storage.writer.Writer._work", "the storage in broker-1-"),
+        ("kernel.broker.controlling.Controller.step", "broker 1: broker-1-view"),
+    ],
+)
+def test_broker_that_can_do_nothing_any_more_ends_with_the_traceback(
+    chroot: str, tmp_path: Path, target: str, what: str
+) -> None:
+    arguments = ["broker", "--zookeeper", chroot, "--port", "0", "--set", "broker.id=1", "--folder", str(tmp_path)]
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, target, *arguments],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == Exit.INTERNAL, ended.stderr
+    assert "Traceback" in ended.stderr
+    assert "MemoryError: injected" in ended.stderr
+    last = ended.stderr.splitlines()[-1]
+    assert what in last, ended.stderr
+    assert "restart the broker" in last
