@@ -19,6 +19,7 @@ from coordinator.machine import Machine
 from coordinator.markers import Deliveries
 from coordinator.partition import LedPartition
 from coordinator.placement import partition_of
+from coordinator.server.decisions import Decisions
 from coordinator.server.eyes import Eyes
 from coordinator.server.strategies import rules_of
 from coordinator.store import MalformedRecord
@@ -63,6 +64,7 @@ class Coordinator:
         self._limits = limits_of(services.config, traced=not isinstance(services.tracer, SilentTracer))
         self._rules = rules_of(services.config)
         self._eyes = Eyes(services, self.every_led)
+        self._decisions = Decisions(self._rules)
         self._led: dict[int, LedPartition] = {}
         self._led_at: dict[int, Leadership] = {}  #: of the same partitions
         self._loading: set[int] = set()
@@ -94,6 +96,7 @@ class Coordinator:
                 services,
                 deliver=functools.partial(self._deliveries.deliver, epoch=leadership.leader_epoch),
                 look=self._eyes.look,
+                decide=self._decisions.decide,
             )
             try:
                 await partition.load(self._loads)
@@ -139,6 +142,7 @@ class Coordinator:
             partition.unload()  # now: nobody is to be answered from it while the others are seen out
         await asyncio.gather(*(partition.close() for partition in led))
         self._loads.given_up()
+        await self._decisions.stop()
         await self._eyes.stop()
 
     # -- the gate --------------------------------------------------------------------------------------------------

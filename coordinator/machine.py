@@ -38,10 +38,11 @@ if TYPE_CHECKING:
     from coordinator.group.holdings import Holdings
     from coordinator.group.offsets import Fetched
     from coordinator.group.outcome import Continuation, Limits, Marker, Moment, TimerKey
-    from coordinator.group.records import StoredChange
+    from coordinator.group.records import ServerRecord, StoredChange
     from coordinator.group.requests import Request
     from coordinator.group.transactions import Transactions
     from coordinator.server.group import Rules, ServerGroup
+    from coordinator.server.requests import Decide
 
 #: What DescribeGroups and ListGroups call the design.
 SERVER_PROTOCOL_TYPE = "server"
@@ -191,6 +192,12 @@ class Machine:
         self.served.topics_changed(turn)
         return turn.outcome()
 
+    def decided(self, asked: Decide, record: ServerRecord | None, now: Moment) -> Outcome:
+        """What `Decide` asked for; None: the strategy has failed."""
+        turn = Turn(now, self._limits)
+        self.served.decided(asked, record, turn)
+        return turn.outcome()
+
     # -- reports of the doing side ----------------------------------------------------------------------------------
 
     def timer_fired(self, key: TimerKey, now: Moment) -> Outcome:
@@ -281,4 +288,5 @@ def merged(first: Outcome, second: Outcome) -> Outcome:
         first.writes + second.writes,
         first.markers + second.markers,
         first.looks + second.looks,
+        first.decisions + second.decisions,
     )

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from coordinator.group.requests import Request
     from coordinator.loading import Loading
     from coordinator.machine import Machine
-    from coordinator.server.requests import Await, Look, OwnedCommit
+    from coordinator.server.requests import Await, Decide, Look, OwnedCommit
     from kernel.broker.handlers import Later
     from kernel.broker.services import BrokerServices
     from kernel.broker.storage.logs import KeyValueLog
@@ -76,10 +76,12 @@ class LedPartition:
         *,
         deliver: Callable[[Marker], Awaitable[None]],
         look: Callable[[Look, LedPartition], None],
+        decide: Callable[[Decide, LedPartition], None],
     ) -> None:
         """`deliver` tells the partitions of a marker's groups, and returns when all have been told.
 
-        `look` is for what the machine wants to see of ZooKeeper; what is seen comes by `tell`.
+        `look` is for what the machine wants to see of ZooKeeper, `decide` for what it wants to hear from its strategy;
+        what is seen and decided comes by `tell`.
         """
         self._batch_bytes_max = services.config.number("message.max.bytes")
         self.shard = shard
@@ -94,6 +96,7 @@ class LedPartition:
         self._writer: asyncio.Task[None] | None = None
         self._deliver = deliver
         self._look = look
+        self._decide = decide
         self._deliveries: set[asyncio.Task[None]] = set()
         self._stop_log = services.storage.stop_log
         self._failure: LogStopped | None = None
@@ -227,6 +230,8 @@ class LedPartition:
 
         for look in outcome.looks:
             self._look(look, self)
+        for decision in outcome.decisions:
+            self._decide(decision, self)
         for marker in outcome.markers:
             delivery = asyncio.create_task(self._deliver_marker(marker), name="coordinator-marker")
             self._deliveries.add(delivery)

@@ -2,15 +2,21 @@
 
 The leader reads the others' subscriptions, looks up topics, and assigns. Most strategies decide each round for
 itself; `delayed` remembers, and sends a delay along.
+
+Reading and assigning happen on a thread (`computing`), and the leader's heartbeats go on however long they take. When
+the group moves on meanwhile, the answer is dropped. A member makes one decision at a time, as Kafka's leader does: the
+next one begins when the last one has ended, wanted or not.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator import wire_assignment
+from coordinator.computing import computed
 from coordinator.delayed.delay_data import delay_of, encode_delay
 from coordinator.delayed.leader import PROTOCOL as DELAYED
 from coordinator.delayed.leader import DelayedLeader, Gathering
@@ -46,6 +52,7 @@ class Strategies:
         #: As leader: how many partitions each topic of the group had when it was last assigned, see `topic_watch`.
         self.led: Mapping[str, int] | None = None
         self._led_in = NO_GENERATION
+        self._deciding = asyncio.Lock()
 
     def received(self, effect: SendSync, data: bytes) -> Synced:
         """SyncGroup has answered, with what the group's leader gave this member. Raises `MalformedMetadata`."""
@@ -61,31 +68,40 @@ class Strategies:
 
         Waits for brokers as long as `wanted()`: until then the group waits for us, which is what Kafka's leader does.
         """
-        group = _Group(effect)
+        async with self._deciding:
+            return await self._decide(effect, generation, wanted)
+
+    async def _decide(self, effect: RunAssignor, generation: int, wanted: Callable[[], bool]) -> dict[str, bytes]:
+        if not wanted():  # the group has moved on while the last decision was made
+            return {}
+        group = await computed(partial(_Group, effect), "read subscriptions")
         topics = group.topics
         await _describe(topics, self._around, wanted)
+        if not wanted():
+            return {}
         known = self._around.client.metadata.sizes()
         self.led = sizes = {topic: known.get(topic, 0) for topic in topics}
         self._led_in = generation
         if effect.skip_assignment:
             return {}  # the coordinator has kept it; this leader only watches the topics
-        if group.in_arrays is not None:
-            return self._decide_sticky(effect, generation, sizes, group.in_arrays)
         if effect.protocol == DELAYED:
-            return self._decide_delayed(generation, sizes, group.subscriptions)
-        assignment = assignor(effect.protocol)(sizes, group.subscriptions)
-        return {member: encode_assignment(partitions) for member, partitions in assignment.items()}
+            return await self._decide_delayed(generation, sizes, group.subscriptions, wanted)
+        if group.in_arrays is not None:
+            return await self._decide_sticky(effect, generation, sizes, group.in_arrays)
+        return await computed(partial(_assigned, effect.protocol, sizes, group.subscriptions), "assign")
 
-    def _decide_sticky(
+    async def _decide_sticky(
         self, effect: RunAssignor, generation: int, sizes: Mapping[str, int], subscriptions: Subscriptions
     ) -> dict[str, bytes]:
-        decision = wire_assignment.decide(
+        decide = partial(
+            wire_assignment.decide,
             effect.protocol,
             sizes,
             {member.member_id: member.metadata for member in effect.members},
             subscriptions,
             exact_up_to=self._around.config.sticky_exact_partitions_max,
         )
+        decision = await computed(decide, "assign")
         log.info(
             "generation %d is assigned by %s: %d partitions, %d members, by %s",
             generation,
@@ -96,8 +112,12 @@ class Strategies:
         )
         return decision.assignments
 
-    def _decide_delayed(
-        self, generation: int, sizes: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
+    async def _decide_delayed(
+        self,
+        generation: int,
+        sizes: Mapping[str, int],
+        subscriptions: Mapping[str, MemberSubscription],
+        wanted: Callable[[], bool],
     ) -> dict[str, bytes]:
         gathering = Gathering(
             now_ms=self._around.clock.monotonic_ns() // NS_PER_MS,
@@ -106,12 +126,26 @@ class Strategies:
             sizes=sizes,
             subscriptions=subscriptions,
         )
-        self._delayed, decision = self._delayed.decide(gathering)
-        user_data = encode_delay(decision.delay_ms)
-        return {
-            member: encode_assignment(partitions, user_data=user_data)
-            for member, partitions in decision.assignments.items()
-        }
+        leader, assignments = await computed(partial(_assigned_with_delay, self._delayed, gathering), "assign")
+        if wanted():  # what no member will hear of is not remembered either
+            self._delayed = leader
+        return assignments
+
+
+def _assigned(
+    strategy: str, sizes: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
+) -> dict[str, bytes]:
+    assignment = assignor(strategy)(sizes, subscriptions)
+    return {member: encode_assignment(partitions) for member, partitions in assignment.items()}
+
+
+def _assigned_with_delay(leader: DelayedLeader, gathering: Gathering) -> tuple[DelayedLeader, dict[str, bytes]]:
+    after, decision = leader.decide(gathering)
+    user_data = encode_delay(decision.delay_ms)
+    return after, {
+        member: encode_assignment(partitions, user_data=user_data)
+        for member, partitions in decision.assignments.items()
+    }
 
 
 class _Group:

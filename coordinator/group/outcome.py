@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from coordinator.group.member import Member
     from coordinator.group.records import Change, GroupRecord, ServerRecord, StoredChange, TransactionRecord
     from coordinator.group.requests import Commit, Join, Mark, Producer
-    from coordinator.server.requests import Look
+    from coordinator.server.requests import Decide, Look
 
 
 class Moment(NamedTuple):
@@ -239,6 +239,7 @@ class Outcome(NamedTuple):
     writes: tuple[Write, ...] = ()
     markers: tuple[Marker, ...] = ()
     looks: tuple[Look, ...] = ()  #: what the server design wants from ZooKeeper
+    decisions: tuple[Decide, ...] = ()  #: ... and from its strategy
 
 
 NOTHING = Outcome()  #: of a request that has to wait
@@ -266,7 +267,18 @@ class Turn:
     Lists are made when they are needed: most events are heartbeats, which have one reply and nothing else.
     """
 
-    __slots__ = ("_abandoned", "_events", "_looks", "_markers", "_replies", "_timers", "_writes", "limits", "now")
+    __slots__ = (
+        "_abandoned",
+        "_decisions",
+        "_events",
+        "_looks",
+        "_markers",
+        "_replies",
+        "_timers",
+        "_writes",
+        "limits",
+        "now",
+    )
 
     def __init__(self, now: Moment, limits: Limits) -> None:
         self.now = now
@@ -278,6 +290,7 @@ class Turn:
         self._writes: list[Write] | None = None
         self._markers: list[Marker] | None = None
         self._looks: list[Look] | None = None
+        self._decisions: list[Decide] | None = None
 
     def reply(self, token: int, answer: Answer) -> None:
         self._replies.append(Reply(token, answer))
@@ -306,13 +319,18 @@ class Turn:
         self._looks = self._looks or []
         self._looks.append(look)
 
+    def decide(self, decide: Decide) -> None:
+        self._decisions = self._decisions or []
+        self._decisions.append(decide)
+
     def trace(self, kind: str, *, cause: str = "", **fields: object) -> None:
         if self.limits.traced:
             self._events = self._events or []
             self._events.append(TraceEvent(kind, fields, cause))
 
     def outcome(self) -> Outcome:
-        if not (self._timers or self._events or self._abandoned or self._writes or self._markers or self._looks):
+        rare = self._abandoned or self._markers or self._looks or self._decisions
+        if not (self._timers or self._events or self._writes or rare):
             return Outcome(replies=tuple(self._replies)) if self._replies else NOTHING
         return Outcome(
             tuple(self._timers) if self._timers else (),
@@ -322,4 +340,5 @@ class Turn:
             tuple(self._writes) if self._writes else (),
             tuple(self._markers) if self._markers else (),
             tuple(self._looks) if self._looks else (),
+            tuple(self._decisions) if self._decisions else (),
         )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from coordinator.group.outcome import Turn
     from coordinator.group.records import ServerMember
+    from coordinator.server.requests import Decide
     from kernel.assignors.subscription import Assignor
 
 
@@ -21,7 +22,7 @@ class Rules(NamedTuple):
     """The broker's settings that the machine obeys; they change only with a restart."""
 
     strategy: str  #: group.server.assignment.strategy
-    assign: Assignor  #: that strategy; may raise `RebalanceLabError` when it cannot say
+    assign: Assignor  #: that strategy; one that was plugged in may raise anything, and take any time
     known: frozenset[str]  #: names of all strategies that this broker has
     rebalance_timeout_ms: int  #: group.server.rebalance.timeout.ms
     retry_ms: int = 1_000  #: between tries to store an assignment
@@ -64,6 +65,7 @@ class ServerGroup:
     state: State = State.EMPTY
     record: ServerRecord = NEVER_ASSIGNED
     members: dict[str, ServerMember] = field(default_factory=dict)  #: of the record, by id
+    deciding: Decide | None = None  #: the strategy is at work on the next generation
     proposal: ServerRecord | None = None  #: on its way to the log
     empty_since_ms: int = 0  #: monotonic, and as far as this coordinator knows
     retrying: bool = False  #: assigning or storing has failed; the round's timer tries again
@@ -116,6 +118,11 @@ class ServerGroup:
 
     def is_eligible(self, member_id: str) -> bool:
         return member_id not in self.dropped and self.seen is not None and member_id in self.seen
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the next generation is still to be decided."""
+        return self.state is State.STOPPING and self.deciding is None and self.proposal is None
 
     @property
     def has_stopped(self) -> bool:

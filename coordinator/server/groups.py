@@ -3,6 +3,7 @@
 apply, wake     records of the log -> the groups as they were last stored, Stable, and a look at their ids
 ask, verdicts   a member's question, a member's commit
 seen            what ZooKeeper has under a group's ids
+decided         what the strategy has answered
 topics_changed  topics came, went or grew
 timer_fired, stored, not_stored, unload   as in `coordinator.group.shard`
 """
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from coordinator.group.outcome import ServerContinuation, Turn
-    from coordinator.group.records import ServerChange
+    from coordinator.group.records import ServerChange, ServerRecord
     from coordinator.server.commands import CommitOwned
     from coordinator.server.group import Rules
-    from coordinator.server.requests import Await
+    from coordinator.server.requests import Await, Decide
 
 
 class ServerGroups:
@@ -176,6 +177,12 @@ class ServerGroups:
             rounds.tell(group, member_id, turn)
         self._forget_strangers(group)
         self._tidy(group, turn)
+
+    def decided(self, asked: Decide, record: ServerRecord | None, turn: Turn) -> None:
+        """The next generation of a group; None: its strategy has failed."""
+        group = self.groups.get(asked.group_id)
+        if group is not None and group.deciding is asked:
+            rounds.decided(group, record, self._around, turn)
 
     def _forget_strangers(self, group: ServerGroup) -> None:
         """What those ran that are gone is of no more interest, unless they still ask."""

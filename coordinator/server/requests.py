@@ -1,4 +1,4 @@
-"""What members ask of the coordinator's machine, and what the machine asks of ZooKeeper; as values."""
+"""What members ask of the coordinator's machine, and what the machine asks of the doing side; as values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from coordinator.server.commands import AwaitCommand, CommitOwned
+    from kernel.assignors.subscription import MemberSubscription
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,16 @@ class ForgetIds(NamedTuple):
     """The group's ids are of no more interest here."""
 
     group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Assign the next generation by the broker's strategy, apart from the loop, and report what came of it."""
+
+    group_id: str
+    generation: int  #: the next
+    sizes: tuple[tuple[str, int], ...]  #: (topic, partitions), of those that exist
+    subscriptions: Mapping[str, MemberSubscription]
 
 
 Look = WatchIds | ReadAgain | ForgetIds

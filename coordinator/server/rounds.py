@@ -3,7 +3,8 @@
     advance   does whatever can be done now; called after everything that may be a reason for a round
     proceed   the same without looking for a reason; called after the other things
     begin     everybody who runs the generation is told to stop
-    decide    nobody runs it any more, or is given up: the next one is assigned, and stored
+    decide    nobody runs it any more, or is given up: the strategy is asked for the next one
+    decided   its answer is stored, unless the group has changed meanwhile: then it is asked again
     stored    it is durable: everybody is told to start
     tell      what one member's parked question is answered with, if with anything
 
@@ -21,14 +22,14 @@ from coordinator.group.records import ServerKey, ServerMember, ServerRecord
 from coordinator.server.commands import NO_GENERATION, Command, Commanded, StartedPartition
 from coordinator.server.errors import ServerError
 from coordinator.server.group import reason_for_a_round, sizes_of
+from coordinator.server.requests import Decide
 from coordinator.server.states import State, Trigger
 from kernel.assignors.subscription import MemberSubscription
-from kernel.errors import RebalanceLabError
 
 if TYPE_CHECKING:
     from coordinator.group.errors import Error
     from coordinator.group.outcome import Turn
-    from coordinator.server.group import ServerGroup, Surroundings
+    from coordinator.server.group import Rules, ServerGroup, Surroundings
 
 
 def advance(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
@@ -37,12 +38,14 @@ def advance(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
         trigger = reason_for_a_round(group, around)
         if trigger is not None:
             _begin(group, trigger, around, turn)
+    if group.deciding is not None and not group.eligible:
+        group.deciding = None  # the strategy has nothing to say to that
     proceed(group, around, turn)
 
 
 def proceed(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
     """As `advance`, after something that is no reason for a round: most questions."""
-    if group.state is State.STOPPING and group.proposal is None and not group.retrying and group.has_stopped:
+    if group.is_stopping and not group.retrying and group.has_stopped:
         _decide(group, around, turn)
     elif group.state is State.STARTING and group.has_started:
         turn.cancel_timer(_round_timer(group))
@@ -58,7 +61,7 @@ def _begin(group: ServerGroup, trigger: Trigger, around: Surroundings, turn: Tur
 
 def round_timer_fired(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
     """The rebalance timeout is over: who was not heard of is dropped. Or storing is tried again."""
-    if group.state is State.STOPPING and group.proposal is None:
+    if group.is_stopping:
         group.retrying = False
         _drop(group, "not stopped in time", turn)
     elif group.state is State.STARTING:
@@ -77,21 +80,20 @@ def _drop(group: ServerGroup, why: str, turn: Turn) -> None:
 
 
 def _decide(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
-    try:
-        proposal = _next_generation(group, around)
-    except RebalanceLabError:
-        # A strategy that somebody plugged in has no answer for this group. Whoever waits is told; next time the
-        # group may be another.
-        _fail(group, ServerError.UNKNOWN_SERVER_ERROR, around, turn)
-        return
+    """Ask for the next generation; one without members needs no strategy.
+
+    A group has one decision made at a time: what changes meanwhile is seen when it has been made.
+    """
     turn.cancel_timer(_round_timer(group))
-    group.proposal = proposal
-    turn.write((ServerKey(group.id), proposal), then=GenerationStored(group.id, proposal))
+    asked = _question(group, around)
+    if asked.subscriptions:
+        group.deciding = asked
+        turn.decide(asked)
+    else:
+        _propose(group, next_generation(asked, around.rules), turn)
 
 
-def _next_generation(group: ServerGroup, around: Surroundings) -> ServerRecord:
-    eligible = group.eligible
-    sizes = sizes_of(eligible, around.size_of)
+def _question(group: ServerGroup, around: Surroundings) -> Decide:
     had = group.members
     subscriptions = {
         member_id: MemberSubscription(
@@ -99,14 +101,41 @@ def _next_generation(group: ServerGroup, around: Surroundings) -> ServerRecord:
             owned=had[member_id].partitions if member_id in had else (),
             generation=group.generation if member_id in had else NO_GENERATION,
         )
-        for member_id, topics in eligible.items()
+        for member_id, topics in group.eligible.items()
     }
-    assigned = around.rules.assign(dict(sizes), subscriptions) if subscriptions else {}
+    sizes = sizes_of(group.eligible, around.size_of)
+    return Decide(group.id, group.generation + 1, sizes, subscriptions)
+
+
+def next_generation(asked: Decide, rules: Rules) -> ServerRecord:
+    """What the strategy answers. Raises what it raises, and takes as long as it takes."""
+    assigned = rules.assign(dict(asked.sizes), asked.subscriptions) if asked.subscriptions else {}
     members = tuple(
-        ServerMember(member_id, topics, tuple(sorted(assigned[member_id])))
-        for member_id, topics in sorted(eligible.items())
+        ServerMember(member_id, said.topics, tuple(sorted(assigned[member_id])))
+        for member_id, said in sorted(asked.subscriptions.items())
     )
-    return ServerRecord(group.generation + 1, around.rules.strategy, sizes, members)
+    return ServerRecord(asked.generation, rules.strategy, asked.sizes, members)
+
+
+def decided(group: ServerGroup, record: ServerRecord | None, around: Surroundings, turn: Turn) -> None:
+    """The strategy has answered, or failed (None), and the group waits for it.
+
+    A strategy that somebody plugged in may have no answer for this group. Whoever waits is told; next time the group
+    may be another.
+    """
+    asked, group.deciding = group.deciding, None
+    if asked != _question(group, around):
+        turn.set_timer(_round_timer(group), turn.now.ms + around.rules.rebalance_timeout_ms)
+        proceed(group, around, turn)
+    elif record is None:
+        _fail(group, ServerError.UNKNOWN_SERVER_ERROR, around, turn)
+    else:
+        _propose(group, record, turn)
+
+
+def _propose(group: ServerGroup, record: ServerRecord, turn: Turn) -> None:
+    group.proposal = record
+    turn.write((ServerKey(group.id), record), then=GenerationStored(group.id, record))
 
 
 def stored(group: ServerGroup, done: GenerationStored, around: Surroundings, turn: Turn) -> None:

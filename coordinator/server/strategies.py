@@ -6,21 +6,14 @@ the members of the third plan bring theirs along.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from coordinator.server.group import Rules
 from kernel.assignors.registry import COOPERATIVE, assignor, assignor_name, names
-from kernel.errors import ConfigurationError, RebalanceLabError
+from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kernel.assignors.subscription import MemberSubscription
     from kernel.broker.configuration import BrokerConfig
-    from kernel.values import TopicPartition
-
-log = logging.getLogger(__name__)
 
 STRATEGY = "group.server.assignment.strategy"
 
@@ -33,15 +26,4 @@ def rules_of(config: BrokerConfig) -> Rules:
             f"{STRATEGY}={name}: members stop everything before the coordinator assigns, so nothing can be handed over "
             "in two steps; choose sticky"
         )
-    strategy = assignor(name)
-
-    def assign(
-        sizes: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
-    ) -> dict[str, list[TopicPartition]]:
-        try:
-            return strategy(sizes, subscriptions)
-        except RebalanceLabError:
-            log.exception("strategy %s has no assignment; it is tried again", name)
-            raise
-
-    return Rules(name, assign, names(), config.number("group.server.rebalance.timeout.ms"))
+    return Rules(name, assignor(name), names(), config.number("group.server.rebalance.timeout.ms"))

@@ -16,9 +16,11 @@ from coordinator.group.records import OffsetRecord, ServerKey, ServerRecord
 from coordinator.machine import Machine
 from coordinator.server.commands import AwaitCommand, Command, Commanded, CommitOwned, OwnedOffset
 from coordinator.server.group import Rules
-from coordinator.server.requests import Await, ForgetIds, OwnedCommit, ReadAgain, WatchIds
+from coordinator.server.requests import Await, Decide, ForgetIds, OwnedCommit, ReadAgain, WatchIds
+from coordinator.server.rounds import next_generation
 from coordinator.store import decode_all, encode
 from kernel.assignors.registry import ASSIGNORS
+from kernel.errors import RebalanceLabError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,21 +94,23 @@ class Served:
     looks: list[Any] = field(default_factory=list)
     blind: bool = False
     holding: bool = False
+    thinking: bool = False  #: the strategy takes its time, until `decide` is called
 
     def __post_init__(self) -> None:
         self._tokens = itertools.count(1)
         self._start()
 
     def _start(self) -> None:
-        rules = Rules(
+        self.rules = Rules(
             self.strategy,
             self.assign or ASSIGNORS[self.strategy],
             frozenset(ASSIGNORS),
             REBALANCE_TIMEOUT_MS,
         )
-        self.machine = Machine(Limits(offset_metadata_bytes_max=8), rules, lambda topic: self.sizes.get(topic, 0))
+        self.machine = Machine(Limits(offset_metadata_bytes_max=8), self.rules, lambda topic: self.sizes.get(topic, 0))
         self.questions: dict[int, Question] = {}
         self.writes: deque[Write] = deque()
+        self.deciding: deque[Decide] = deque()
         self.timers: dict[TimerKey, int] = {}
         self.watched: set[str] = set()
         self.holding = False
@@ -252,6 +256,18 @@ class Served:
             self._write(self.writes.popleft(), None)
         for look in outcome.looks:
             self._look(look)
+        self.deciding += outcome.decisions
+        while self.deciding and not self.thinking:
+            self.decide()
+
+    def decide(self) -> None:
+        """The strategy answers, or fails, for the group that asked it first."""
+        asked = self.deciding.popleft()
+        try:
+            record = next_generation(asked, self.rules)
+        except RebalanceLabError:
+            record = None
+        self._perform(self.machine.decided(asked, record, self.now))
 
     def _look(self, look: Any) -> None:
         self.looks.append(look)

@@ -193,6 +193,70 @@ def test_sticky_keeps_what_the_stored_generation_says() -> None:
     assert moved == 1
 
 
+# -- while the strategy computes ------------------------------------------------------------------------------------
+
+
+def test_questions_wait_and_are_answered_in_time_while_the_strategy_computes() -> None:
+    world = Served(thinking=True)
+    world.register("a")
+    question = world.ask("a", wait_ms=500)
+    world.pass_ms(10 * REBALANCE_TIMEOUT_MS)  # nobody is late who has nothing to stop
+    assert question.told == ("NOTHING", -1, ())
+    assert (world.state, world.log, len(world.deciding)) == ("PreparingRebalance", {}, 1)
+    parked = world.ask("a")
+    world.decide()
+    assert parked.told == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
+
+
+def test_commits_of_the_generation_that_ends_are_taken_while_the_strategy_computes() -> None:
+    world = stable("a")
+    world.thinking = True
+    world.grow("t", 5)
+    world.obey("a")
+    assert len(world.deciding) == 1
+    assert world.errors(world.commit("a", {"t-0": 9})) == {"t-0": "NONE"}
+    world.decide()
+    world.settle("a")
+    assert (world.record.generation, world.committed()) == (2, {"t-0": 9})
+
+
+def test_what_changes_while_the_strategy_computes_is_decided_anew_and_only_that_is_stored() -> None:
+    world = Served(thinking=True)
+    world.register("a")
+    world.ask("a")
+    world.register("b")
+    world.ask("b")
+    world.grow("t", 2)
+    assert len(world.deciding) == 1  # one at a time
+    world.decide()
+    assert (len(world.deciding), world.log) == (1, {})
+    world.decide()
+    world.settle("a", "b")
+    assert (world.record.generation, world.record.sizes) == (1, (("t", 2),))
+    assert [world.players[who].owned for who in "ab"] == [(("t", 0),), (("t", 1),)]
+
+
+def test_group_that_everybody_leaves_while_the_strategy_computes_does_not_wait_for_it() -> None:
+    world = stable("a")
+    world.thinking = True
+    world.grow("t", 5)
+    world.obey("a")
+    world.unregister("a")
+    assert (world.state, world.record.generation, world.record.members) == ("Empty", 2, ())
+    world.decide()
+    assert (world.state, world.record.generation) == ("Empty", 2)
+
+
+def test_answer_of_the_strategy_comes_to_nothing_once_the_group_was_given_up() -> None:
+    world = Served(thinking=True)
+    world.register("a")
+    question = world.ask("a")
+    world.unload()
+    assert question.told[0] == "NOT_COORDINATOR"
+    world.decide()
+    assert world.log == {}
+
+
 # -- losses -----------------------------------------------------------------------------------------------------------
 
 
