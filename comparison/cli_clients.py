@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 POLL_MS = 200
 _LINE_MAX = 1 << 20
+#: Streams of one `consume`; each has queues, and in the coordinator designs a member and a connection, of its own.
+STREAMS_MAX = 1_000
 
 
 def started_brokers() -> str:
@@ -83,10 +85,18 @@ def topics_of(texts: Sequence[str]) -> dict[str, int]:
     topics: dict[str, int] = {}
     for text in texts:
         topic, colon, streams = text.partition(":")
-        if not topic or (colon and not (streams.isdigit() and int(streams) >= 1)):
-            raise ConfigurationError(f"--topic {text!r}: write TOPIC or TOPIC:STREAMS, with one stream or more")
-        topics[topic] = int(streams) if colon else 1
+        number = _number(streams) if colon else 1
+        if not topic or not 1 <= number <= STREAMS_MAX:
+            raise ConfigurationError(
+                f"--topic {text!r}: write TOPIC or TOPIC:STREAMS, with one stream or more, at most {STREAMS_MAX:,}"
+            )
+        topics[topic] = number
     return topics
+
+
+def _number(text: str) -> int:
+    """0 for what is no number, or has more digits than any that is allowed."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(STREAMS_MAX)) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +219,7 @@ Without --zookeeper and --bootstrap-server, the servers started from here are us
     "--whitelist", "white", metavar="PATTERN", help="All topics that match, now and later: a Java regular expression."
 )
 @click.option("--blacklist", "black", metavar="PATTERN", help="For design zookeeper: all topics that do not match.")
-@click.option("--streams", type=click.IntRange(1), help="Streams of a pattern.  [default: 1]")
+@click.option("--streams", type=click.IntRange(1, STREAMS_MAX), help="Streams of a pattern.  [default: 1]")
 @click.option("--zookeeper", "connect", help="For zookeeper and server: HOST:PORT[,HOST:PORT...][/chroot].")
 @click.option("--bootstrap-server", "bootstrap", help="For all designs but zookeeper: HOST:PORT[,HOST:PORT...].")
 @click.option(

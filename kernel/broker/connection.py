@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kernel.errors import Unavailable
 from kernel.trace.writer import SilentTracer
 from kernel.wire.codec import correlation_of, decode_response, encode_request
-from kernel.wire.errors import ErrorCode, ProtocolError, error_name
+from kernel.wire.errors import ErrorCode, MalformedFrame, ProtocolError, error_name
 from kernel.wire.frames import MAX_FRAME_BYTES, FrameBuffer
 from kernel.wire.versions import SERVED, Api, negotiated
 
@@ -235,9 +235,10 @@ class BrokerConnection:
         try:
             _, answer = decode_response(sent.api, version, frame)
         except ProtocolError as error:
+            nonsense = MalformedFrame(f"{self.host}:{self.port} answered {sent.api.name} with nonsense: {error}")
             if not sent.future.done():
-                sent.future.set_exception(error)
-            raise
+                sent.future.set_exception(nonsense)
+            raise nonsense from error
         if not sent.future.done():
             sent.future.set_result(answer)
 

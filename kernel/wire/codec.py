@@ -1,8 +1,9 @@
 """Requests and responses as bytes and back. The message schemas are kio's, but for the oldest; what kio leaves open:
 
 - Unknown tagged fields are skipped, as KIP-482 asks (kio raises `KeyError`): see `kernel.wire.tags`.
+- Counts are held against the bytes that are left before kio makes room for them: see `kernel.wire.bounds`.
 - Bytes behind the end of a message are refused (kio does not look).
-- Null where the schema allows none is refused (kio decodes a null array as None).
+- Null where the schema allows none is refused, an array's too, which kio would decode as None.
 - Whatever kio raises about the bytes becomes `MalformedFrame`.
 
 `decode_*` take frames without their size, as `FrameBuffer` hands them out; `encode_*` return them with it, ready to
@@ -20,9 +21,10 @@ from typing import Any, NamedTuple
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
+from kernel.wire.bounds import REQUEST_ELEMENTS_MAX, RESPONSE_ELEMENTS_MAX, Check, check_of
 from kernel.wire.building import Build, builder
 from kernel.wire.errors import MalformedFrame, UnsupportedVersion
-from kernel.wire.schema import entity_class, fields_of, is_flexible
+from kernel.wire.schema import entity_class, is_flexible
 from kernel.wire.tags import skip_tags, without_unknown_tags
 from kernel.wire.versions import SERVED, Api
 
@@ -51,7 +53,7 @@ class Request(NamedTuple):
 class _Codec:
     """Everything prepared for one direction of one version of one API."""
 
-    __slots__ = ("build", "entity", "flexible_header", "nulls", "read", "write")
+    __slots__ = ("build", "check", "entity", "flexible_header", "read", "write")
 
     def __init__(self, api: Api, version: int, *, request: bool) -> None:
         self.entity = entity_class(api, version, request=request)
@@ -59,22 +61,26 @@ class _Codec:
         self.read: Read = entity_reader(self.entity)
         self.write: Write = entity_writer(self.entity)
         self.build: Build = builder(self.entity, api, request=request)
-        self.nulls = _null_finder(self.entity)
+        elements_max = REQUEST_ELEMENTS_MAX if request else RESPONSE_ELEMENTS_MAX
+        self.check: Check | None = check_of(self.entity, elements_max=elements_max)
 
     def decode(self, frame: bytes, at: int) -> Any:
         """The entity that fills `frame` from `at` to its end."""
+        check = self.check
+        if check is not None:
+            check(frame, at)
         try:
             try:
                 body, size = self.read(frame, at)
             except KeyError:
                 frame, at = without_unknown_tags(self.entity, frame[at:]), 0
+                if check is not None:
+                    check(frame, at)
                 body, size = self.read(frame, at)
         except (SerialError, KeyError, ValueError, OverflowError) as error:
             raise MalformedFrame(f"not a {self._name()}: {error}") from error
         if at + size != len(frame) and not self._is_librdkafka_all_topics(body, len(frame) - at - size):
             raise MalformedFrame(f"{len(frame) - at - size} bytes behind the end of a {self._name()}")
-        if self.nulls is not None and (where := self.nulls(body)):
-            raise MalformedFrame(f"{where} is null in a {self._name()}")
         return body
 
     def _is_librdkafka_all_topics(self, body: Any, left: int) -> bool:
@@ -198,27 +204,3 @@ def correlation_of(frame: bytes) -> int:
         raise MalformedFrame(f"a response of {len(frame)} bytes has no room for its header")
     correlation_id: int = _INT.unpack_from(frame)[0]
     return correlation_id
-
-
-def _null_finder(entity: type[Any]) -> Callable[[Any], str] | None:
-    """A function that names the first array which is null though it must not be; None when there can be none."""
-    own = tuple(f.name for f in fields_of(entity) if f.is_array and not f.nullable)
-    inner = tuple(
-        (f.name, finder)
-        for f in fields_of(entity)
-        if f.is_array and f.nested is not None and (finder := _null_finder(f.nested)) is not None
-    )
-    if not own and not inner:
-        return None
-
-    def find(body: Any) -> str:
-        for name in own:
-            if getattr(body, name) is None:
-                return name
-        for name, finder in inner:
-            for element in getattr(body, name) or ():
-                if where := finder(element):
-                    return f"{name}.{where}"
-        return ""
-
-    return find

@@ -103,6 +103,22 @@ def zero_of(field: Field) -> object:
     return None if field.nullable else EMPTY if field.is_array else _ZEROES[field.kind]
 
 
+#: {kind: its size in bytes}; what is missing here (texts, bytes) brings a length of its own.
+FIXED_BYTES: dict[str, int] = {
+    "int8": 1,
+    "bool": 1,
+    "int16": 2,
+    "uint16": 2,
+    "error_code": 2,
+    "int32": 4,
+    "timedelta_i32": 4,
+    "int64": 8,
+    "timedelta_i64": 8,
+    "datetime_i64": 8,
+    "float64": 8,
+    "uuid": 16,
+}
+
 EMPTY: tuple[()] = ()
 
 _ZEROES: dict[str, object] = {

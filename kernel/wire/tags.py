@@ -3,7 +3,8 @@
 KIP-482 says that a reader skips tags it does not know; kio 0.6 raises `KeyError` for them, in the header as in
 the body. Messages without such tags, that is practically all, never come here: the codec calls `without_unknown_tags`
 only after kio has stumbled. The message is walked by its schema and copied, tag sections being written anew
-with the known tags only. Every step consumes at least one byte, so the work is bounded by the message's size.
+with the known tags only. Every step consumes at least one byte, so the work is bounded by the message's size; and
+`TAGS_MAX` bounds it further, because a frame of 100 MiB has room for 50 million empty tagged fields.
 """
 
 from __future__ import annotations
@@ -11,22 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from kernel.wire.errors import MalformedFrame
-from kernel.wire.schema import Field, fields_of, is_flexible
+from kernel.wire.schema import FIXED_BYTES, Field, fields_of, is_flexible
 
-_FIXED_BYTES = {
-    "int8": 1,
-    "bool": 1,
-    "int16": 2,
-    "uint16": 2,
-    "error_code": 2,
-    "int32": 4,
-    "timedelta_i32": 4,
-    "int64": 8,
-    "timedelta_i64": 8,
-    "datetime_i64": 8,
-    "float64": 8,
-    "uuid": 16,
-}
+#: Tagged fields of one message together: enough for one in each element that `kernel.wire.bounds` lets through.
+TAGS_MAX = 200_000
 
 
 def without_unknown_tags(entity: type[Any], body: bytes) -> bytes:
@@ -44,7 +33,7 @@ def without_unknown_tags(entity: type[Any], body: bytes) -> bytes:
 def skip_tags(data: bytes, at: int) -> int:
     """The offset behind a tag section; used for headers, of which we know no tags."""
     walk = _Walk(data, at)
-    for _ in range(walk.read_uvarint()):
+    for _ in range(walk.read_tag_count()):
         walk.read_uvarint()
         walk.take(walk.read_uvarint())
     return walk.at
@@ -53,9 +42,10 @@ def skip_tags(data: bytes, at: int) -> int:
 class _Walk:
     """A position in the message, and the copy made so far."""
 
-    def __init__(self, data: bytes, at: int = 0) -> None:
+    def __init__(self, data: bytes, at: int = 0, tags_left: int = TAGS_MAX) -> None:
         self.data = data
         self.at = at
+        self.tags_left = tags_left
         self.out = bytearray()
 
     def take(self, size: int) -> bytes:
@@ -74,6 +64,13 @@ class _Walk:
             if byte < 0x80:
                 return value
         raise MalformedFrame(f"a variable-length integer before offset {self.at} has more than five bytes")
+
+    def read_tag_count(self) -> int:
+        count = self.read_uvarint()
+        if count > self.tags_left:
+            raise MalformedFrame(f"{count} tagged fields at offset {self.at}; {self.tags_left} more are allowed")
+        self.tags_left -= count
+        return count
 
     def copy_entity(self, entity: type[Any]) -> None:
         fields = fields_of(entity)
@@ -100,8 +97,8 @@ class _Walk:
                 if marker[0] >= 0x80:
                     return
             self.copy_entity(field.nested)
-        elif field.kind in _FIXED_BYTES:
-            self.out += self.take(_FIXED_BYTES[field.kind])
+        elif field.kind in FIXED_BYTES:
+            self.out += self.take(FIXED_BYTES[field.kind])
         else:
             size = self.read_uvarint()
             self.out += uvarint(size)
@@ -110,14 +107,15 @@ class _Walk:
     def _copy_tags(self, known: dict[int, Field]) -> None:
         kept = bytearray()
         count = 0
-        for _ in range(self.read_uvarint()):
+        for _ in range(self.read_tag_count()):
             tag = self.read_uvarint()
             content = self.take(self.read_uvarint())
             field = known.get(tag)
             if field is None:
                 continue
-            inner = _Walk(content)
+            inner = _Walk(content, tags_left=self.tags_left)
             inner._copy_field(field)
+            self.tags_left = inner.tags_left
             if inner.at != len(content):
                 raise MalformedFrame(f"tagged field {tag} holds {len(content)} bytes, {inner.at} were expected")
             kept += uvarint(tag) + uvarint(len(inner.out)) + inner.out

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.cli_clients import Printer, zookeeper_of
+from comparison.cli_clients import STREAMS_MAX, Printer, topics_of, zookeeper_of
 from comparison.state import STATE_VARIABLE, this_process, write_state
 from kernel.errors import ConfigurationError
 from kernel.values import TopicPartition
@@ -66,3 +66,13 @@ def test_member_that_keeps_what_it_has_is_shown_with_it(capsys: pytest.CaptureFi
         "assigned: nothing (stream 0), beside t-0, t-1",
         "assigned: nothing (stream 1)",
     ]
+
+
+def test_topic_brings_its_number_of_streams() -> None:
+    assert topics_of(["t", "u:3", f"v:{STREAMS_MAX}"]) == {"t": 1, "u": 3, "v": STREAMS_MAX}
+
+
+@pytest.mark.parametrize("streams", ["0", "1001", "99999999999", "9" * 5_000, "-1", "two", "²", ""])
+def test_topic_with_streams_that_nobody_can_have_is_refused_before_anything_starts(streams: str) -> None:
+    with pytest.raises(ConfigurationError, match="with one stream or more, at most 1,000"):
+        topics_of([f"t:{streams}"])

@@ -1,0 +1,40 @@
+"""A broker that announces what nobody could allocate ends no command: each says who sent nonsense, and what."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import ExitStack
+
+from kernel.wire.versions import Api
+from tests.support.hostile_broker import hostile_broker
+
+#: What is asked of the broker first, or after ApiVersions; and the command.
+COMMANDS = [
+    (Api.ApiVersions, ["doctor", "--broker", "{}"]),
+    (Api.DescribeLoop, ["doctor", "--broker", "{}"]),
+    (Api.Metadata, ["produce", "--topic", "t", "--count", "1", "--bootstrap-server", "{}"]),
+    (Api.Metadata, ["consume", "--design", "eager", "--group", "g", "--topic", "t", "--bootstrap-server", "{}"]),
+]
+#: A count that slipped through would ask for 16 GB and more, and abort the process.
+LIMITED = (
+    "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (3_000_000_000,) * 2);"
+    " from comparison.cli import main; main()"
+)
+
+
+def test_absurd_answer_ends_a_command_with_one_line_that_names_the_broker_and_the_request() -> None:
+    with ExitStack() as stack:
+        running = []
+        for bad, arguments in COMMANDS:
+            address = stack.enter_context(hostile_broker(bad=bad))
+            command = [sys.executable, "-c", LIMITED, *(argument.format(address) for argument in arguments)]
+            child = stack.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+            stack.callback(child.kill)
+            running.append((bad, address, child))
+        for bad, address, child in running:
+            _, error = child.communicate(timeout=120)
+            assert child.returncode in (254, 255), f"{bad.name}: {child.returncode} {error}"
+            assert error.startswith(f"rebalance-lab: {address} answered {bad.name} with nonsense: "), error
+            assert "announces 2147483647 elements" in error
+            assert error.count("\n") == 1, "no traceback"
