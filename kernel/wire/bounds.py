@@ -243,10 +243,10 @@ def _skip(size: int) -> _Step:
 
 
 def _nullable(whole: _Step) -> _Step:
-    """A struct behind a byte that says whether it is there; below 0 it is not."""
+    """A struct behind a byte that says whether it is there; -1 says that it is not."""
 
     def step(frame: bytes, at: int, left: list[int]) -> int:
-        return at + 1 if frame[at] & 0x80 else whole(frame, at + 1, left)
+        return at + 1 if frame[at] == 0xFF else whole(frame, at + 1, left)
 
     return step
 

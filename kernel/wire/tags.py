@@ -94,7 +94,7 @@ class _Walk:
             if field.nullable and not field.is_array and field.tag is None:
                 marker = self.take(1)
                 self.out += marker
-                if marker[0] >= 0x80:
+                if marker == b"\xff":
                     return
             self.copy_entity(field.nested)
         elif field.kind in FIXED_BYTES:

@@ -193,7 +193,7 @@ class _Walk:
         if field.nested is not None:
             if field.nullable and not field.is_array and field.tag is None:
                 self._mark(Kind.NUMBER, 1, name)
-                if self.frame[self.at - 1] & 0x80:
+                if self.frame[self.at - 1] == 0xFF:
                     return
             self.entity(field.nested, f"{name}.")
         elif field.kind in FIXED_BYTES:

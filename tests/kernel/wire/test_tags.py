@@ -68,6 +68,9 @@ class Tagger:
 
     def value(self, field: Field) -> bytes:
         if field.nested is not None:
+            if field.nullable and not field.is_array and field.tag is None:
+                marker = self.take(1)
+                return marker if marker == b"\xff" else marker + self.entity(field.nested)
             return self.entity(field.nested)
         sizes = {"int8": 1, "bool": 1, "int64": 8, "datetime_i64": 8, "timedelta_i64": 8, "float64": 8, "uuid": 16}
         sizes |= dict.fromkeys(("int16", "uint16", "error_code"), 2) | dict.fromkeys(("int32", "timedelta_i32"), 4)
