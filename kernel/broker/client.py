@@ -315,16 +315,15 @@ async def fetch_bytes(
                 "topic": topic,
                 "partitions": [
                     {
-                        "partition": tp.partition,
+                        "partition": partition,
                         "fetch_offset": offset,
                         "current_leader_epoch": -1,
                         "partition_max_bytes": partition_max_bytes,
                     }
-                    for tp, offset in offsets.items()
-                    if tp.topic == topic
+                    for partition, offset in partitions
                 ],
             }
-            for topic in dict.fromkeys(tp.topic for tp in offsets)
+            for topic, partitions in _by_topic(offsets).items()
         ],
     }
     version = min(12, connection.version_of(Api.Fetch))
@@ -359,16 +358,15 @@ async def list_offset(
                 "name": topic,
                 "partitions": [
                     {
-                        "partition_index": tp.partition,
+                        "partition_index": partition,
                         "current_leader_epoch": -1,
                         "timestamp": timestamp,
                         "max_num_offsets": 1,
                     }
-                    for tp, timestamp in timestamps.items()
-                    if tp.topic == topic
+                    for partition, timestamp in partitions
                 ],
             }
-            for topic in dict.fromkeys(tp.topic for tp in timestamps)
+            for topic, partitions in _by_topic(timestamps).items()
         ],
     }
     version = min(7, connection.version_of(Api.ListOffsets))
@@ -378,6 +376,14 @@ async def list_offset(
         for topic in answer.topics
         for partition in topic.partitions
     }
+
+
+def _by_topic(numbers: Mapping[TopicPartition, int]) -> dict[str, list[tuple[int, int]]]:
+    """(partition, its number) by topic, in the order given."""
+    topics: dict[str, list[tuple[int, int]]] = {}
+    for tp, number in numbers.items():
+        topics.setdefault(tp.topic, []).append((tp.partition, number))
+    return topics
 
 
 def _offset_of(answer: Any) -> int:

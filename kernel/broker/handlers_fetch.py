@@ -1,14 +1,16 @@
 """Fetch, by long poll, without sessions.
 
-Source: ReplicaManager.fetchMessages and DelayedFetch of Kafka 3.9. A Fetch is answered when min_bytes are there,
-when a partition has an error, or when max_wait is over. Sessions (KIP-227) are declined with session id 0, which
-every client takes as "always name all partitions". High watermark and log end are the same: what is not yet
-durable is not visible at all.
+Source: KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and DelayedFetch of Kafka 3.9. A Fetch is answered
+when min_bytes are there (max_bytes, if that is less), when a partition has an error, or when max_wait is over. Until
+then what is there is counted and not read, so that a Fetch holds no records while it waits. Sessions (KIP-227) are
+declined with session id 0, which every client takes as "always name all partitions". High watermark and log end are
+the same: what is not yet durable is not visible at all.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,7 +26,7 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kernel.broker.cluster_view import ClusterView
     from kernel.broker.handlers import HandlerTable, RequestContext
@@ -49,6 +51,41 @@ class Wanted:
     max_bytes: int
 
 
+class Available:
+    """How many bytes a Fetch could be given, counted without reading them; what has not moved is not counted again."""
+
+    def __init__(self, wanted: Sequence[Wanted], led: Callable[[Wanted], PartitionLog | None]) -> None:
+        self._wanted = wanted
+        self._led = led
+        self._counted: dict[int, tuple[int, int]] = {}  # by place in `wanted`: the log's end, the bytes up to it
+
+    async def reaches(self, min_bytes: int) -> bool:
+        """Whether there are as many, or something that is answered at once: a partition that cannot be read."""
+        size = 0
+        for place, one in enumerate(self._wanted):
+            led = self._led(one)
+            if (
+                led is None
+                or _wrong_epoch(one, led) is not None
+                or not led.start_offset <= one.offset <= led.end_offset
+            ):
+                return True
+            if one.offset == led.end_offset:
+                continue
+            if min_bytes <= 1:
+                return True
+            end, counted = self._counted.get(place, (-1, 0))
+            if end != led.end_offset:
+                end = led.end_offset
+                try:
+                    counted = await led.size_from(one.offset, min(one.max_bytes, min_bytes))
+                except (Fenced, OffsetOutOfRange, StorageFailed):
+                    return True
+                self._counted[place] = (end, counted)
+            size += counted
+        return size >= min_bytes
+
+
 class FetchHandlers:
     """Reads from the logs that this broker leads."""
 
@@ -68,22 +105,18 @@ class FetchHandlers:
         read = self._read_cutting if context.version <= 2 else self._read
         loop = asyncio.get_running_loop()
         deadline = loop.time() + max(body.max_wait.total_seconds(), 0)
+        size_of = Available(wanted, self._led)
         while True:
             moved = asyncio.Event()
             cancels = [led.on_advance(moved.set) for one in wanted if (led := self._led(one)) is not None]
             try:
-                answers = await read(wanted, max_bytes)
-                size = sum(len(answer["records"]) for answer in answers)
-                failed = any(answer["error_code"] is not ErrorCode.none for answer in answers)
                 left_s = deadline - loop.time()
-                if failed or not wanted or size >= body.min_bytes or left_s <= 0:
+                if not wanted or left_s <= 0 or await size_of.reaches(min(body.min_bytes, max_bytes)):
+                    answers = await read(wanted, max_bytes)
                     return self._answer(wanted, await _for_version(context.version, wanted, answers))
-                try:
+                with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(left_s):
                         await moved.wait()
-                except TimeoutError:
-                    # What is there is less than min_bytes; the last look was a moment ago and nothing has moved since.
-                    return self._answer(wanted, await _for_version(context.version, wanted, answers))
             finally:
                 for cancel in cancels:
                     cancel()
@@ -140,9 +173,8 @@ class FetchHandlers:
         led = self._led(one)
         if led is None:
             return self._not_led(one)
-        if one.leader_epoch >= 0 and one.leader_epoch != led.leader_epoch:
-            older = one.leader_epoch < led.leader_epoch
-            return _refusal(one, ErrorCode.fenced_leader_epoch if older else ErrorCode.unknown_leader_epoch)
+        if (wrong := _wrong_epoch(one, led)) is not None:
+            return _refusal(one, wrong)
         end = led.end_offset
         limit = min(one.max_bytes, max_bytes)
         try:
@@ -215,6 +247,13 @@ async def _for_old_client(version: int, one: Wanted, answer: dict[str, Any]) -> 
         zstd = isinstance(error, NotConvertible)
         return _refusal(one, ErrorCode.unsupported_compression_type if zstd else ErrorCode.corrupt_message)
     return {**answer, "records": messages}
+
+
+def _wrong_epoch(one: Wanted, led: PartitionLog) -> ErrorCode | None:
+    """What is wrong with a client's belief of who leads; below 0 it has none."""
+    if one.leader_epoch < 0 or one.leader_epoch == led.leader_epoch:
+        return None
+    return ErrorCode.fenced_leader_epoch if one.leader_epoch < led.leader_epoch else ErrorCode.unknown_leader_epoch
 
 
 def _refusal(one: Wanted, code: ErrorCode) -> dict[str, Any]:

@@ -104,14 +104,22 @@ class PartitionLog(Log):
         One batch is returned however large it is, unless `at_least_one` is false (Fetch: not the first partition
         of the response). Raises OffsetOutOfRange, StorageFailed, Fenced (after `close`).
         """
-        if not self.start_offset <= offset <= self._end_offset:
-            raise OffsetOutOfRange(
-                f"{self.topic_partition} has offsets {self.start_offset} to {self._end_offset}, {offset} was asked for"
-            )
+        self._check_range(offset)
         if offset == self._end_offset:
             return b""
         segments = self._segments()
         return await self._read(lambda: self._reader.batches(segments, offset, max_bytes, at_least_one))
+
+    async def size_from(self, offset: int, max_bytes: int) -> int:
+        """The bytes that `read` would find from `offset` on, counted up to `max_bytes` without reading them.
+
+        Raises as `read`.
+        """
+        self._check_range(offset)
+        if offset == self._end_offset:
+            return 0
+        segments = self._segments()
+        return await self._read(lambda: self._reader.size(segments, offset, max_bytes))
 
     async def batch_for_timestamp(self, timestamp_ms: int) -> bytes | None:
         """The first batch whose largest timestamp is at least `timestamp_ms`; the record is somewhere inside."""
@@ -143,6 +151,12 @@ class PartitionLog(Log):
                 callback()
             except Exception as mistake:  # noqa: BLE001 - the waiter's own: nothing of the log's is at stake
                 stopped(f"one who waits for records of {self.topic_partition}", mistake)
+
+    def _check_range(self, offset: int) -> None:
+        if not self.start_offset <= offset <= self._end_offset:
+            raise OffsetOutOfRange(
+                f"{self.topic_partition} has offsets {self.start_offset} to {self._end_offset}, {offset} was asked for"
+            )
 
     def _segments(self) -> Chain:
         term = self._term

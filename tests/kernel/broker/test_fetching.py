@@ -12,6 +12,7 @@ import pytest
 from kernel.broker.client import EARLIEST, LATEST, fetch, list_offset
 from kernel.broker.connection import BrokerConnection
 from kernel.broker.records import NewRecord, build_batch
+from kernel.broker.storage.reading import Reader
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode, error_name
@@ -62,6 +63,48 @@ def test_limits_hold_but_the_first_batch_comes_whatever_its_size(chroot: str, tm
         got = await fetch(connection, {TP: 0, OTHER: 0}, max_bytes=2500)
         assert (got[TP].next_offset, got[OTHER].next_offset) == (2, 0)
         assert got[OTHER].error == ""
+
+    on_a_broker(chroot, tmp_path, test)
+
+
+def test_fetch_that_asks_for_more_at_least_than_at_most_is_answered_with_the_most(chroot: str, tmp_path: Path) -> None:
+    """KafkaApis.handleFetchRequest: fetchMinBytes = min(minBytes, fetchMaxBytes)."""
+
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        for _number in range(3):
+            await produce(connection, batch(b"x" * 1000))
+        waiting = fetch(connection, {TP: 0}, min_bytes=1_000_000, max_bytes=2_500, max_wait_ms=20_000)
+        got = await asyncio.wait_for(waiting, 10)
+        assert got[TP].next_offset == 2
+
+    on_a_broker(chroot, tmp_path, test)
+
+
+def test_fetch_reads_no_records_while_it_waits(chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[int] = []
+    batches = Reader.batches
+
+    def noted(self: Reader, segments: Any, offset: int, *limits: Any) -> bytes:
+        reads.append(offset)
+        return batches(self, segments, offset, *limits)
+
+    monkeypatch.setattr(Reader, "batches", noted)
+
+    async def test(broker: Broker, _: ClusterClient, connection: BrokerConnection) -> None:
+        other = await BrokerConnection.open(broker.address.host, broker.address.port, "producer")
+        one = len(batch(b"x" * 1000))
+        await produce(other, batch(b"x" * 1000))
+        waiting = asyncio.create_task(
+            fetch(connection, {TP: 0, OTHER: 0}, min_bytes=6 * one, max_wait_ms=20_000, partition_max_bytes=4 * one)
+        )
+        for number in range(6):  # 4 of the first partition, which has more, and 2 of the other one
+            assert not waiting.done()
+            assert reads == []
+            await produce(other, batch(b"x" * 1000), TP if number < 4 else OTHER)
+        got = await asyncio.wait_for(waiting, 10)
+        assert (got[TP].next_offset, got[OTHER].next_offset) == (4, 2)
+        assert reads == [0, 0]
+        other.close()
 
     on_a_broker(chroot, tmp_path, test)
 
