@@ -43,6 +43,9 @@ Examples:
   rebalance-lab broker stop --port 9093
 
 \b
+A broker that is started again with the same data folder is the same broker, with its topics and offsets, after Ctrl-C
+and after kill -9. Without broker.id it becomes the one of that folder that last had its port, or else one that does
+not run; broker.id is only needed to choose between several.
 --set takes Kafka's own names. A Kafka setting that is not implemented warns; any other name is an error.
 offsets.topic.replication.factor is 1 unless set, so that one broker is enough for groups; nobody takes over from it.
 To see a takeover start three, each with offsets.topic.replication.factor=3 and default.replication.factor=3.""",
@@ -118,7 +121,7 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
             write_state(state)
             stack.callback(forget, state)
             click.echo(state.address)
-            click.echo("stop with Ctrl-C", err=True)
+            click.echo(f"broker {server.address.node_id}, data in {folder}; stop with Ctrl-C", err=True)
             await _told_or_failed(told, server)
         finally:
             await server.stop()

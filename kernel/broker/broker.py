@@ -1,6 +1,7 @@
 """One broker: server, storage and cluster put together, with room for what is mounted on it.
 
-Order of the start: take the port, open the storage, let the mounted parts subscribe, join the cluster (register in
+Order of the start: take the port, become a broker of the data folder (`identity.py`), end the session that its last
+process may have left behind, open the storage, let the mounted parts subscribe, join the cluster (register in
 ZooKeeper), accept connections. The stop goes the other way. A start that fails leaves nothing behind.
 """
 
@@ -11,15 +12,17 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Self
 
-from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
+from kernel.broker.cluster_view import GROUP_METADATA_TOPIC, without_brokers
 from kernel.broker.handlers_fetch import FetchHandlers
 from kernel.broker.handlers_loop import LoopHandlers
 from kernel.broker.handlers_metadata import MetadataHandlers
 from kernel.broker.handlers_offsets import OffsetHandlers
 from kernel.broker.handlers_produce import ProduceHandlers
 from kernel.broker.handlers_topics import TopicHandlers
+from kernel.broker.identity import check_cluster, claim
 from kernel.broker.leadership import Cluster
 from kernel.broker.logs import LedLogs
+from kernel.broker.registration import ensure_cluster, find_cluster, next_node_id
 from kernel.broker.server import BrokerServer, ServerLimits
 from kernel.broker.services import BrokerServices
 from kernel.broker.storage.storage import Storage
@@ -28,9 +31,8 @@ from kernel.broker.turns import Turns
 from kernel.clock import SystemClock
 from kernel.values import BrokerAddress
 from kernel.wire.versions import Api
-from kernel.zookeeper import paths
 from kernel.zookeeper.chroot import ensure_chroot
-from kernel.zookeeper.errors import NoNode
+from kernel.zookeeper.ending import end_session
 from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from kernel.broker.configuration import BrokerConfig
+    from kernel.broker.identity import Identity
     from kernel.broker.services import Mount
     from kernel.clock import Clock
     from kernel.errors import RebalanceLabError
@@ -48,8 +51,6 @@ log = logging.getLogger(__name__)
 
 #: What a mounted part may answer in the broker's place: transactional ids need a coordinator.
 REPLACEABLE = frozenset({Api.InitProducerId})
-#: Generated broker ids begin behind it (Kafka's reserved.broker.max.id).
-RESERVED_BROKER_ID_MAX = 1000
 
 
 class Broker:
@@ -80,7 +81,9 @@ class Broker:
         self._running = contextlib.AsyncExitStack()
 
     async def start(self) -> None:
-        """Raises `EnvironmentFault` (port, disk), `Unavailable` (ZooKeeper), `UserError` (broker id taken)."""
+        """Raises `EnvironmentFault` (port, disk), `Unavailable` (ZooKeeper), `UserError` (broker id taken, or the data
+        folder is another cluster's).
+        """
         async with contextlib.AsyncExitStack() as starting:
             server = self._server()
             await server.bind()
@@ -91,12 +94,16 @@ class Broker:
                 name="broker-chroot",
                 connection_timeout_ms=self.config.number("zookeeper.connection.timeout.ms"),
             )
-            node_id = self.config.node_id if self.config.node_id >= 0 else await self._next_node_id()
+            identity = await self._become(f"{server.host}:{server.port}")
+            starting.callback(identity.release)
+            await self._end_last_session(identity)
+            node_id = identity.node_id
             storage = Storage(self._data_dir, node_id)
             await storage.start()
             starting.push_async_callback(storage.close)
             self.address = BrokerAddress(node_id, *self.config.advertised(server.host, server.port))
             self.cluster = self._cluster()
+            self.cluster.keep_session = identity.keep_session
             logs = LedLogs(storage)
             self.cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.on_topic_deleted(storage.forget_topic)
@@ -113,6 +120,14 @@ class Broker:
             await server.serve()
             self._running = starting.pop_all()
         log.info("broker %s serves", self.address)
+        if unserved := without_brokers(self.cluster.snapshot):
+            partitions, brokers = unserved
+            log.warning(
+                "%d partitions have no broker that runs: they are on %s. Start these again, without broker.id or each"
+                " with its own.",
+                partitions,
+                ", ".join(f"broker {broker}" for broker in brokers),
+            )
 
     async def stop(self) -> None:
         """Close every connection, stop what is mounted, leave the cluster, close the storage. Idempotent."""
@@ -150,6 +165,36 @@ class Broker:
             idle_ms_max=self.config.number("connections.max.idle.ms"),
         )
         return BrokerServer({}, host=host, port=port, limits=limits, turns=self._turns)
+
+    async def _become(self, listener: str) -> Identity:
+        """Nothing is written, here or in ZooKeeper, for a folder of another cluster."""
+        node_id = self.config.node_id if self.config.node_id >= 0 else None
+        async with await ZooKeeperSession.open(
+            self._zookeeper,
+            session_timeout_ms=self.config.number("zookeeper.session.timeout.ms"),
+            connection_timeout_ms=self.config.number("zookeeper.connection.timeout.ms"),
+            tracer=self._tracer,
+            name="broker-id",
+        ) as session:
+            found = await find_cluster(session)
+            await asyncio.to_thread(check_cluster, self._data_dir, found)
+            cluster_id = found or await ensure_cluster(session)
+            while True:
+                identity = await asyncio.to_thread(claim, self._data_dir, cluster_id, listener, node_id=node_id)
+                if identity is not None:
+                    return identity
+                node_id = await next_node_id(session)
+
+    async def _end_last_session(self, identity: Identity) -> None:
+        """After a kill -9 ZooKeeper keeps the dead process's session, and with it our registration, until its timeout.
+
+        Whoever holds the identity is its rightful owner: the process that opened it is gone.
+        """
+        credentials = await asyncio.to_thread(identity.last_session)
+        if credentials is not None and not await end_session(
+            self._zookeeper, credentials, timeout_s=self.config.number("zookeeper.connection.timeout.ms") / 1000
+        ):
+            log.warning("broker %d: no ZooKeeper server has ended the session of its last run", identity.node_id)
 
     def _cluster(self) -> Cluster:
         return Cluster(
@@ -192,19 +237,3 @@ class Broker:
     async def _stop_mounted(self) -> None:
         while self._on_stop:
             await self._on_stop.pop()()
-
-    async def _next_node_id(self) -> int:
-        """Kafka's way to a broker id that nobody has: the data version of /brokers/seqid, counted on by a write."""
-        async with await ZooKeeperSession.open(
-            self._zookeeper,
-            session_timeout_ms=self.config.number("zookeeper.session.timeout.ms"),
-            connection_timeout_ms=self.config.number("zookeeper.connection.timeout.ms"),
-            tracer=self._tracer,
-            name="broker-id",
-        ) as session:
-            try:
-                stat = await session.set(paths.BROKER_SEQUENCE, b"")
-            except NoNode:
-                await session.ensure_path(paths.BROKER_SEQUENCE)
-                stat = await session.set(paths.BROKER_SEQUENCE, b"")
-            return RESERVED_BROKER_ID_MAX + stat.version

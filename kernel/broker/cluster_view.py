@@ -188,6 +188,17 @@ class ClusterView(Protocol):
         ...
 
 
+def without_brokers(snapshot: ClusterSnapshot) -> tuple[int, list[int]] | None:
+    """How many partitions have no replica on a live broker, and the brokers that they wait for; None: all have one."""
+    waiting = [
+        partition.replicas
+        for topic in snapshot.topics.values()
+        for partition in topic.partitions
+        if snapshot.brokers.keys().isdisjoint(partition.replicas)
+    ]
+    return (len(waiting), sorted({broker for replicas in waiting for broker in replicas})) if waiting else None
+
+
 def topic_name_problem(name: str) -> str | None:
     """Why Kafka refuses `name` (Topic.validate in org.apache.kafka.common.internals), None when it does not."""
     if not name:

@@ -25,6 +25,7 @@ from kernel.broker.topics import Topics
 from kernel.broker.znodes import MalformedNode
 from kernel.clock import Clock, SystemClock
 from kernel.errors import Retriable
+from kernel.zookeeper.ending import SessionCredentials
 from kernel.zookeeper.errors import SessionClosed, ZooKeeperError
 from kernel.zookeeper.operations import SessionState
 from kernel.zookeeper.session import ZooKeeperSession
@@ -75,6 +76,8 @@ class Cluster:
         self._tracer = tracer
         self._process = process
         self._clock = clock or SystemClock()
+        #: Told of each session before anything is registered in it, on a thread of its own. May raise OSError.
+        self.keep_session: Callable[[SessionCredentials], None] | None = None
         self._leading = Leading(address.node_id, tracer)
         self.snapshot = ClusterSnapshot()
         self._changed = asyncio.Event()
@@ -128,6 +131,7 @@ class Cluster:
     async def _join(self, session: ZooKeeperSession) -> None:
         """Register in this session, and see what there is."""
         self._session = session
+        await self._keep(session)
         cluster_id = await ensure_cluster(session)
         patience_ms = session.negotiated_timeout_ms + _REGISTRATION_GRACE_MS
         session_id = session.session_id
@@ -137,6 +141,15 @@ class Cluster:
         self._controller = Controller(session, self.node_id, self._clock)
         self._topics = Topics(session)
         self._publish(await self._observer.refresh())
+
+    async def _keep(self, session: ZooKeeperSession) -> None:
+        """So that the next process of this broker need not wait for the session's timeout if this one is killed."""
+        if self.keep_session is None:
+            return
+        try:
+            await asyncio.to_thread(self.keep_session, SessionCredentials(*session.credentials))
+        except OSError as error:
+            log.warning("broker %d: a start after kill -9 will wait for its session: %s", self.node_id, error)
 
     async def stop(self) -> None:
         """Give up every leadership, then leave: the session's end tells the others. Idempotent."""
@@ -274,6 +287,7 @@ class Cluster:
         while session.session_id == change.session_id:
             try:
                 await session.wait_connected()
+                await self._keep(session)
                 await register(session, self._address, self._clock, patience_ms=None)
             except SessionClosed:
                 return

@@ -23,6 +23,10 @@ log = logging.getLogger(__name__)
 _STEP = "registration"
 
 
+#: Generated broker ids begin behind it (Kafka's reserved.broker.max.id).
+RESERVED_BROKER_ID_MAX = 1000
+
+
 class BrokerIdTaken(UserError):
     """Another live session has this broker id registered."""
 
@@ -32,6 +36,25 @@ def new_id() -> uuid.UUID:
     while znodes.id_text(identifier := uuid.uuid4()).startswith("-"):
         continue
     return identifier
+
+
+async def find_cluster(session: ZooKeeperSession) -> str | None:
+    """The cluster's id; None in a ZooKeeper that no broker has used. Raises MalformedNode."""
+    try:
+        data, _ = await session.get(paths.CLUSTER_ID, step=_STEP)
+    except NoNode:
+        return None
+    return znodes.parse_cluster_id(data)
+
+
+async def next_node_id(session: ZooKeeperSession) -> int:
+    """Kafka's way to a broker id that nobody has: the data version of /brokers/seqid, counted on by a write."""
+    try:
+        stat = await session.set(paths.BROKER_SEQUENCE, b"", step=_STEP)
+    except NoNode:
+        await session.ensure_path(paths.BROKER_SEQUENCE, step=_STEP)
+        stat = await session.set(paths.BROKER_SEQUENCE, b"", step=_STEP)
+    return RESERVED_BROKER_ID_MAX + stat.version
 
 
 async def ensure_cluster(session: ZooKeeperSession) -> str:

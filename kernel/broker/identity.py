@@ -1,0 +1,257 @@
+"""Who a broker is: its id, kept with the data, so that a broker that starts again is the same broker.
+
+Brokers of one machine share the data folder, so each has a folder of its own in it:
+
+    brokers/<broker id>/meta.properties   Kafka's own file: broker.id, version, cluster.id (MetaProperties, 3.9)
+    brokers/<broker id>/lock              locked (flock) by the process that is this broker, for as long as it lives;
+                                          it names that process and where it listens, or last listened
+    brokers/<broker id>/session           its ZooKeeper session, for a successor to end after a kill -9
+
+A broker that is given no broker.id becomes, of those in the folder that do not run,
+
+1. the one that last listened on the same address (of several, the one that ran last);
+2. otherwise the one with the lowest id;
+3. and a new one when there is none.
+
+So a broker that is stopped or killed and started again is itself, on its old port or a new one, also beside others,
+and no two brokers are ever the same one: the lock ends with the process, however that ends.
+
+All brokers of a folder belong to one cluster; starting one for another cluster is refused, as Kafka does
+("Invalid cluster.id in: .../meta.properties. Expected X, but read Y", 3.9.1).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from kernel.broker.storage.epochs import synced
+from kernel.errors import EnvironmentFault, UserError
+from kernel.waiting import wait_until
+from kernel.zookeeper.ending import SessionCredentials
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FOLDER = "brokers"
+_META, _LOCK, _SESSION = "meta.properties", "lock", "session"
+#: meta.properties of a cluster with ZooKeeper; KRaft writes 1.
+_VERSION = "0"
+#: Choosing takes milliseconds; somebody who was stopped (SIGSTOP) in the middle of it holds the others up so long.
+_CHOOSING_S = 10.0
+
+
+class BrokerRuns(UserError):
+    """A process that lives is this broker, in this data folder."""
+
+
+class WrongCluster(UserError):
+    """The data folder belongs to another cluster."""
+
+
+class DamagedIdentity(EnvironmentFault):
+    """meta.properties cannot be understood. Kafka would take a new id then, and leave its topics without a leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What meta.properties says."""
+
+    broker_id: int
+    cluster_id: str
+
+
+class Identity:
+    """A broker's id, held until `release`, or the end of the process. Made by `claim`; methods raise OSError."""
+
+    def __init__(self, node_id: int, folder: Path, lock: int) -> None:
+        self.node_id = node_id
+        self._folder = folder
+        self._lock: int | None = lock
+
+    def last_session(self) -> SessionCredentials | None:
+        """The session of the process that was this broker before; it may be over."""
+        try:
+            fields = json.loads((self._folder / _SESSION).read_bytes())
+            return SessionCredentials(int(fields["session"], 16), bytes.fromhex(fields["password"]))
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None
+
+    def keep_session(self, credentials: SessionCredentials) -> None:
+        """To be called before anything ephemeral is created in the session. Readable by this user only."""
+        fields = {"session": f"{credentials.session_id:x}", "password": credentials.password.hex()}
+        beside = self._folder / f"{_SESSION}.new"
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            json.dump(fields, file)
+        beside.replace(self._folder / _SESSION)
+
+    def release(self) -> None:
+        """Somebody else may be this broker. Idempotent."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def check_cluster(data_dir: Path, cluster_id: str | None) -> None:
+    """Raises WrongCluster when the folder belongs to another cluster; None: the ZooKeeper has no cluster yet."""
+    for meta in _known(data_dir).values():
+        if meta.cluster_id != cluster_id:
+            held = "holds no cluster yet" if cluster_id is None else f"holds cluster {cluster_id}"
+            raise WrongCluster(
+                f"the data folder {data_dir} belongs to cluster {meta.cluster_id} ({FOLDER}/{meta.broker_id}/{_META}),"
+                f" but this ZooKeeper {held}. Connect to the ZooKeeper of cluster {meta.cluster_id} (--zookeeper, or"
+                " its old --folder), or choose another data folder for this broker (--folder)."
+            )
+
+
+def claim(data_dir: Path, cluster_id: str, listener: str, *, node_id: int | None = None) -> Identity | None:
+    """Become broker `node_id`, or without one a broker of this folder that does not run (see above); blocks.
+
+    Returns None when no id was given and the folder has none to offer: the caller brings a new one then. Raises
+    BrokerRuns, WrongCluster, DamagedIdentity, EnvironmentFault.
+    """
+    try:
+        with _choosing(data_dir):
+            check_cluster(data_dir, cluster_id)
+            if node_id is not None:
+                return _become(data_dir, node_id, cluster_id, listener)
+            for candidate in _candidates(data_dir, listener):
+                try:
+                    return _become(data_dir, candidate, cluster_id, listener)
+                except BrokerRuns:
+                    continue
+            return None
+    except OSError as error:
+        raise EnvironmentFault(
+            f"cannot use the data folder {data_dir}: {error.strerror or error} ({error.filename}). Choose one that you"
+            " may write to (--folder)."
+        ) from error
+
+
+def _become(data_dir: Path, node_id: int, cluster_id: str, listener: str) -> Identity:
+    folder = data_dir / FOLDER / str(node_id)
+    folder.mkdir(exist_ok=True)
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BrokerRuns(_runs(data_dir, node_id)) from None
+        if not (folder / _META).exists():
+            _write_meta(folder, Meta(node_id, cluster_id))
+        os.truncate(lock, 0)
+        os.pwrite(lock, json.dumps({"pid": os.getpid(), "listener": listener}).encode(), 0)
+    except BaseException:
+        os.close(lock)
+        raise
+    return Identity(node_id, folder, lock)
+
+
+def _runs(data_dir: Path, node_id: int) -> str:
+    holder = _holder(data_dir, node_id)
+    return (
+        f"broker {node_id} of the data folder {data_dir} runs already (pid {holder.get('pid', 'unknown')}, listening on"
+        f" {holder.get('listener', 'an unknown address')}). Stop that one, or choose another broker.id."
+    )
+
+
+def _candidates(data_dir: Path, listener: str) -> list[int]:
+    """In the order in which they are to be tried."""
+
+    def preference(node_id: int) -> tuple[bool, float, int]:
+        if _holder(data_dir, node_id).get("listener") != listener:
+            return True, 0.0, node_id
+        return False, -(data_dir / FOLDER / str(node_id) / _LOCK).stat().st_mtime, node_id
+
+    return sorted(_known(data_dir), key=preference)
+
+
+def _holder(data_dir: Path, node_id: int) -> dict[str, object]:
+    """Who is, or last was, this broker; empty when that cannot be read."""
+    try:
+        fields = json.loads((data_dir / FOLDER / str(node_id) / _LOCK).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _known(data_dir: Path) -> dict[int, Meta]:
+    """The brokers of this folder. A folder without meta.properties is of a start that was killed: nobody's."""
+    known = {}
+    for path in sorted((data_dir / FOLDER).glob(f"*/{_META}")):
+        meta = parse_meta(path.read_text(encoding="utf-8", errors="replace"), path)
+        if path.parent.name != str(meta.broker_id):
+            raise DamagedIdentity(
+                f"{path} names broker {meta.broker_id}, but stands in the folder of broker {path.parent.name}. If you"
+                " moved it, move it back."
+            )
+        known[meta.broker_id] = meta
+    return known
+
+
+def parse_meta(text: str, path: Path) -> Meta:
+    """The text of meta.properties; `path` is for the error. Raises DamagedIdentity."""
+    lines = [line.strip() for line in text.splitlines()]
+    pairs = [line.partition("=") for line in lines if line and line[0] not in "#!"]
+    fields = {name.strip(): value.strip() for name, _, value in pairs}
+    broker_id, cluster_id = fields.get("broker.id", ""), fields.get("cluster.id", "")
+    problem = ""
+    if fields.get("version") != _VERSION:
+        problem = f"version is {fields.get('version', 'missing')}, not {_VERSION}"
+    elif not (broker_id.isascii() and broker_id.isdigit() and len(broker_id) <= 10):
+        problem = f"broker.id is {broker_id[:40]!r}, not a number"
+    elif not cluster_id:
+        problem = "cluster.id is missing"
+    if problem:
+        raise DamagedIdentity(
+            f"{path} cannot be used: {problem}. Restore it (version={_VERSION}, broker.id={path.parent.name}, and"
+            " cluster.id as in ZooKeeper's /cluster/id), or remove its folder to give this broker up."
+        )
+    return Meta(int(broker_id), cluster_id)
+
+
+def meta_text(meta: Meta) -> str:
+    """The file as 3.9.1 writes it (java.util.Properties.store)."""
+    now = time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime())
+    return f"#\n#{now}\nbroker.id={meta.broker_id}\nversion={_VERSION}\ncluster.id={meta.cluster_id}\n"
+
+
+def _write_meta(folder: Path, meta: Meta) -> None:
+    beside = folder / f"{_META}.new"
+    beside.write_text(meta_text(meta), encoding="utf-8")
+    synced(beside)
+    beside.replace(folder / _META)
+    synced(folder, folder.parent)
+
+
+@contextmanager
+def _choosing(data_dir: Path) -> Iterator[None]:
+    """One broker at a time chooses who it is."""
+    (data_dir / FOLDER).mkdir(parents=True, exist_ok=True)
+    lock = os.open(data_dir / FOLDER / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        wait_until(lambda: _locked(lock), _CHOOSING_S, f"another broker to have chosen its id in {data_dir}")
+        yield
+    finally:
+        os.close(lock)
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

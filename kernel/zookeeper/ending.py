@@ -1,0 +1,81 @@
+"""Ending a session that a dead process left behind, by its id and password.
+
+ZooKeeper keeps a session, with its ephemeral znodes, until its timeout when a process is killed. A client that has
+the session's id and password may connect in its name and close it. Connect and closeSession go out in one packet:
+between two packets the owner, should it live after all, could take the session back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from dataclasses import dataclass, field
+from itertools import cycle
+
+from kazoo.hosts import collect_hosts
+
+#: One server's answer is waited for this long; one that is starting may accept a connection and never answer.
+_ANSWER_S = 2.0
+#: Between two tries.
+_PAUSE_S = 0.1
+_CLOSE_SESSION = -11
+_LENGTH = struct.Struct(">i")
+#: ConnectRequest: protocol version, last zxid seen, timeout, session id, length of the password.
+_CONNECT = struct.Struct(">iqiqi")
+#: ConnectResponse: protocol version, timeout (0: there is no such session).
+_CONNECTED = struct.Struct(">ii")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCredentials:
+    """Who has them can take the session over."""
+
+    session_id: int
+    password: bytes = field(repr=False)
+
+
+async def end_session(connect_string: str, credentials: SessionCredentials, *, timeout_s: float) -> bool:
+    """Close the session; its ephemeral znodes are gone when this returns True, also when it was over before.
+
+    False when no server has confirmed it within `timeout_s`: the session then ends by its own timeout.
+    """
+    servers, _ = collect_hosts(connect_string)
+    try:
+        async with asyncio.timeout(timeout_s):
+            for host, port in cycle(servers):
+                if await _ended_by(host, port, credentials):
+                    return True
+                await asyncio.sleep(_PAUSE_S)
+    except TimeoutError:
+        pass
+    return False
+
+
+async def _ended_by(host: str, port: int, credentials: SessionCredentials) -> bool:
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(_packet(credentials))
+                _, timeout_ms = _CONNECTED.unpack_from(await _frame(reader))
+                if timeout_ms > 0:
+                    await _frame(reader)  # the answer to closeSession
+                return True
+            finally:
+                writer.close()
+    except (OSError, EOFError, TimeoutError, struct.error):
+        return False
+
+
+def _packet(credentials: SessionCredentials) -> bytes:
+    password = credentials.password
+    connect = _CONNECT.pack(0, 0, 10_000, credentials.session_id, len(password)) + password + b"\0"
+    close = struct.pack(">ii", 1, _CLOSE_SESSION)
+    return b"".join(_LENGTH.pack(len(frame)) + frame for frame in (connect, close))
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    if not 0 <= length <= 1024:
+        raise EOFError(f"an answer of {length} bytes is not ZooKeeper's")
+    return await reader.readexactly(length)

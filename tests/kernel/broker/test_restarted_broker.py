@@ -1,0 +1,216 @@
+"""Brokers that stop, or are killed, and start again with their data folder: the same broker, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kernel.broker.client import fetch
+from kernel.broker.connection import BrokerConnection
+from kernel.broker.identity import BrokerRuns, WrongCluster
+from kernel.broker.producer import Producer
+from kernel.ports import free_ports
+from kernel.trace.writer import SilentTracer
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from kernel.zookeeper.chroot import ensure_chroot
+from kernel.zookeeper.ending import SessionCredentials, end_session
+from tests.support.brokers import broker_of, client_of, running_broker
+from tests.support.zookeeper import opened
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import AsyncIterator
+
+    from kernel.broker.broker import Broker
+
+TP = TopicPartition("t", 0)
+NO_ID = {"broker.id": "-1"}
+#: No test waits for it to time out: whoever does, fails.
+SESSION_MS = 60_000
+WAIT_MS = 10_000
+
+
+@asynccontextmanager
+async def broker_on(port: int, chroot: str, folder: Path) -> AsyncIterator[Broker]:
+    async with running_broker(chroot, folder, settings={**NO_ID, "port": str(port)}) as broker:
+        yield broker
+
+
+@asynccontextmanager
+async def serving_child(chroot: str, folder: Path, node_id: int) -> AsyncIterator[Process]:
+    """A broker that is a process, to be killed."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.support.broker_child", chroot, str(folder), str(node_id), str(SESSION_MS), "0"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parents[3],
+    )
+    try:
+        assert process.stdout is not None
+        assert await process.stdout.readline(), "it did not start"
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def stored(broker: Broker) -> list[bytes | None]:
+    connection = await BrokerConnection.open("127.0.0.1", broker.address.port, "reader")
+    try:
+        got = (await fetch(connection, {TP: 0}, max_wait_ms=0))[TP]
+        assert got.error == ""
+        return [record.value for record in got.records]
+    finally:
+        connection.close()
+
+
+async def send(broker: Broker, value: bytes) -> None:
+    async with client_of(broker) as client:
+        producer = Producer(client)
+        await producer.send(TP, value)
+        await producer.close()
+
+
+async def led(broker: Broker) -> None:
+    await until(lambda: broker.cluster.leads(TP) is not None, WAIT_MS / 1000, f"broker to lead {TP}")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path) for path in folder.rglob("*"))
+
+
+def test_brokers_without_an_id_that_start_again_are_the_same_and_lead_their_topics(chroot: str, tmp_path: Path) -> None:
+    ports = free_ports(2)
+
+    async def body() -> None:
+        async with broker_on(ports[0], chroot, tmp_path) as one, broker_on(ports[1], chroot, tmp_path) as two:
+            ids = [one.address.node_id, two.address.node_id]
+            await two.cluster.create_topic("t", partitions=-1, replication_factor=-1, assignment=[[ids[1]]])
+            await led(two)
+            await send(two, b"first")
+        # In the other order, and one alone.
+        async with broker_on(ports[1], chroot, tmp_path) as two:
+            assert two.address.node_id == ids[1]
+            await led(two)
+            assert await stored(two) == [b"first"]
+            async with broker_on(ports[0], chroot, tmp_path) as one:
+                assert one.address.node_id == ids[0]
+
+    asyncio.run(body())
+
+
+def test_broker_on_a_new_port_leads_what_it_led(chroot: str, tmp_path: Path) -> None:
+    async def body() -> None:
+        async with broker_on(0, chroot, tmp_path) as broker:
+            await broker.cluster.create_topic("t", partitions=1, replication_factor=1)
+            await led(broker)
+            await send(broker, b"first")
+            before = broker.address
+        async with broker_on(0, chroot, tmp_path) as broker:
+            assert broker.address.node_id == before.node_id
+            await led(broker)
+            assert await stored(broker) == [b"first"]
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("node_id", [-1, 1])
+def test_start_after_kill_9_takes_the_old_session_over_instead_of_waiting_for_it(
+    chroot: str, tmp_path: Path, node_id: int
+) -> None:
+    async def body() -> None:
+        async with serving_child(chroot, tmp_path, node_id) as child, opened(chroot) as session:
+            (old_id,) = await session.children(paths.BROKER_IDS)
+            child.kill()
+            await child.wait()
+            assert await session.children(paths.BROKER_IDS) == [old_id], "ZooKeeper still believes in it"
+            began = time.monotonic()
+            async with running_broker(chroot, tmp_path, settings={"broker.id": str(node_id)}) as broker:
+                assert str(broker.address.node_id) == old_id
+                assert await broker.cluster.until(lambda s: s.controller_id == int(old_id), WAIT_MS)
+            assert (time.monotonic() - began) * 1000 < SESSION_MS / 2
+
+    asyncio.run(body())
+
+
+def test_living_broker_keeps_its_session_and_its_id(chroot: str, tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running_broker(chroot, tmp_path, node_id=1) as broker:
+            session_id = broker.cluster.session.session_id
+            before = names(tmp_path / "incarnations")
+            with pytest.raises(BrokerRuns, match=r"broker 1 .* runs already"):
+                await broker_of(chroot, tmp_path, node_id=1).start()
+            assert names(tmp_path / "incarnations") == before
+            async with opened(chroot) as session:
+                stat = await session.exists(paths.broker(1))
+                assert stat is not None
+                assert stat.ephemeral_owner == session_id
+
+    asyncio.run(body())
+
+
+def test_folder_of_another_cluster_is_refused_and_nothing_is_written(chroot: str, tmp_path: Path) -> None:
+    other, folder, another = f"{chroot}/other", tmp_path / "one", tmp_path / "another"
+
+    async def body() -> None:
+        async with running_broker(chroot, folder) as broker:
+            cluster_id = broker.cluster.snapshot.cluster_id
+        before = names(folder)
+        await ensure_chroot(other, tracer=SilentTracer(), name="other", connection_timeout_ms=10_000)
+        async with opened(other) as session:
+            with pytest.raises(WrongCluster, match=f"belongs to cluster {cluster_id}.*holds no cluster yet"):
+                await broker_of(other, folder).start()
+            assert await session.children("/") == []
+            async with running_broker(other, another) as broker:
+                theirs = broker.cluster.snapshot.cluster_id
+            with pytest.raises(WrongCluster, match=f"belongs to cluster {cluster_id}.*holds cluster {theirs}"):
+                await broker_of(other, folder, settings=NO_ID).start()
+        assert names(folder) == before
+
+    asyncio.run(body())
+
+
+def test_broker_that_finds_partitions_of_brokers_that_do_not_run_names_them(
+    chroot: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        async with running_broker(chroot, tmp_path, node_id=7) as broker:
+            await broker.cluster.create_topic("t", partitions=3, replication_factor=1)
+            await led(broker)
+        with caplog.at_level(logging.WARNING, "kernel.broker.broker"):
+            async with running_broker(chroot, tmp_path, node_id=8):
+                assert "3 partitions have no broker that runs: they are on broker 7." in caplog.text
+            caplog.clear()
+            async with running_broker(chroot, tmp_path, node_id=7):
+                assert "no broker that runs" not in caplog.text
+
+    asyncio.run(body())
+
+
+def test_session_ends_once_and_for_all_and_only_with_its_password(chroot: str) -> None:
+    async def body() -> None:
+        async with opened(chroot, timeout_ms=SESSION_MS) as owner, opened(chroot) as session:
+            await owner.create("/mine", b"", ephemeral=True)
+            session_id, password = owner.credentials
+            assert await end_session(chroot, SessionCredentials(session_id, b"\0" * 16), timeout_s=5)
+            assert await session.exists("/mine") is not None, "a wrong password ends nothing"
+            assert await end_session(chroot, SessionCredentials(session_id, password), timeout_s=5)
+            assert await session.exists("/mine") is None
+            assert await end_session(chroot, SessionCredentials(session_id, password), timeout_s=5), "it is over"
+
+    asyncio.run(body())
+
+
+def test_ending_a_session_is_given_up_where_no_server_answers(unused_port: int) -> None:
+    address = f"127.0.0.1:{unused_port}"
+    assert not asyncio.run(end_session(address, SessionCredentials(1, b"\0" * 16), timeout_s=0.3))
