@@ -1,26 +1,27 @@
-"""The handlers of transactions on group offsets: InitProducerId, AddOffsetsToTxn, EndTxn, WriteTxnMarkers.
+"""The handlers of transactions: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, WriteTxnMarkers.
 
 TxnOffsetCommit goes to the group's partition and is `coordinator.handlers`'.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from typing import TYPE_CHECKING, Any
 
 from coordinator import translation
 from coordinator.group.answers import TransactionAnswer
 from coordinator.group.errors import Error
-from coordinator.group.requests import Mark, Producer
-from coordinator.markers import mark
+from coordinator.group.requests import AddPartitions, Mark, Producer
+from coordinator.markers import written
 from coordinator.partition import LedPartition
 from coordinator.store import TEXT_BYTES_MAX
 from coordinator.verification import seen_here
-from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.handlers_produce import new_producer
+from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterable
 
     from coordinator.gate import Coordinator
     from kernel.broker.handlers import RequestContext
@@ -86,73 +87,90 @@ class TransactionHandlers:
         at = self._at(body.transactional_id)
         return answer(TransactionAnswer(error=at)) if isinstance(at, Error) else at.ask(request, answer)
 
-    def verify(self, _context: RequestContext, body: Body) -> Plain:
-        """AddPartitionsToTxn of a broker that asks about a group's partition; there is nothing to be added to."""
+    def add_partitions(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+        """Of a client, for one transaction; or, from version 4 on, of brokers, for several, mostly to verify."""
+        if context.version >= translation.ADD_PARTITIONS_IS_BATCH:
+            return self._add_several(body)
+        topics = body.v3_and_below_topics
+        names_fence = context.version >= translation.TRANSACTION_NAMES_FENCE
 
-        def result(transaction: Body, topic: str, number: int) -> Error:
-            if not transaction.verify_only:
-                return Error.INVALID_REQUEST
-            if topic != GROUP_METADATA_TOPIC:
-                return Error.UNKNOWN_TOPIC_OR_PARTITION
-            producer = Producer(transaction.producer_id, transaction.producer_epoch)
-            return seen_here(self._coordinator, transaction.transactional_id, producer, number)
+        def answer(given: TransactionAnswer) -> Plain:
+            error = Error(translation.transaction_error(given, names_fence=names_fence))
+            return {"results_by_topic_v3_and_below": translation.partition_results(topics, lambda _: error)}
 
+        at = self._at(body.v3_and_below_transactional_id)
+        if isinstance(at, Error):
+            return answer(TransactionAnswer(error=at))
+        if (unknown := self._unknown(topics)) is not None:
+            return {"results_by_topic_v3_and_below": unknown}
+        return at.ask(functools.partial(translation.add_partitions, body), answer)
+
+    def _unknown(self, topics: Iterable[Body]) -> list[Plain] | None:
+        """The answer if a partition is not there: nothing is added then."""
+        wanted = translation.topic_partitions(topics)
+        absent = {tp for tp in wanted if not self._coordinator.has_partition(*tp)}
+        if not absent:
+            return None
+        return translation.partition_results(
+            topics,
+            lambda tp: Error.UNKNOWN_TOPIC_OR_PARTITION if tp in absent else Error.OPERATION_NOT_ATTEMPTED,
+        )
+
+    async def _add_several(self, body: Body) -> Plain:
         return {
             "results_by_transaction": [
-                {
-                    "transactional_id": transaction.transactional_id,
-                    "topic_results": [
-                        {
-                            "name": topic.name,
-                            "results_by_partition": [
-                                {
-                                    "partition_index": number,
-                                    "partition_error_code": int(result(transaction, topic.name, number)),
-                                }
-                                for number in topic.partitions
-                            ],
-                        }
-                        for topic in transaction.topics
-                    ],
-                }
-                for transaction in body.transactions
+                {"transactional_id": one.transactional_id, "topic_results": await self._add_one(one)}
+                for one in body.transactions
             ]
         }
+
+    async def _add_one(self, transaction: Body) -> list[Plain]:
+        id_, topics = transaction.transactional_id, transaction.topics
+        producer = Producer(transaction.producer_id, transaction.producer_epoch)
+        if transaction.verify_only:
+            return translation.partition_results(topics, lambda tp: seen_here(self._coordinator, id_, producer, tp))
+        at = self._at(id_)
+        if isinstance(at, Error):
+            return translation.partition_results(topics, lambda _: at)
+        if (unknown := self._unknown(topics)) is not None:
+            return unknown
+        partitions = translation.topic_partitions(topics)
+
+        def request(token: int) -> AddPartitions:
+            return AddPartitions(token=token, transactional_id=id_, producer=producer, partitions=partitions)
+
+        def answer(given: TransactionAnswer) -> list[Plain]:
+            return translation.partition_results(topics, lambda _: given.error)
+
+        answered = at.ask(request, answer)
+        return answered if isinstance(answered, list) else await answered
 
     async def write_markers(self, _context: RequestContext, body: Body) -> Plain:
-        """From the brokers that look after transactional ids; partitions of other topics have no transactions."""
+        """From the brokers that look after transactional ids."""
+        return {"markers": [await self._write_marker(marker) for marker in body.markers]}
+
+    async def _write_marker(self, marker: Body) -> Plain:
+        mark = Mark(
+            token=0,
+            producer=Producer(marker.producer_id, marker.producer_epoch),
+            coordinator_epoch=marker.coordinator_epoch,
+            commits=marker.transaction_result,
+        )
+        partitions = [
+            TopicPartition(topic.name, number) for topic in marker.topics for number in topic.partition_indexes
+        ]
+        errors = await asyncio.gather(*(written(self._coordinator, tp, mark) for tp in partitions))
+        told = dict(zip(partitions, errors, strict=True))
         return {
-            "markers": [
+            "producer_id": marker.producer_id,
+            "topics": [
                 {
-                    "producer_id": marker.producer_id,
-                    "topics": [
-                        {
-                            "name": topic.name,
-                            "partitions": [
-                                {
-                                    "partition_index": number,
-                                    "error_code": int(await self._write_marker(topic.name, number, marker)),
-                                }
-                                for number in topic.partition_indexes
-                            ],
-                        }
-                        for topic in marker.topics
+                    "name": topic.name,
+                    "partitions": [
+                        {"partition_index": number, "error_code": int(told[TopicPartition(topic.name, number)])}
+                        for number in topic.partition_indexes
                     ],
                 }
-                for marker in body.markers
-            ]
+                for topic in marker.topics
+            ],
         }
-
-    async def _write_marker(self, topic: str, number: int, marker: Body) -> Error:
-        if topic != GROUP_METADATA_TOPIC:
-            return Error.UNKNOWN_TOPIC_OR_PARTITION
-
-        def request(token: int) -> Mark:
-            return Mark(
-                token=token,
-                producer=Producer(marker.producer_id, marker.producer_epoch),
-                coordinator_epoch=marker.coordinator_epoch,
-                commits=marker.transaction_result,
-            )
-
-        return await mark(self._coordinator, number, request)

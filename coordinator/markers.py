@@ -1,35 +1,56 @@
-"""Telling the partitions of `__consumer_offsets` how a producer's transaction ended (WriteTxnMarkers).
+"""Telling partitions how a producer's transaction ended (WriteTxnMarkers), until all of them know.
 
-A partition that is led here is told directly, others through their leaders, again and again until all know.
+Partitions of data get a control batch, those of `__consumer_offsets` let pending offsets count or drop them. What is
+led here is told directly, the rest through the leaders, one request for all that a broker leads. A partition that is
+not there any more was deleted, and is told nothing.
+
+Source: TransactionMarkerChannelManager and TransactionMarkerRequestCompletionHandler of Kafka 3.9.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coordinator.group.errors import Error
 from coordinator.group.requests import Mark
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.connection import BrokerConnection
+from kernel.broker.control_records import end_marker
+from kernel.broker.storage.errors import CoordinatorFenced, Fenced, InvalidProducerEpoch, StorageError
+from kernel.broker.storage.transactions import EndMarker
 from kernel.errors import RebalanceLabError
 from kernel.values import TopicPartition
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from coordinator.gate import Coordinator
     from coordinator.group.outcome import Marker
+    from kernel.values import BrokerAddress
 
 log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 TIMEOUT_MS = 5_000
+#: So many tries in a row a partition is not in the view: not new to it, as it may be after a failover, but deleted.
+ABSENT_TRIES = 50
 #: Another broker could not be asked; clients come again.
 UNTOLD = Error.COORDINATOR_NOT_AVAILABLE
 
 #: It was told, or somebody with a higher epoch has decided since.
 _FINAL = frozenset({Error.NONE, Error.TRANSACTION_COORDINATOR_FENCED, Error.INVALID_PRODUCER_EPOCH})
+#: It is not led here.
+_ELSEWHERE = frozenset({Error.NOT_COORDINATOR, Error.NOT_LEADER_OR_FOLLOWER, Error.UNKNOWN_TOPIC_OR_PARTITION})
+
+_STORAGE_ERRORS: dict[type[StorageError], Error] = {
+    Fenced: Error.NOT_LEADER_OR_FOLLOWER,
+    InvalidProducerEpoch: Error.INVALID_PRODUCER_EPOCH,
+    CoordinatorFenced: Error.TRANSACTION_COORDINATOR_FENCED,
+}
 
 
 class Deliveries:
@@ -40,20 +61,54 @@ class Deliveries:
 
     async def deliver(self, marker: Marker, *, epoch: int) -> None:
         """Until every partition has been told; `epoch` is that of the leadership that decided it."""
-        for number in sorted({self._coordinator.number_of(group_id) for group_id in marker.groups}):
-            while (error := await self._tell(number, marker, epoch)) not in _FINAL:
-                log.debug("marker of %s for partition %s: %s", marker.transactional_id, number, error.name)
-                await asyncio.sleep(RETRY_S)
+        numbers = {self._coordinator.number_of(group_id) for group_id in marker.groups}
+        left = {*marker.partitions, *(TopicPartition(GROUP_METADATA_TOPIC, number) for number in numbers)}
+        absent = dict.fromkeys(left, 0)
+        while left := await self._tell(left, marker, epoch):
+            snapshot = self._coordinator.services.cluster.snapshot
+            for tp in left:
+                absent[tp] = absent[tp] + 1 if snapshot.partition(tp) is None else 0
+            if gone := {tp for tp in left if absent[tp] >= ABSENT_TRIES}:
+                log.info("marker of %s: deleted meanwhile: %s", marker.transactional_id, ", ".join(map(str, gone)))
+                left -= gone
+            await asyncio.sleep(RETRY_S)
 
-    async def _tell(self, number: int, marker: Marker, epoch: int) -> Error:
-        here = await mark(self._coordinator, number, lambda token: _request(token, marker, epoch))
-        if here is not Error.NOT_COORDINATOR:
-            return here
-        answer = await call_leader(self._coordinator, number, Api.WriteTxnMarkers, _body(number, marker, epoch))
+    async def _tell(self, partitions: Collection[TopicPartition], marker: Marker, epoch: int) -> set[TopicPartition]:
+        """Once; returns those that have not been told."""
+        mark = _mark(0, marker, epoch)
+        errors = dict(
+            zip(
+                partitions,
+                await asyncio.gather(*(written(self._coordinator, tp, mark) for tp in partitions)),
+                strict=True,
+            )
+        )
+        by_leader: dict[BrokerAddress, list[TopicPartition]] = {}
+        for tp, error in errors.items():
+            leader = self._coordinator.services.cluster.snapshot.leader_of(tp)
+            if error in _ELSEWHERE and leader is not None and leader.node_id != self._coordinator.services.node_id:
+                by_leader.setdefault(leader, []).append(tp)
+        for answered in await asyncio.gather(
+            *(self._ask(leader, of_leader, mark) for leader, of_leader in by_leader.items())
+        ):
+            errors |= answered
+        left = {tp for tp, error in errors.items() if error not in _FINAL}
+        for tp in left:
+            log.debug("marker of %s for %s: %s", marker.transactional_id, tp, errors[tp].name)
+        return left
+
+    async def _ask(
+        self, leader: BrokerAddress, partitions: Iterable[TopicPartition], mark: Mark
+    ) -> dict[TopicPartition, Error]:
+        answer = await call(leader, Api.WriteTxnMarkers, _body(partitions, mark))
         if answer is None:
-            return UNTOLD
-        code = int(answer.markers[0].topics[0].partitions[0].error_code)
-        return Error(code) if code in set(Error) else Error.UNKNOWN_SERVER_ERROR
+            return dict.fromkeys(partitions, UNTOLD)
+        return {
+            TopicPartition(topic.name, partition.partition_index): error_of(partition.error_code)
+            for told in answer.markers
+            for topic in told.topics
+            for partition in topic.partitions
+        }
 
 
 async def call_leader(coordinator: Coordinator, number: int, api: Api, body: dict[str, Any]) -> Any | None:
@@ -61,42 +116,75 @@ async def call_leader(coordinator: Coordinator, number: int, api: Api, body: dic
     leader = coordinator.services.cluster.snapshot.leader_of(TopicPartition(GROUP_METADATA_TOPIC, number))
     if leader is None or leader.node_id == coordinator.services.node_id:
         return None  # the view is behind
+    return await call(leader, api, body)
+
+
+async def call(broker: BrokerAddress, api: Api, body: dict[str, Any]) -> Any | None:
+    """The broker's answer; None when there is none."""
     try:
-        connection = await BrokerConnection.open(leader.host, leader.port, "coordinator", timeout_ms=TIMEOUT_MS)
+        connection = await BrokerConnection.open(broker.host, broker.port, "coordinator", timeout_ms=TIMEOUT_MS)
         try:
             return await connection.call(api, body, timeout_ms=TIMEOUT_MS)
         finally:
             connection.close()
             await connection.wait_closed()
     except RebalanceLabError as error:
-        log.info("%s to broker %s about partition %s: %s", api.name, leader.node_id, number, error)
+        log.info("%s to broker %s: %s", api.name, broker.node_id, error)
         return None
 
 
-async def mark(coordinator: Coordinator, number: int, request: Any) -> Error:
-    """Put a marker to partition `number` if it is led here; `request` makes it for a token."""
+def error_of(code: int) -> Error:
+    """Another broker's answer."""
+    return Error(code) if int(code) in set(Error) else Error.UNKNOWN_SERVER_ERROR
+
+
+async def written(coordinator: Coordinator, tp: TopicPartition, mark: Mark) -> Error:
+    """Put a marker to a partition if it is led here. The token of `mark` does not matter."""
+    if tp.topic == GROUP_METADATA_TOPIC:
+        return await _count_or_drop(coordinator, tp.partition, mark)
+    led = coordinator.services.logs.get(tp)
+    if led is None:
+        known = coordinator.services.cluster.snapshot.partition(tp) is not None
+        return Error.NOT_LEADER_OR_FOLLOWER if known else Error.UNKNOWN_TOPIC_OR_PARTITION
+    batch = end_marker(
+        EndMarker(mark.commits, mark.coordinator_epoch),
+        producer_id=mark.producer.id,
+        producer_epoch=mark.producer.epoch,
+        timestamp_ms=coordinator.services.clock.wall_ms(),
+    )
+    try:
+        await led.append([batch])
+    except StorageError as error:
+        return _STORAGE_ERRORS.get(type(error), Error.KAFKA_STORAGE_ERROR)
+    return Error.NONE
+
+
+async def _count_or_drop(coordinator: Coordinator, number: int, mark: Mark) -> Error:
     at = coordinator.at_number(number)
     if isinstance(at, Error):
         return at
-    answer = at.ask(request, lambda given: {"error": given.error})
+    answer = at.ask(lambda token: replace(mark, token=token), lambda given: {"error": given.error})
     answered = answer if isinstance(answer, dict) else await answer
     assert answered is not None, "a marker is always answered"
     return Error(answered["error"])
 
 
-def _request(token: int, marker: Marker, epoch: int) -> Mark:
+def _mark(token: int, marker: Marker, epoch: int) -> Mark:
     return Mark(token=token, producer=marker.producer, coordinator_epoch=epoch, commits=marker.commits)
 
 
-def _body(number: int, marker: Marker, epoch: int) -> dict[str, Any]:
+def _body(partitions: Iterable[TopicPartition], mark: Mark) -> dict[str, Any]:
+    by_topic: dict[str, list[int]] = {}
+    for tp in sorted(partitions):
+        by_topic.setdefault(tp.topic, []).append(tp.partition)
     return {
         "markers": [
             {
-                "producer_id": marker.producer.id,
-                "producer_epoch": marker.producer.epoch,
-                "transaction_result": marker.commits,
-                "topics": [{"name": GROUP_METADATA_TOPIC, "partition_indexes": [number]}],
-                "coordinator_epoch": epoch,
+                "producer_id": mark.producer.id,
+                "producer_epoch": mark.producer.epoch,
+                "transaction_result": mark.commits,
+                "topics": [{"name": topic, "partition_indexes": numbers} for topic, numbers in by_topic.items()],
+                "coordinator_epoch": mark.coordinator_epoch,
             }
         ]
     }

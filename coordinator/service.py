@@ -16,6 +16,7 @@ from coordinator.handlers_transactions import TransactionHandlers
 from coordinator.hot_heartbeat import HeartbeatHandler
 from coordinator.lookup import Lookup
 from coordinator.server.handlers import ServerHandlers
+from coordinator.verification import PartitionVerifier
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.handlers import ReadByHand
 from kernel.wire.versions import Api
@@ -30,6 +31,7 @@ def mount(services: BrokerServices) -> HandlerTable:
     coordinator = Coordinator(services)
     services.cluster.subscribe(coordinator, topics=lambda name: name == GROUP_METADATA_TOPIC)
     services.on_stop(coordinator.stop)
+    services.verification.verifier = PartitionVerifier(coordinator)
     group, offsets = GroupHandlers(coordinator), OffsetHandlers(coordinator)
     transactions, server = TransactionHandlers(coordinator), ServerHandlers(coordinator)
     return {
@@ -45,7 +47,7 @@ def mount(services: BrokerServices) -> HandlerTable:
         Api.OffsetFetch: offsets.fetch,
         Api.OffsetDelete: offsets.delete,
         Api.InitProducerId: transactions.init_producer_id,
-        Api.AddPartitionsToTxn: transactions.verify,
+        Api.AddPartitionsToTxn: transactions.add_partitions,
         Api.AddOffsetsToTxn: transactions.add_offsets,
         Api.TxnOffsetCommit: offsets.commit_in_transaction,
         Api.EndTxn: transactions.end,

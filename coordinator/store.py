@@ -54,6 +54,7 @@ _PENDING_KEY, _TRANSACTION_KEY, _PRODUCER_KEY = 30_001, 30_002, 30_003
 #: Ours too: a group of the server design.
 _SERVER_KEY = 30_004
 _OWN_VALUE = 0
+_TRANSACTION_VALUE = 1  #: 0 had no partitions
 _NULL = -1
 _INT = struct.Struct(">i")
 #: An offset's value whose metadata is empty (a length, plus one, of `_EMPTY`), with no tags.
@@ -192,19 +193,26 @@ def stored_form(profile: Profile) -> bytes:
 
 
 def _encode_transaction(record: TransactionRecord) -> bytes:
-    head = struct.pack(">hqhhib", _OWN_VALUE, *record[:4], record.phase)
-    return head + struct.pack(">qi", record.started_wall_ms, len(record.groups)) + b"".join(map(_text, record.groups))
+    parts = [struct.pack(">hqhhib", _TRANSACTION_VALUE, *record[:4], record.phase)]
+    parts += [struct.pack(">qi", record.started_wall_ms, len(record.groups)), *map(_text, record.groups)]
+    parts.append(_INT.pack(len(record.partitions)))
+    parts += [_text(topic) + _INT.pack(partition) for topic, partition in record.partitions]
+    return b"".join(parts)
 
 
 def _decode_transaction(value: bytes) -> TransactionRecord:
     reader = _Reader(value)
-    _checked(reader.int16(), "a transaction", _OWN_VALUE)
+    version = _checked(reader.int16(), "a transaction", _TRANSACTION_VALUE)
     producer_id, epoch, last_epoch, timeout_ms = reader.int64(), reader.int16(), reader.int16(), reader.int32()
     phase, started_wall_ms = reader.int8(), reader.int64()
     if phase not in set(Phase):
         raise MalformedRecord(f"a transaction in phase {phase}")
-    groups = tuple(reader.text() for _ in range(max(reader.int32(), 0)))
-    return TransactionRecord(producer_id, epoch, last_epoch, timeout_ms, Phase(phase), groups, started_wall_ms)
+    groups = tuple(reader.text() for _ in range(reader.count()))
+    count = reader.count() if version >= _TRANSACTION_VALUE else 0
+    partitions = tuple(TopicPartition(reader.text(), reader.int32()) for _ in range(count))
+    return TransactionRecord(
+        producer_id, epoch, last_epoch, timeout_ms, Phase(phase), groups, started_wall_ms, partitions
+    )
 
 
 def _decode_producer(value: bytes) -> ProducerRecord:

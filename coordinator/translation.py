@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.group.errors import Error
 from coordinator.group.requests import (
     AddGroup,
+    AddPartitions,
     Commit,
     DeleteOffsets,
     EndTransaction,
@@ -25,6 +26,7 @@ from coordinator.group.requests import (
     Sync,
 )
 from kernel.clock import milliseconds
+from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -56,6 +58,7 @@ FETCH_HAS_TOP_ERROR = 2
 FETCH_KNOWS_UNSTABLE = 7  # KIP-447
 INIT_NAMES_FENCE = 4  # from here on PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH (KIP-588)
 TRANSACTION_NAMES_FENCE = 2
+ADD_PARTITIONS_IS_BATCH = 4  # between brokers (KIP-890)
 COMMIT_IS_ABORTABLE = 4  # TRANSACTION_ABORTABLE instead of INVALID_TXN_STATE (KIP-890)
 DESCRIBE_NAMES_ABSENT_GROUP = 6  # KIP-1043
 
@@ -288,6 +291,38 @@ def add_group(body: Body, token: int) -> AddGroup:
         producer=Producer(body.producer_id, body.producer_epoch),
         group_id=body.group_id,
     )
+
+
+def add_partitions(body: Body, token: int) -> AddPartitions:
+    """AddPartitionsToTxn of a client, versions 0 to 3."""
+    return AddPartitions(
+        token=token,
+        transactional_id=body.v3_and_below_transactional_id,
+        producer=Producer(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch),
+        partitions=topic_partitions(body.v3_and_below_topics),
+    )
+
+
+def topic_partitions(topics: Iterable[Any]) -> tuple[TopicPartition, ...]:
+    """Of AddPartitionsToTxn, in their order."""
+    return tuple(TopicPartition(topic.name, number) for topic in topics for number in topic.partitions)
+
+
+def partition_results(topics: Iterable[Any], result: Callable[[TopicPartition], Error]) -> list[Plain]:
+    """AddPartitionsToTxn's answer for these topics."""
+    return [
+        {
+            "name": topic.name,
+            "results_by_partition": [
+                {
+                    "partition_index": number,
+                    "partition_error_code": int(result(TopicPartition(topic.name, number))),
+                }
+                for number in topic.partitions
+            ],
+        }
+        for topic in topics
+    ]
 
 
 def end_transaction(body: Body, token: int) -> EndTransaction:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from coordinator.group.records import Change, GroupRecord, ServerRecord, StoredChange, TransactionRecord
     from coordinator.group.requests import Commit, Join, Mark, Producer
     from coordinator.server.requests import Decide, Look
+    from kernel.values import TopicPartition
 
 
 class Moment(NamedTuple):
@@ -218,15 +219,16 @@ class Write:
 
 
 class Marker(NamedTuple):
-    """Tell the partitions of these groups how the producer's transaction ended; then call `Shard.marked`.
+    """Tell these partitions, and those of these groups, how the producer's transaction ended; then call `Shard.marked`.
 
-    It is sent again after a failover, so a group may hear of it twice.
+    It is sent again after a failover, so a partition may hear of it twice.
     """
 
     transactional_id: str
     producer: Producer
     commits: bool
     groups: tuple[str, ...]
+    partitions: tuple[TopicPartition, ...] = ()
 
 
 class Outcome(NamedTuple):

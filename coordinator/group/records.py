@@ -93,8 +93,8 @@ class Phase(IntEnum):
     """Of a transaction; the numbers are those of Kafka's TransactionState."""
 
     EMPTY = 0  #: a producer without a transaction
-    ONGOING = 1  #: groups may be added
-    PREPARE_COMMIT = 2  #: decided; the groups' partitions are being told
+    ONGOING = 1  #: partitions and groups may be added
+    PREPARE_COMMIT = 2  #: decided; the partitions, and those of the groups, are being told
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4  #: all have been told
     COMPLETE_ABORT = 5
@@ -117,6 +117,7 @@ class TransactionRecord(NamedTuple):
     phase: Phase
     groups: tuple[str, ...]  #: whose offsets take part
     started_wall_ms: int
+    partitions: tuple[TopicPartition, ...] = ()  #: whose records take part
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from coordinator.group.errors import Error
+    from kernel.values import TopicPartition
 
 UNKNOWN_MEMBER = ""  #: JoinGroup of somebody who has no member id yet
 NO_GENERATION = -1
@@ -163,6 +164,16 @@ class AddGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AddPartitions:
+    """AddPartitionsToTxn: records in these partitions will be part of the transaction. They are known to exist."""
+
+    token: int
+    transactional_id: str
+    producer: Producer
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransaction:
     """EndTxn."""
 
@@ -182,5 +193,5 @@ class Mark:
     commits: bool
 
 
-TransactionRequest = InitProducer | AddGroup | EndTransaction
+TransactionRequest = InitProducer | AddGroup | AddPartitions | EndTransaction
 Request = Join | Sync | Heartbeat | Leave | Commit | DeleteGroup | DeleteOffsets | TransactionRequest | Mark

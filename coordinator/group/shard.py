@@ -32,6 +32,7 @@ from coordinator.group.records import GroupKey, ProducerKey, TransactionKey
 from coordinator.group.requests import (
     UNKNOWN_MEMBER,
     AddGroup,
+    AddPartitions,
     Commit,
     DeleteGroup,
     DeleteOffsets,
@@ -150,7 +151,7 @@ class Shard:
                 self._join(self.groups.get(request.group_id), request, turn)
             case Sync():
                 sync.sync(self.groups.get(request.group_id), request, turn)
-            case InitProducer() | AddGroup() | EndTransaction():
+            case InitProducer() | AddGroup() | AddPartitions() | EndTransaction():
                 self.transactions.handle(request, turn)
             case Mark():
                 self.holdings.mark(request, turn)
@@ -243,7 +244,7 @@ class Shard:
         return turn.outcome()
 
     def marked(self, marker: Marker, now: Moment) -> Outcome:
-        """A marker has been delivered to all its groups."""
+        """A marker has been delivered to all its partitions."""
         turn = Turn(now, self.limits)
         self.transactions.marked(marker, turn)
         return turn.outcome()

@@ -1,38 +1,50 @@
-"""The transactions of the transactional ids that this partition is responsible for, for group offsets (KIP-98).
+"""The transactions of the transactional ids that this partition is responsible for (KIP-98).
 
-    Empty -> Ongoing             the first AddOffsetsToTxn
+    Empty -> Ongoing             the first AddPartitionsToTxn or AddOffsetsToTxn
     Ongoing -> Prepare...        EndTxn, the transaction's timeout, or a new incarnation of the producer (aborts)
-    Prepare... -> Complete...    the partitions of all groups have been told (`Marker`)
-    Complete... -> Ongoing       the next AddOffsetsToTxn
+    Prepare... -> Complete...    all partitions, and those of all groups, have been told (`Marker`)
+    Complete... -> Ongoing       the next AddPartitionsToTxn or AddOffsetsToTxn
 
-EndTxn is answered when the decision is durable; the groups hear of it after that, again after a failover. Whoever
+EndTxn is answered when the decision is durable; the partitions hear of it after that, again after a failover. Whoever
 asks meanwhile, or while a step is being stored, is told CONCURRENT_TRANSACTIONS and comes again. A timeout and a new
-incarnation raise the producer's epoch, so that the one before can do nothing any more.
+incarnation raise the producer's epoch: the markers carry the new one, and fence the producer before in every
+partition.
 
-Sources: KIP-98, KIP-360, TransactionCoordinator.scala of Kafka 3.9. There are no transactions on data here.
+Sources: KIP-98, KIP-360, TransactionCoordinator.scala of Kafka 3.9. KIP-890's part 2, by which each transaction raises
+the epoch, is not here: clients use it only where brokers advertise transaction.version 2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from coordinator.group.answers import TransactionAnswer
 from coordinator.group.errors import Error
 from coordinator.group.outcome import Marker, TimerKey, TimerKind, TransactionStored
 from coordinator.group.records import Phase, TransactionKey, TransactionRecord
-from coordinator.group.requests import NO_PRODUCER, AddGroup, EndTransaction, InitProducer, Producer
+from coordinator.group.requests import (
+    NO_PRODUCER,
+    AddGroup,
+    AddPartitions,
+    EndTransaction,
+    InitProducer,
+    Producer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from coordinator.group.outcome import Turn
     from coordinator.group.requests import TransactionRequest
+    from kernel.values import TopicPartition
 
 #: From this epoch on a producer gets a new id: one more has to be left for fencing it.
 EPOCH_MAX = 32_766
 #: After a step that could not be stored and that nobody will ask for again.
 RETRY_MS = 1_000
+
+Part = TypeVar("Part")
 
 _PREPARE = {True: Phase.PREPARE_COMMIT, False: Phase.PREPARE_ABORT}
 _COMPLETE = {True: Phase.COMPLETE_COMMIT, False: Phase.COMPLETE_ABORT}
@@ -76,8 +88,10 @@ class Transactions:
         record = None if transaction is None else transaction.record
         return record is None or record.producer_epoch >= EPOCH_MAX
 
-    def takes_part(self, transactional_id: str, producer: Producer, is_meant: Callable[[str], bool]) -> Error:
-        """Whether a group for which `is_meant` is true was added to the open transaction of this very producer."""
+    def takes_part(
+        self, transactional_id: str, producer: Producer, includes: Callable[[TransactionRecord], bool]
+    ) -> Error:
+        """NONE if the open transaction of this very producer `includes` what is asked about."""
         transaction = self._all.get(transactional_id)
         record = None if transaction is None else transaction.record
         if record is None or record.producer_id != producer.id:
@@ -86,7 +100,7 @@ class Transactions:
             return Error.INVALID_PRODUCER_EPOCH
         if record.phase in _DONE:
             return Error.CONCURRENT_TRANSACTIONS
-        is_open = record.phase is Phase.ONGOING and any(map(is_meant, record.groups))
+        is_open = record.phase is Phase.ONGOING and includes(record)
         return Error.NONE if is_open else Error.INVALID_TXN_STATE
 
     # -- requests ---------------------------------------------------------------------------------------------
@@ -96,7 +110,9 @@ class Transactions:
             case InitProducer():
                 answer = self._init(request, turn)
             case AddGroup():
-                answer = self._add_group(request, turn)
+                answer = self._add(request, (request.group_id,), (), turn)
+            case AddPartitions():
+                answer = self._add(request, (), request.partitions, turn)
             case EndTransaction():
                 answer = self._end(request, turn)
         if answer is not None:
@@ -131,7 +147,13 @@ class Transactions:
         _write(transaction, begun, turn, request.token, _told(begun))
         return None
 
-    def _add_group(self, request: AddGroup, turn: Turn) -> Error | None:
+    def _add(
+        self,
+        request: AddGroup | AddPartitions,
+        groups: tuple[str, ...],
+        partitions: tuple[TopicPartition, ...],
+        turn: Turn,
+    ) -> Error | None:
         transaction, record = self._found(request)
         if transaction is None or record is None:
             return Error.INVALID_PRODUCER_ID_MAPPING
@@ -140,10 +162,12 @@ class Transactions:
         if record.phase in _DONE:
             return Error.CONCURRENT_TRANSACTIONS
         if record.phase is not Phase.ONGOING:
-            record = record._replace(phase=Phase.ONGOING, groups=(), started_wall_ms=turn.now.wall_ms)
-        elif request.group_id in record.groups:
+            record = record._replace(phase=Phase.ONGOING, groups=(), partitions=(), started_wall_ms=turn.now.wall_ms)
+        elif set(groups) <= set(record.groups) and set(partitions) <= set(record.partitions):
             return Error.NONE
-        added = record._replace(groups=(*record.groups, request.group_id))
+        added = record._replace(
+            groups=_joined(record.groups, groups), partitions=_joined(record.partitions, partitions)
+        )
         _write(transaction, added, turn, request.token, TransactionAnswer())
         return None
 
@@ -163,7 +187,9 @@ class Transactions:
         _write(transaction, decided, turn, request.token, TransactionAnswer())
         return None
 
-    def _found(self, request: AddGroup | EndTransaction) -> tuple[Transaction | None, TransactionRecord | None]:
+    def _found(
+        self, request: AddGroup | AddPartitions | EndTransaction
+    ) -> tuple[Transaction | None, TransactionRecord | None]:
         transaction = self._all.get(request.transactional_id)
         if transaction is None or transaction.record is None or transaction.record.producer_id != request.producer.id:
             return None, None
@@ -190,13 +216,13 @@ class Transactions:
             turn.set_timer(_timer(transaction), turn.now.ms + RETRY_MS)
 
     def marked(self, marker: Marker, turn: Turn) -> None:
-        """All groups of the transaction have been told how it ended."""
+        """Everybody who takes part in the transaction has been told how it ended."""
         transaction = self._all.get(marker.transactional_id)
         record = None if transaction is None else transaction.record
         if transaction is None or record is None or transaction.writing or record.phase not in _DONE:
             return
         if Producer(record.producer_id, record.producer_epoch) == marker.producer:
-            _write(transaction, record._replace(phase=_DONE[record.phase], groups=()), turn)
+            _write(transaction, record._replace(phase=_DONE[record.phase], groups=(), partitions=()), turn)
 
     def timer_fired(self, transactional_id: str, turn: Turn) -> None:
         """The transaction's time is over, or something is to be tried again."""
@@ -209,6 +235,10 @@ class Transactions:
             _abort(transaction, transaction.record, turn)
         else:
             _go_on(transaction, transaction.record, turn)
+
+
+def _joined(known: tuple[Part, ...], more: tuple[Part, ...]) -> tuple[Part, ...]:
+    return tuple(dict.fromkeys((*known, *more)))
 
 
 def _refusal(transaction: Transaction, record: TransactionRecord, producer: Producer) -> Error | None:
@@ -232,7 +262,9 @@ def _go_on(transaction: Transaction, record: TransactionRecord, turn: Turn) -> N
     turn.cancel_timer(_timer(transaction))
     if record.phase in _DONE:
         producer = Producer(record.producer_id, record.producer_epoch)
-        turn.send(Marker(transaction.id, producer, record.phase is Phase.PREPARE_COMMIT, record.groups))
+        turn.send(
+            Marker(transaction.id, producer, record.phase is Phase.PREPARE_COMMIT, record.groups, record.partitions)
+        )
 
 
 def _write(

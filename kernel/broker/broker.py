@@ -27,6 +27,7 @@ from kernel.broker.server import BrokerServer, ServerLimits
 from kernel.broker.services import BrokerServices
 from kernel.broker.storage.storage import Storage
 from kernel.broker.topic_creation import DefaultTopics
+from kernel.broker.transactions import Verification
 from kernel.broker.turns import Turns
 from kernel.clock import SystemClock
 from kernel.values import BrokerAddress
@@ -210,6 +211,7 @@ class Broker:
     def _mount_all(self, server: BrokerServer, storage: Storage, logs: LedLogs) -> None:
         config, cluster = self.config, self.cluster
         topics = DefaultTopics(cluster, config)
+        verification = Verification()
         services = BrokerServices(
             config=config,
             node_id=self.address.node_id,
@@ -221,11 +223,13 @@ class Broker:
             create_internal_topic=topics.ensure,
             on_stop=self._on_stop.append,
             turns=self._turns,
+            logs=logs,
+            verification=verification,
         )
         for table in (
             MetadataHandlers(cluster, topics, auto_create=config.flag("auto.create.topics.enable")).table(),
             TopicHandlers(cluster, config).table(),
-            ProduceHandlers(cluster, logs, batch_bytes_max=config.number("message.max.bytes")).table(),
+            ProduceHandlers(cluster, logs, verification, batch_bytes_max=config.number("message.max.bytes")).table(),
             FetchHandlers(cluster, logs, max_bytes=config.number("fetch.max.bytes")).table(),
             OffsetHandlers(cluster, logs, self._clock).table(),
             LoopHandlers(self._turns).table(),

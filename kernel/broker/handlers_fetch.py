@@ -4,7 +4,8 @@ Source: KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and DelayedFe
 when min_bytes are there (max_bytes, if that is less), when a partition has an error, or when max_wait is over. Until
 then what is there is counted and not read, so that a Fetch holds no records while it waits. Sessions (KIP-227) are
 declined with session id 0, which every client takes as "always name all partitions". High watermark and log end are
-the same: what is not yet durable is not visible at all.
+the same: what is not yet durable is not visible at all. With isolation level read_committed (KIP-98) the last stable
+offset is where reading ends, and the answer lists the aborted transactions whose batches the client is to leave out.
 """
 
 from __future__ import annotations
@@ -32,10 +33,13 @@ if TYPE_CHECKING:
     from kernel.broker.handlers import HandlerTable, RequestContext
     from kernel.broker.logs import LedLogs
     from kernel.broker.storage.logs import PartitionLog
+    from kernel.broker.storage.transactions import AbortedTransaction
 
 log = logging.getLogger(__name__)
 
 _NO_ID = UUID(int=0)
+#: Fetch's and ListOffsets' isolation level; the other one is 0.
+READ_COMMITTED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class Wanted:
     offset: int
     leader_epoch: int
     max_bytes: int
+    committed: bool = False
 
 
 class Available:
@@ -70,15 +75,16 @@ class Available:
                 or not led.start_offset <= one.offset <= led.end_offset
             ):
                 return True
-            if one.offset == led.end_offset:
+            readable = _end(one, led)
+            if one.offset >= readable:
                 continue
             if min_bytes <= 1:
                 return True
             end, counted = self._counted.get(place, (-1, 0))
-            if end != led.end_offset:
-                end = led.end_offset
+            if end != readable:
+                end = readable
                 try:
-                    counted = await led.size_from(one.offset, min(one.max_bytes, min_bytes))
+                    counted = await led.size_from(one.offset, min(one.max_bytes, min_bytes), committed=one.committed)
                 except (Fenced, OffsetOutOfRange, StorageFailed):
                     return True
                 self._counted[place] = (end, counted)
@@ -123,6 +129,7 @@ class FetchHandlers:
 
     def _wanted(self, body: Any) -> list[Wanted]:
         names = self._cluster.snapshot.topic_names
+        committed = getattr(body, "isolation_level", 0) == READ_COMMITTED
         wanted = []
         for topic in body.topics:
             topic_id = getattr(topic, "topic_id", None)
@@ -137,6 +144,7 @@ class FetchHandlers:
                     one.fetch_offset,
                     getattr(one, "current_leader_epoch", -1),
                     one.partition_max_bytes,
+                    committed,
                 )
                 for one in topic.partitions
             ]
@@ -175,11 +183,14 @@ class FetchHandlers:
             return self._not_led(one)
         if (wrong := _wrong_epoch(one, led)) is not None:
             return _refusal(one, wrong)
-        end = led.end_offset
+        end = _end(one, led)
+        aborted: Sequence[AbortedTransaction] = ()
         limit = min(one.max_bytes, max_bytes)
         try:
             if one.offset == end or (limit <= 0 and not at_least_one and led.start_offset <= one.offset < end):
                 records = b""
+            elif one.committed:
+                records, aborted = await led.read_committed(one.offset, max(limit, 0), at_least_one=at_least_one)
             else:
                 records = await led.read(one.offset, max(limit, 0), at_least_one=at_least_one)
         except OffsetOutOfRange:
@@ -192,9 +203,9 @@ class FetchHandlers:
             "partition_index": one.partition,
             "error_code": ErrorCode.none,
             "high_watermark": led.end_offset,
-            "last_stable_offset": led.end_offset,
+            "last_stable_offset": led.last_stable_offset,
             "log_start_offset": led.start_offset,
-            "aborted_transactions": None,
+            "aborted_transactions": _listed(aborted) if one.committed else None,
             "records": records,
         }
 
@@ -254,6 +265,15 @@ def _wrong_epoch(one: Wanted, led: PartitionLog) -> ErrorCode | None:
     if one.leader_epoch < 0 or one.leader_epoch == led.leader_epoch:
         return None
     return ErrorCode.fenced_leader_epoch if one.leader_epoch < led.leader_epoch else ErrorCode.unknown_leader_epoch
+
+
+def _end(one: Wanted, led: PartitionLog) -> int:
+    """Where reading ends for this client."""
+    return led.last_stable_offset if one.committed else led.end_offset
+
+
+def _listed(aborted: Sequence[AbortedTransaction]) -> list[dict[str, int]]:
+    return [{"producer_id": one.producer_id, "first_offset": one.first_offset} for one in aborted]
 
 
 def _refusal(one: Wanted, code: ErrorCode) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.records import decode, headers_of
+from kernel.broker.handlers_fetch import READ_COMMITTED
+from kernel.broker.records import decode, headers_of, is_control
 from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
@@ -71,17 +72,18 @@ class OffsetHandlers:
 
     async def list_offsets(self, context: RequestContext, body: Any) -> Mapping[str, Any]:
         answer = self._several if context.version == 0 else self._one
+        committed = getattr(body, "isolation_level", 0) == READ_COMMITTED
         return {
             "topics": [
                 {
                     "name": topic.name,
-                    "partitions": [await answer(topic.name, partition) for partition in topic.partitions],
+                    "partitions": [await answer(topic.name, partition, committed) for partition in topic.partitions],
                 }
                 for topic in body.topics
             ]
         }
 
-    async def _several(self, topic: str, wanted: Any) -> dict[str, Any]:
+    async def _several(self, topic: str, wanted: Any, _committed: bool) -> dict[str, Any]:
         """Version 0: offsets at which to begin reading, descending, by when the log's segments were written last.
 
         Our logs have one segment, and its newest record's time stands for the time of the last write. So a log with
@@ -115,7 +117,7 @@ class OffsetHandlers:
         unknown = self._cluster.snapshot.partition(tp) is None
         return ErrorCode.unknown_topic_or_partition if unknown else ErrorCode.not_leader_or_follower
 
-    async def _one(self, topic: str, wanted: Any) -> dict[str, Any]:
+    async def _one(self, topic: str, wanted: Any, committed: bool) -> dict[str, Any]:
         tp = TopicPartition(topic, wanted.partition_index)
         led = self._logs.get(tp)
         epoch = getattr(wanted, "current_leader_epoch", -1)
@@ -124,7 +126,7 @@ class OffsetHandlers:
         if (wrong := _wrong_epoch(led, epoch)) is not None:
             return _refusal(tp, wrong)
         try:
-            offset, timestamp_ms, leader_epoch = await self._found(led, wanted.timestamp)
+            offset, timestamp_ms, leader_epoch = await self._found(led, wanted.timestamp, committed)
         except Fenced:
             return _refusal(tp, ErrorCode.not_leader_or_follower)
         except StorageFailed:
@@ -137,10 +139,11 @@ class OffsetHandlers:
             "leader_epoch": leader_epoch,
         }
 
-    async def _found(self, led: PartitionLog, timestamp_ms: int) -> tuple[int, int, int]:
-        """(offset, timestamp, leader epoch); -1 for what there is not."""
+    async def _found(self, led: PartitionLog, timestamp_ms: int, committed: bool) -> tuple[int, int, int]:
+        """(offset, timestamp, leader epoch); -1 for what there is not, or what is not decided yet if `committed`."""
+        end = led.last_stable_offset if committed else led.end_offset
         if timestamp_ms == LATEST:
-            return led.end_offset, -1, led.leader_epoch
+            return end, -1, led.leader_epoch
         if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
             return led.start_offset, -1, led.leader_epoch
         if timestamp_ms == MAX_TIMESTAMP:
@@ -149,6 +152,10 @@ class OffsetHandlers:
         if batch is None:
             return -1, -1, -1
         ((header, _),) = headers_of(batch)
+        if header.base_offset >= end:
+            return -1, -1, -1
+        if is_control(header):  # a record like any other here: its offset is where to go on reading
+            return header.base_offset, header.max_timestamp, header.leader_epoch
         # Unpacking may take a while; the event loop has heartbeats to answer meanwhile.
         records, _ = await asyncio.to_thread(decode, led.topic_partition, batch, led.start_offset)
         for record in records:

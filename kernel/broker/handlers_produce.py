@@ -2,13 +2,15 @@
 
 Source: KafkaApis.handleProduceRequest and ReplicaManager.appendToLocalLog of Kafka 3.9. Every batch is checked at
 the door (`kernel.broker.records.accepted`), numbered and made durable by the storage, which also keeps what
-idempotence needs: the last five batches of each producer in each partition. There are no transactions on data:
-an InitProducerId with a transactional id is refused here; a coordinator that is mounted answers it (group offsets).
+idempotence needs: the last five batches of each producer in each partition. A batch of a transaction is stored if its
+partition was added to it, of which a mounted coordinator knows (`kernel.broker.transactions`); without one an
+InitProducerId with a transactional id is refused here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from kernel.broker.records import RefusedBatch, accepted
 from kernel.broker.storage.errors import (
     Fenced,
     InvalidProducerEpoch,
+    InvalidTransactionState,
     LogStopped,
     OutOfOrderSequence,
     StorageError,
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     from kernel.broker.cluster_view import ClusterView
     from kernel.broker.handlers import HandlerTable, RequestContext
     from kernel.broker.logs import LedLogs
+    from kernel.broker.storage.batches import AppendBatch
+    from kernel.broker.storage.logs import PartitionLog
+    from kernel.broker.transactions import Verification
 
 log = logging.getLogger(__name__)
 
@@ -45,15 +51,19 @@ _STORAGE_CODES: dict[type[StorageError], ErrorCode] = {
     LogStopped: ErrorCode.unknown_server_error,
     OutOfOrderSequence: ErrorCode.out_of_order_sequence_number,
     InvalidProducerEpoch: ErrorCode.invalid_producer_epoch,
+    InvalidTransactionState: ErrorCode.invalid_txn_state,
 }
 
 
 class ProduceHandlers:
     """Appends to the logs that this broker leads."""
 
-    def __init__(self, cluster: ClusterView, logs: LedLogs, *, batch_bytes_max: int) -> None:
+    def __init__(
+        self, cluster: ClusterView, logs: LedLogs, verification: Verification, *, batch_bytes_max: int
+    ) -> None:
         self._cluster = cluster
         self._logs = logs
+        self._verification = verification
         self._batch_bytes_max = batch_bytes_max
 
     def table(self) -> HandlerTable:
@@ -68,12 +78,12 @@ class ProduceHandlers:
         ]
         if body.acks not in (-1, 0, 1):
             answers = [_refusal(tp, ErrorCode.invalid_required_acks) for tp, _ in wanted]
-        elif body.transactional_id is not None:
-            answers = [_refusal(tp, ErrorCode.invalid_txn_state, "there are no transactions here") for tp, _ in wanted]
         elif len(wanted) == 1:
-            answers = [await self._append(context, *wanted[0])]
+            answers = [await self._append(context, *wanted[0], body.transactional_id)]
         else:
-            answers = await asyncio.gather(*(self._append(context, tp, records) for tp, records in wanted))
+            answers = await asyncio.gather(
+                *(self._append(context, tp, records, body.transactional_id) for tp, records in wanted)
+            )
         if body.acks == 0:
             if wrong := [answer for answer in answers if answer["error_code"] is not ErrorCode.none]:
                 raise ProtocolError(f"Produce with acks=0 failed: {wrong[0]['error_code'].name}")
@@ -86,7 +96,9 @@ class ProduceHandlers:
             "node_endpoints": self._endpoints(answers),
         }
 
-    async def _append(self, context: RequestContext, tp: TopicPartition, records: bytes | None) -> dict[str, Any]:
+    async def _append(
+        self, context: RequestContext, tp: TopicPartition, records: bytes | None, transactional_id: str | None
+    ) -> dict[str, Any]:
         if tp.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
             return _refusal(tp, ErrorCode.invalid_topic_exception, f"{tp.topic} is written by brokers only")
         led = self._logs.get(tp)
@@ -94,9 +106,11 @@ class ProduceHandlers:
             return self._not_led(tp)
         try:
             batch = accepted(records, max_bytes=self._batch_bytes_max, zstd=context.version >= 7)
+            if batch.producer is not None and batch.producer.transactional:
+                batch = await self._verified(led, batch, transactional_id, context.version)
             result = await led.append([batch])
         except RefusedBatch as error:
-            return _refusal(tp, error.code, str(error))
+            return _refusal(tp, error.code, str(error) or None)
         except Fenced:
             return self._not_led(tp)
         except StorageError as error:
@@ -110,6 +124,23 @@ class ProduceHandlers:
             "log_append_time": None,
             "log_start_offset": led.start_offset,
         }
+
+    async def _verified(
+        self, led: PartitionLog, batch: AppendBatch, transactional_id: str | None, version: int
+    ) -> AppendBatch:
+        """A batch of a transaction, which may begin there if the coordinator says so. Raises `RefusedBatch`."""
+        stamp = batch.producer
+        assert stamp is not None, "a transaction has a producer"
+        if transactional_id is None:  # as Kafka sees it, nobody has the right to write for it
+            raise RefusedBatch(ErrorCode.transactional_id_authorization_failed, "there is no transactional id")
+        producer = stamp.producer_id, stamp.producer_epoch
+        if led.has_transaction(*producer):
+            return batch
+        verified_at = led.end_offset
+        code, message = await self._verification.ask(transactional_id, producer, led.topic_partition, version)
+        if code is not ErrorCode.none:
+            raise RefusedBatch(code, message or "")
+        return dataclasses.replace(batch, verified_at=verified_at)
 
     def _not_led(self, tp: TopicPartition) -> dict[str, Any]:
         """Unknown, or led elsewhere: then the answer says where (KIP-951, version 10 and later)."""

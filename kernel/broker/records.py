@@ -18,6 +18,7 @@ from aiokafka.record._crecords import DefaultRecordBatch, DefaultRecordBatchBuil
 from aiokafka.record.legacy_records import _LegacyRecordBatchPy
 from aiokafka.record.util import calc_crc32c
 
+from kernel.broker.control_records import CommittedOnly
 from kernel.broker.storage.batches import AppendBatch, ProducerStamp
 from kernel.values import Record
 from kernel.wire.errors import ErrorCode, ProtocolError
@@ -110,13 +111,14 @@ def build_batch(
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = -1,
+    transactional: bool = False,
 ) -> bytes:
     """One magic 2 batch with base offset 0. `codec` is a key of `CODECS`."""
     assert records, "a batch holds at least one record"
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=CODECS[codec],
-        is_transactional=0,
+        is_transactional=int(transactional),
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
@@ -165,16 +167,17 @@ def accepted(data: bytes | None, *, max_bytes: int, zstd: bool = True) -> Append
 
 
 def _producer(header: BatchHeader) -> ProducerStamp | None:
-    if header.attributes & _TRANSACTIONAL:
-        raise RefusedBatch(ErrorCode.invalid_txn_state, "this broker keeps no transactions")
+    transactional = bool(header.attributes & _TRANSACTIONAL)
     if header.producer_id < 0:
+        if transactional:
+            raise RefusedBatch(ErrorCode.invalid_record, "a transactional batch without a producer id")
         return None
     if header.base_sequence < 0 or header.producer_epoch < 0:
         raise RefusedBatch(
             ErrorCode.invalid_record,
             f"producer {header.producer_id} sent epoch {header.producer_epoch}, sequence {header.base_sequence}",
         )
-    return ProducerStamp(header.producer_id, header.producer_epoch, header.base_sequence)
+    return ProducerStamp(header.producer_id, header.producer_epoch, header.base_sequence, transactional)
 
 
 def headers_of(data: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
@@ -195,19 +198,23 @@ def headers_of(data: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
         at = end
 
 
-def decode(tp: TopicPartition, data: bytes, from_offset: int) -> tuple[tuple[Record, ...], int]:
+def decode(
+    tp: TopicPartition, data: bytes, from_offset: int, aborted: Iterable[tuple[int, int]] = ()
+) -> tuple[tuple[Record, ...], int]:
     """(records from `from_offset` on, the offset to go on from). Control batches take offsets but hand out nothing.
 
-    Decodes magic 0 to 2 and every codec. Raises `CorruptRecords`; offsets before `from_offset` are left out,
-    because a batch is stored and sent whole.
+    `aborted` are the (producer id, first offset) that came with a read_committed answer: what these producers wrote
+    from there up to their abort marker hands out nothing either. Decodes magic 0 to 2 and every codec. Raises
+    `CorruptRecords`; offsets before `from_offset` are left out, because a batch is stored and sent whole.
     """
+    committed = CommittedOnly(aborted)
     records: list[Record] = []
     next_offset = from_offset
     try:
         for batch in _batches(data):
             if not batch.validate_crc():
                 raise CorruptRecords(f"{tp}: a record batch's checksum is wrong after offset {next_offset}")
-            if not batch.is_control_batch:
+            if not committed.leaves_out(batch):
                 records += _records(tp, batch, from_offset)
             # Only magic 2 says in its header where it ends.
             batch_end = batch.next_offset if isinstance(batch, DefaultRecordBatch) else _end_of(records, from_offset)

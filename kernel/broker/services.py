@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kernel.broker.handlers import HandlerTable
+from kernel.broker.transactions import Verification
 from kernel.broker.turns import Turns
 
 if TYPE_CHECKING:
     from kernel.broker.cluster_view import ClusterView, TopicView
     from kernel.broker.configuration import BrokerConfig
+    from kernel.broker.storage.logs import PartitionLog
     from kernel.broker.storage.storage import Storage
     from kernel.clock import Clock
     from kernel.trace.writer import Tracer
+    from kernel.values import TopicPartition
+
+
+class Logs(Protocol):
+    """The partition logs that this broker leads; None for what it does not lead."""
+
+    def get(self, tp: TopicPartition, /) -> PartitionLog | None: ...
+
+
+class _NoLogs:
+    """Of a broker that leads no data."""
+
+    def get(self, _tp: TopicPartition, /) -> None:
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +54,10 @@ class BrokerServices:
     on_stop: Callable[[Callable[[], Awaitable[None]]], None]
     #: Where what is long, or much, is done in pieces: shared by all that the broker's loop does.
     turns: Turns = field(default_factory=Turns)
+    #: The data that is led here: a transaction's markers go there.
+    logs: Logs = field(default_factory=_NoLogs)
+    #: Where a coordinator of transactions says that it can be asked.
+    verification: Verification = field(default_factory=Verification)
 
 
 Mount = Callable[[BrokerServices], HandlerTable]

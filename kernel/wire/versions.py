@@ -81,7 +81,7 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
         Api.DeleteRecords: (0, 2),
         Api.InitProducerId: (0, 5),  # 6 is for two-phase commit
         Api.OffsetForLeaderEpoch: (2, 4),
-        Api.AddPartitionsToTxn: (4, 4),  # between brokers; 0 to 3 are for clients with transactions on data
+        Api.AddPartitionsToTxn: (0, 4),  # 0 to 3 are for clients, 4 between brokers
         Api.AddOffsetsToTxn: (0, 4),
         Api.EndTxn: (0, 4),  # 5 raises the epoch with each transaction (KIP-890)
         Api.WriteTxnMarkers: (1, 1),

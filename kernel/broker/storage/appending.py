@@ -1,4 +1,4 @@
-"""What an append does to a log's offsets and producers: decided here, performed by the writer. Pure.
+"""What an append does to a log's offsets, producers and transactions: decided here, performed by the writer. Pure.
 
 Rules of idempotent producers (KIP-98; ProducerStateEntry and ProducerAppendInfo of Kafka 3.9 and 4.1):
 
@@ -8,20 +8,44 @@ Rules of idempotent producers (KIP-98; ProducerStateEntry and ProducerAppendInfo
 - An older epoch is refused (InvalidProducerEpoch). A newer one must begin at sequence 0, unless the producer is
   unknown here, which accepts any sequence (its state may have been dropped).
 - Otherwise the first sequence must follow the last one; 2^31-1 is followed by 0.
+
+Rules of transactions (KIP-98, and KIP-890 part 1 for the last one):
+
+- The first transactional batch of a producer begins its transaction in this partition. Until a marker ends it the
+  producer may write nothing that is not transactional.
+- A marker takes one offset and ends the transaction. An abort is remembered for readers, unless there was nothing to
+  abort. A marker of an older producer epoch (InvalidProducerEpoch) or coordinator epoch (CoordinatorFenced) is refused;
+  one of a newer producer epoch fences the older producer, and its sequences begin at 0.
+- A batch begins a transaction only if the coordinator has confirmed it (`AppendBatch.verified_at`) and no marker of
+  its producer came since. Otherwise a late batch of a transaction that is over would begin one that nobody ends.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kernel.broker.storage.batches import AppendResult
-from kernel.broker.storage.errors import InvalidProducerEpoch, OutOfOrderSequence
+from kernel.broker.storage.errors import (
+    CoordinatorFenced,
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    OutOfOrderSequence,
+)
+from kernel.broker.storage.transactions import (
+    NO_TRANSACTIONS,
+    AbortedTransaction,
+    OpenTransaction,
+    OpenTransactions,
+    last_stable_offset,
+    no_transactions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kernel.broker.storage.batches import AppendBatch, ProducerStamp
+    from kernel.broker.storage.transactions import EndMarker
 
 #: ProducerStateEntry.NUM_BATCHES_TO_RETAIN: what a producer with five requests in flight may have to repeat.
 BATCHES_REMEMBERED = 5
@@ -40,14 +64,25 @@ class RememberedBatch:
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """One producer in one partition; `batches` holds 1 to 5, the newest last."""
+    """One producer in one partition; `batches` holds at most 5, the newest last, and none behind a fencing marker.
+
+    `coordinator_epoch` and `marker_offset` are those of its last marker, the latter only of this leadership.
+    """
 
     producer_epoch: int
     batches: tuple[RememberedBatch, ...]
+    coordinator_epoch: int = -1
+    marker_offset: int = -1
 
     @property
     def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence
+        """-1 when there is none: 0 follows it."""
+        return self.batches[-1].last_sequence if self.batches else -1
+
+    @property
+    def last_offset(self) -> int:
+        """Of its last append; -1 where that is not known any more."""
+        return max(self.batches[-1].last_offset if self.batches else -1, self.marker_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,34 +105,113 @@ class AppendPlan:
     end_offset: int
     producers: Mapping[int, ProducerState]  #: those that changed
     result: AppendResult
+    transactions: OpenTransactions = field(default_factory=no_transactions)  #: all that are open behind it
+    aborted: tuple[AbortedTransaction, ...] = ()  #: by this append
 
 
-def plan_append(end_offset: int, producers: Mapping[int, ProducerState], batches: Sequence[AppendBatch]) -> AppendPlan:
+def plan_append(
+    end_offset: int,
+    producers: Mapping[int, ProducerState],
+    batches: Sequence[AppendBatch],
+    transactions: OpenTransactions = NO_TRANSACTIONS,
+) -> AppendPlan:
     """Place `batches` at the end of a log that ends at `end_offset`: all of them, or none.
 
     If any of them is a duplicate the whole append is (clients put one batch a partition in a request).
-    Raises OutOfOrderSequence, InvalidProducerEpoch; nothing has changed then.
+    Raises OutOfOrderSequence, InvalidProducerEpoch, InvalidTransactionState, CoordinatorFenced; nothing has changed
+    then.
     """
     assert batches, "an append has at least one batch"
-    changed: dict[int, ProducerState] = {}
-    placements: list[Placement] = []
-    next_offset = end_offset
+    log = _Log(end_offset, producers, transactions)
     for batch in batches:
-        placement = Placement(batch, next_offset)
+        if batch.marker is not None:
+            log.add_marker(batch, batch.marker)
+        elif (known := log.add(batch)) is not None:
+            result = AppendResult(known.base_offset, known.last_offset, duplicate=True, transactions=transactions)
+            return AppendPlan((), end_offset, {}, result, transactions)
+    result = AppendResult(end_offset, log.end_offset - 1, transactions=log.transactions)
+    return AppendPlan(tuple(log.placements), log.end_offset, log.changed, result, log.transactions, tuple(log.aborted))
+
+
+class _Log:
+    """A log as it becomes while batches are placed at its end."""
+
+    def __init__(self, end_offset: int, producers: Mapping[int, ProducerState], transactions: OpenTransactions) -> None:
+        self.end_offset = end_offset
+        self.transactions = transactions
+        self.changed: dict[int, ProducerState] = {}
+        self.placements: list[Placement] = []
+        self.aborted: list[AbortedTransaction] = []
+        self._producers = producers
+
+    def add(self, batch: AppendBatch) -> RememberedBatch | None:
+        """Place records; the batch that they repeat, if they do, and then nothing is placed."""
         if (stamp := batch.producer) is not None:
-            state = changed.get(stamp.producer_id) or producers.get(stamp.producer_id)
+            state = self._state(stamp)
             last_sequence = advanced(stamp.base_sequence, batch.records - 1)
             if (known := _duplicate(state, stamp, last_sequence)) is not None:
-                result = AppendResult(known.base_offset, known.last_offset, duplicate=True)
-                return AppendPlan((), end_offset, {}, result)
+                return known
+            _check_epoch(state, stamp)
             _check_sequence(state, stamp)
+            self._check_transaction(state, stamp, batch.verified_at)
             remembered = RememberedBatch(
-                stamp.base_sequence, last_sequence, placement.base_offset, placement.last_offset
+                stamp.base_sequence, last_sequence, self.end_offset, self.end_offset + batch.records - 1
             )
-            changed[stamp.producer_id] = _remembering(state, stamp.producer_epoch, remembered)
-        placements.append(placement)
-        next_offset = placement.last_offset + 1
-    return AppendPlan(tuple(placements), next_offset, changed, AppendResult(end_offset, next_offset - 1))
+            self.changed[stamp.producer_id] = _remembering(state, stamp.producer_epoch, remembered)
+        self._place(batch)
+        return None
+
+    def add_marker(self, batch: AppendBatch, marker: EndMarker) -> None:
+        """Place a control batch, and end what it ends."""
+        stamp = batch.producer
+        assert stamp is not None, "a marker has a producer"
+        state = self._state(stamp)
+        _check_epoch(state, stamp)
+        if state is not None and marker.coordinator_epoch < state.coordinator_epoch:
+            raise CoordinatorFenced(
+                f"a coordinator at epoch {marker.coordinator_epoch} ends a transaction of producer {stamp.producer_id},"
+                f" but one at epoch {state.coordinator_epoch} has ended one since"
+            )
+        offset = self.end_offset
+        kept = state.batches if state is not None and state.producer_epoch == stamp.producer_epoch else ()
+        self.changed[stamp.producer_id] = ProducerState(stamp.producer_epoch, kept, marker.coordinator_epoch, offset)
+        self._place(batch)
+        ended = self.transactions.get(stamp.producer_id)
+        if ended is None:
+            return
+        self.transactions = {key: open_ for key, open_ in self.transactions.items() if key != stamp.producer_id}
+        if not marker.commits:
+            stable = last_stable_offset(self.transactions, self.end_offset)
+            self.aborted.append(AbortedTransaction(stamp.producer_id, ended.first_offset, offset, stable))
+
+    def _state(self, stamp: ProducerStamp) -> ProducerState | None:
+        return self.changed.get(stamp.producer_id) or self._producers.get(stamp.producer_id)
+
+    def _place(self, batch: AppendBatch) -> None:
+        placement = Placement(batch, self.end_offset)
+        self.placements.append(placement)
+        self.end_offset = placement.last_offset + 1
+
+    def _check_transaction(self, state: ProducerState | None, stamp: ProducerStamp, verified_at: int) -> None:
+        """Whether the batch may be part of a transaction, or may not be; the first one of a transaction begins it."""
+        known = self.transactions.get(stamp.producer_id)
+        if not stamp.transactional:
+            if known is not None:
+                raise InvalidTransactionState(
+                    f"producer {stamp.producer_id} has a transaction open since offset {known.first_offset}, and wrote"
+                    " a batch that is not part of it"
+                )
+            return
+        if known is not None and known.producer_epoch == stamp.producer_epoch:
+            return
+        if verified_at <= (-1 if state is None else state.marker_offset):
+            raise InvalidTransactionState(
+                f"producer {stamp.producer_id} epoch {stamp.producer_epoch} has no transaction open here: the partition"
+                " was not added to it, or it is over"
+            )
+        first_offset = self.end_offset if known is None else known.first_offset
+        begun = OpenTransaction(stamp.producer_epoch, first_offset)
+        self.transactions = {**self.transactions, stamp.producer_id: begun}
 
 
 def advanced(sequence: int, by: int) -> int:
@@ -114,14 +228,17 @@ def _duplicate(state: ProducerState | None, stamp: ProducerStamp, last_sequence:
     return None
 
 
-def _check_sequence(state: ProducerState | None, stamp: ProducerStamp) -> None:
-    if state is None:
-        return
-    if stamp.producer_epoch < state.producer_epoch:
+def _check_epoch(state: ProducerState | None, stamp: ProducerStamp) -> None:
+    if state is not None and stamp.producer_epoch < state.producer_epoch:
         raise InvalidProducerEpoch(
             f"producer {stamp.producer_id} wrote with epoch {stamp.producer_epoch}, but epoch {state.producer_epoch}"
             " has written since: this producer was replaced"
         )
+
+
+def _check_sequence(state: ProducerState | None, stamp: ProducerStamp) -> None:
+    if state is None:
+        return
     new_epoch = stamp.producer_epoch > state.producer_epoch
     expected = 0 if new_epoch else advanced(state.last_sequence, 1)
     if stamp.base_sequence != expected:
@@ -132,5 +249,7 @@ def _check_sequence(state: ProducerState | None, stamp: ProducerStamp) -> None:
 
 
 def _remembering(state: ProducerState | None, producer_epoch: int, batch: RememberedBatch) -> ProducerState:
-    before = state.batches if state is not None and state.producer_epoch == producer_epoch else ()
-    return ProducerState(producer_epoch, (*before, batch)[-BATCHES_REMEMBERED:])
+    if state is None:
+        return ProducerState(producer_epoch, (batch,))
+    before = state.batches if state.producer_epoch == producer_epoch else ()
+    return replace(state, producer_epoch=producer_epoch, batches=(*before, batch)[-BATCHES_REMEMBERED:])

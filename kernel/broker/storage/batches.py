@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from kernel.broker.storage.transactions import EndMarker, OpenTransactions, no_transactions
 
 _BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
@@ -18,16 +20,27 @@ class ProducerStamp:
     producer_id: int
     producer_epoch: int
     base_sequence: int
+    transactional: bool = False
+
+
+#: Of a batch that may go on with a transaction, but not begin one.
+NOT_VERIFIED = -1
 
 
 @dataclass(frozen=True, slots=True)
 class AppendBatch:
-    """One batch to append. `records` is the number of offsets it takes (last offset delta + 1), at least 1."""
+    """One batch to append. `records` is the number of offsets it takes (last offset delta + 1), at least 1.
+
+    With a `marker` it is a control batch, and ends the transaction of `producer`. `verified_at` is where the log ended
+    when the transaction's coordinator was asked whether the partition is part of the transaction (KIP-890).
+    """
 
     payload: bytes
     records: int
     max_timestamp_ms: int
     producer: ProducerStamp | None = None
+    marker: EndMarker | None = None
+    verified_at: int = NOT_VERIFIED
 
     def __post_init__(self) -> None:
         assert self.records >= 1, f"a batch takes at least one offset, not {self.records}"
@@ -35,11 +48,15 @@ class AppendBatch:
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """Where the batches of one append went. `duplicate`: they had been stored before, at these offsets."""
+    """Where the batches of one append went. `duplicate`: they had been stored before, at these offsets.
+
+    `transactions` are those that are open behind them.
+    """
 
     base_offset: int
     last_offset: int
     duplicate: bool = False
+    transactions: OpenTransactions = field(default_factory=no_transactions, compare=False, repr=False)
 
 
 def placed(payload: bytes, base_offset: int, leader_epoch: int) -> bytes:

@@ -31,3 +31,11 @@ class OutOfOrderSequence(StorageError):
 
 class InvalidProducerEpoch(StorageError):
     """The producer id was handed on to a newer producer (INVALID_PRODUCER_EPOCH)."""
+
+
+class InvalidTransactionState(StorageError):
+    """The producer's transaction does not include the partition, or is over (INVALID_TXN_STATE)."""
+
+
+class CoordinatorFenced(StorageError):
+    """A later coordinator has ended the producer's transaction (TRANSACTION_COORDINATOR_FENCED)."""

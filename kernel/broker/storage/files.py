@@ -1,8 +1,9 @@
 """The SQLite files: one a broker incarnation, written by that incarnation only and read by everybody.
 
 A file's tables: `term` has one row for each leadership this incarnation has begun; everything else belongs to a
-term. `batch` are record batches, `producer` the state of idempotent producers, `pair` the compacted pairs of a
-KeyValueLog. WAL mode: readers never wait for the writer, not even for one that was stopped inside a transaction.
+term. `batch` are record batches, `producer` the state of idempotent producers and where their open transactions
+begin, `aborted` the transactions that read_committed leaves out, `pair` the compacted pairs of a KeyValueLog. WAL
+mode: readers never wait for the writer, not even for one that was stopped inside a transaction.
 
 A commit is in the operating system's hands, not synced: it survives kill -9 of every broker, but a power cut may take
 the last moments, as it may from a Kafka broker on its own. What a later term builds on is synced first.
@@ -33,7 +34,10 @@ _WAL_BYTES_MAX = 16 * 1024 * 1024
 #: Connections that one thread keeps open; each is one incarnation's file.
 _OPEN_FILES_MAX = 16
 
-_SCHEMA = """
+#: `PRAGMA user_version`: files of before transactions have 0, and are read as holding none.
+_WITH_TRANSACTIONS = 1
+_SCHEMA = f"""
+PRAGMA user_version = {_WITH_TRANSACTIONS};
 CREATE TABLE term (
     term INTEGER PRIMARY KEY, topic_id TEXT NOT NULL, partition INTEGER NOT NULL, leader_epoch INTEGER NOT NULL,
     attempt INTEGER NOT NULL, start INTEGER NOT NULL, chain TEXT NOT NULL,
@@ -43,7 +47,10 @@ CREATE TABLE batch (
     max_timestamp_ms INTEGER NOT NULL, payload BLOB NOT NULL, PRIMARY KEY (term, base_offset));
 CREATE TABLE producer (
     term INTEGER NOT NULL, producer_id INTEGER NOT NULL, producer_epoch INTEGER NOT NULL, batches TEXT NOT NULL,
-    PRIMARY KEY (term, producer_id)) WITHOUT ROWID;
+    coordinator_epoch INTEGER NOT NULL, transaction_start INTEGER, PRIMARY KEY (term, producer_id)) WITHOUT ROWID;
+CREATE TABLE aborted (
+    term INTEGER NOT NULL, producer_id INTEGER NOT NULL, first_offset INTEGER NOT NULL, last_offset INTEGER NOT NULL,
+    last_stable_offset INTEGER NOT NULL, PRIMARY KEY (term, last_offset)) WITHOUT ROWID;
 CREATE TABLE pair (
     term INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (term, key)) WITHOUT ROWID;
 """
@@ -109,6 +116,12 @@ def open_reader(path: Path) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA query_only = 1")
     return connection
+
+
+def has_transactions(connection: sqlite3.Connection) -> bool:
+    """Whether the file was made by a broker that knew transactions on data."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version >= _WITH_TRANSACTIONS
 
 
 @contextmanager

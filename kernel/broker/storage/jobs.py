@@ -15,22 +15,25 @@ if TYPE_CHECKING:
 
     from kernel.broker.storage.batches import AppendBatch
     from kernel.broker.storage.terms import Term, TermWish
+    from kernel.broker.storage.transactions import OpenTransactions
 
 
 @dataclass(slots=True, eq=False)
 class Append:
-    """Store batches; answered with an `AppendResult`. `advance` is told the acknowledged end first."""
+    """Store batches; answered with an `AppendResult`. `advance` is told the acknowledged end and the transactions that
+    are open there, first.
+    """
 
     term: Term
     batches: Sequence[AppendBatch]
-    advance: Callable[[int], None]
+    advance: Callable[[int, OpenTransactions], None]
     future: asyncio.Future[object]
 
     def acknowledged(self, result: object) -> None:
         """On the event loop, before the future is answered, also when nobody waits for it any more."""
         assert isinstance(result, AppendResult)
         if not result.duplicate:
-            self.advance(result.last_offset + 1)
+            self.advance(result.last_offset + 1, result.transactions)
 
 
 @dataclass(slots=True, eq=False)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from kernel.broker.mistakes import stopped
 from kernel.broker.storage.chain import Segment, extended
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange
 from kernel.broker.storage.jobs import Append, Upsert
+from kernel.broker.storage.transactions import AbortedTransaction, OpenTransactions, last_stable_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,6 +75,7 @@ class PartitionLog(Log):
     def __init__(self, term: Term, reader: Reader, perform: Perform) -> None:
         super().__init__(term, reader, perform)
         self._end_offset = term.end_offset
+        self._transactions = term.transactions
         self._callbacks: dict[object, Callable[[], None]] = {}
 
     @property
@@ -85,6 +88,21 @@ class PartitionLog(Log):
         return self._end_offset
 
     @property
+    def last_stable_offset(self) -> int:
+        """Everything below is decided: the first offset of the oldest open transaction, or the end."""
+        return last_stable_offset(self._transactions, self._end_offset)
+
+    def has_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether this incarnation of a producer has a transaction open here."""
+        found = self._transactions.get(producer_id)
+        return found is not None and found.producer_epoch == producer_epoch
+
+    @property
+    def transactions(self) -> OpenTransactions:
+        """What is open, the oldest first."""
+        return self._transactions
+
+    @property
     def epochs(self) -> tuple[tuple[int, int], ...]:
         """(leader epoch, first offset written at it), ascending: what OffsetForLeaderEpoch answers from."""
         return tuple((segment.leader_epoch, segment.start) for segment in self._segments())
@@ -92,7 +110,7 @@ class PartitionLog(Log):
     async def append(self, batches: Sequence[AppendBatch]) -> AppendResult:
         """Store all of `batches` in order, or none; returns when they are acknowledged.
 
-        Raises Fenced (another broker leads), StorageFailed (disk), OutOfOrderSequence, InvalidProducerEpoch.
+        Raises Fenced (another broker leads), StorageFailed (disk), and what `plan_append` raises.
         """
         self._check_open()
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
@@ -108,17 +126,38 @@ class PartitionLog(Log):
         if offset == self._end_offset:
             return b""
         segments = self._segments()
-        return await self._read(lambda: self._reader.batches(segments, offset, max_bytes, at_least_one))
+        return (await self._read(lambda: self._reader.batches(segments, offset, max_bytes, at_least_one)))[0]
 
-    async def size_from(self, offset: int, max_bytes: int) -> int:
-        """The bytes that `read` would find from `offset` on, counted up to `max_bytes` without reading them.
+    async def read_committed(
+        self, offset: int, max_bytes: int, *, at_least_one: bool = True
+    ) -> tuple[bytes, Sequence[AbortedTransaction]]:
+        """As `read`, up to the last stable offset; with the aborted transactions whose batches are to be left out.
 
-        Raises as `read`.
+        They are in the order of their markers, and reach from `offset` to the end of what was read.
         """
         self._check_range(offset)
-        if offset == self._end_offset:
-            return 0
+        stable = self.last_stable_offset
+        if offset >= stable:
+            return b"", ()
         segments = self._segments()
+        decided = _up_to(segments, stable)
+
+        def read() -> tuple[bytes, Sequence[AbortedTransaction]]:
+            data, next_offset = self._reader.batches(decided, offset, max_bytes, at_least_one)
+            return data, self._reader.aborted(segments, offset, next_offset) if data else ()
+
+        return await self._read(read)
+
+    async def size_from(self, offset: int, max_bytes: int, *, committed: bool = False) -> int:
+        """The bytes that `read` would find from `offset` on, counted up to `max_bytes` without reading them.
+
+        Of what `read_committed` would find if `committed`. Raises as `read`.
+        """
+        self._check_range(offset)
+        end = self.last_stable_offset if committed else self._end_offset
+        if offset >= end:
+            return 0
+        segments = _up_to(self._segments(), end)
         return await self._read(lambda: self._reader.size(segments, offset, max_bytes))
 
     async def batch_for_timestamp(self, timestamp_ms: int) -> bytes | None:
@@ -140,9 +179,9 @@ class PartitionLog(Log):
         super().close(reason)
         self._call_back()
 
-    def _advance(self, end_offset: int) -> None:
+    def _advance(self, end_offset: int, transactions: OpenTransactions) -> None:
         if end_offset > self._end_offset:
-            self._end_offset = end_offset
+            self._end_offset, self._transactions = end_offset, transactions
             self._call_back()
 
     def _call_back(self) -> None:
@@ -162,6 +201,10 @@ class PartitionLog(Log):
         term = self._term
         own = Segment(term.file, term.term, self.leader_epoch, term.start_offset, self._end_offset)
         return extended(term.chain, own)
+
+
+def _up_to(segments: Chain, end: int) -> Chain:
+    return tuple(replace(segment, end=min(segment.end, end)) for segment in segments if segment.start < end)
 
 
 class KeyValueLog(Log):

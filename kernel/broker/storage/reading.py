@@ -8,7 +8,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from kernel.broker.storage.chain import Segment, from_offset
-from kernel.broker.storage.files import FOLDER, ReaderPool, faults_named
+from kernel.broker.storage.files import FOLDER, ReaderPool, faults_named, has_transactions
+from kernel.broker.storage.transactions import AbortedTransaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -28,6 +29,12 @@ _PAGE = (
     f" ORDER BY key LIMIT {_PAGE_PAIRS})"
 )
 _LARGE = f"SELECT key, value FROM pair WHERE term = ? AND length(value) > {_PACKED_BYTES_MAX}"
+
+#: The cut, as below: markers at or behind the segment's end belong to nobody.
+_ABORTED = (
+    "SELECT producer_id, first_offset, last_offset, last_stable_offset FROM aborted"
+    " WHERE term = ? AND last_offset >= ? AND last_offset < ? ORDER BY last_offset"
+)
 
 
 class Pairs:
@@ -52,20 +59,46 @@ class Reader:
         self._pools: list[ReaderPool] = []
         self.executor = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"storage-read-{name}")
 
-    def batches(self, segments: Sequence[Segment], offset: int, max_bytes: int, at_least_one: bool) -> bytes:
-        """Whole batches from the one that holds `offset`, across `segments`, at most `max_bytes` of them."""
+    def batches(
+        self, segments: Sequence[Segment], offset: int, max_bytes: int, at_least_one: bool
+    ) -> tuple[bytes, int]:
+        """Whole batches from the one that holds `offset`, across `segments`, at most `max_bytes` of them.
+
+        With the offset behind them; `offset` when there are none.
+        """
         found: list[bytes] = []
         size = 0
+        next_offset = offset
         with faults_named("read records"):
             for segment in from_offset(segments, offset):
                 # Closed at once: a cursor that is left half-read would keep its snapshot open.
-                with closing(_segment_batches(self._pool().get(segment.file), segment, offset)) as payloads:
-                    for payload in payloads:
+                with closing(_segment_batches(self._pool().get(segment.file), segment, offset)) as rows:
+                    for payload, last_offset in rows:
                         if size + len(payload) > max_bytes and (found or not at_least_one):
-                            return b"".join(found)
+                            return b"".join(found), next_offset
                         found.append(payload)
                         size += len(payload)
-        return b"".join(found)
+                        next_offset = last_offset + 1
+        return b"".join(found), next_offset
+
+    def aborted(self, segments: Sequence[Segment], offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Transactions that were aborted at or behind `offset`, and began before `end_offset`; their markers in order.
+
+        The markers may stand behind `end_offset`, so this looks on until no later one can have begun before it.
+        """
+        found: list[AbortedTransaction] = []
+        with faults_named("look for aborted transactions"):
+            for segment in from_offset(segments, offset):
+                connection = self._pool().get(segment.file)
+                if not has_transactions(connection):
+                    continue
+                with closing(connection.execute(_ABORTED, (segment.term, offset, segment.end))) as rows:
+                    for aborted in (AbortedTransaction(*row) for row in rows):
+                        if aborted.first_offset < end_offset:
+                            found.append(aborted)
+                        if aborted.last_stable_offset >= end_offset:
+                            return found
+        return found
 
     def size(self, segments: Sequence[Segment], offset: int, max_bytes: int) -> int:
         """Bytes of the batches from the one that holds `offset`, counted up to `max_bytes`.
@@ -77,7 +110,7 @@ class Reader:
             for segment in from_offset(segments, offset):
                 lengths = _segment_batches(self._pool().get(segment.file), segment, offset, "length(payload)")
                 with closing(lengths):
-                    for length in lengths:
+                    for (length,) in lengths:
                         size += length
                         if size >= max_bytes:
                             return max_bytes
@@ -136,22 +169,14 @@ class Reader:
 
 
 def _segment_batches(
-    connection: sqlite3.Connection, segment: Segment, offset: int, column: str = "payload"
+    connection: sqlite3.Connection, segment: Segment, offset: int, columns: str = "payload, last_offset"
 ) -> sqlite3.Cursor:
-    """Payloads of a segment in order, from the batch that holds `offset` or, if that lies before it, from its start.
-
-    `column` is what is selected instead of the payload.
+    """`columns` in order, from the batch that holds `offset` or, if that lies before it, from the segment's start.
 
     The cut: nothing at or behind `segment.end`, whatever its writer has committed there since.
     """
-    cursor = connection.execute(
-        f"SELECT {column} FROM batch WHERE term = ?1 AND base_offset < ?3 AND base_offset >= coalesce("
+    return connection.execute(
+        f"SELECT {columns} FROM batch WHERE term = ?1 AND base_offset < ?3 AND base_offset >= coalesce("
         " (SELECT max(base_offset) FROM batch WHERE term = ?1 AND base_offset <= ?2), ?2) ORDER BY base_offset",
         (segment.term, offset, segment.end),
     )
-    cursor.row_factory = _first_column
-    return cursor
-
-
-def _first_column(_cursor: sqlite3.Cursor, row: tuple[object, ...]) -> object:
-    return row[0]

@@ -33,7 +33,14 @@ from kernel.broker.storage.appending import ProducerState, RememberedBatch
 from kernel.broker.storage.chain import Chain, Segment, extended, from_json, to_json
 from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, synced
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
-from kernel.broker.storage.files import FOLDER, Transaction, attached, faults_named, open_reader
+from kernel.broker.storage.files import FOLDER, Transaction, attached, faults_named, has_transactions, open_reader
+from kernel.broker.storage.transactions import (
+    NO_TRANSACTIONS,
+    OpenTransaction,
+    OpenTransactions,
+    no_transactions,
+    oldest_first,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -51,8 +58,8 @@ Done = TypeVar("Done")
 class Term:
     """One leadership of one partition by this incarnation; the writer's thread owns it.
 
-    `end_offset` and `producers` are what is committed, which may run ahead of what is acknowledged by a moment.
-    `closed` says why nothing may be appended any more; `stopped` is set, too, when that is a mistake of ours.
+    `end_offset`, `producers` and `transactions` are what is committed, which may run ahead of what is acknowledged by
+    a moment. `closed` says why nothing may be appended any more; `stopped` is set, too, when that is a mistake of ours.
     """
 
     topic_partition: TopicPartition
@@ -65,6 +72,7 @@ class Term:
     chain: Chain  #: what came before it
     end_offset: int
     producers: dict[int, ProducerState] = field(default_factory=dict)
+    transactions: OpenTransactions = field(default_factory=no_transactions)
     closed: str | None = None
     stopped: LogStopped | None = None
 
@@ -100,6 +108,7 @@ class Inherited:
     end_offset: int
     producers: dict[int, ProducerState]
     pairs_in: str  #: the file that they are in, '' if there are none
+    transactions: OpenTransactions = field(default_factory=no_transactions)
 
 
 NOTHING = Inherited((), 0, {}, "")
@@ -194,6 +203,7 @@ def _begin(published: _Published, file: str, number: int | StorageError) -> Term
         chain=inherited.chain,
         end_offset=inherited.end_offset,
         producers=dict(inherited.producers),  # a copy: `NOTHING` is shared by all first terms
+        transactions=inherited.transactions,
     )
     term.check_fence()
     published.epochs.prune_below(published.epoch)
@@ -245,6 +255,7 @@ def read_predecessor(data_dir: Path, file: str, topic_id: UUID, partition: int, 
             end_offset=end,
             producers=_producers(reader, term),
             pairs_in=file if _has_pairs(reader, term) else "",
+            transactions=_transactions(reader, term),
         )
     finally:
         reader.close()
@@ -255,18 +266,37 @@ def _has_pairs(reader: sqlite3.Connection, term: int) -> bool:
 
 
 def _producers(reader: sqlite3.Connection, term: int) -> dict[int, ProducerState]:
-    rows = reader.execute("SELECT producer_id, producer_epoch, batches FROM producer WHERE term = ?", (term,))
+    coordinator_epoch = "coordinator_epoch" if has_transactions(reader) else "-1"
+    rows = reader.execute(
+        f"SELECT producer_id, producer_epoch, batches, {coordinator_epoch} FROM producer WHERE term = ?", (term,)
+    )
     states = {
-        producer_id: ProducerState(producer_epoch, tuple(RememberedBatch(*batch) for batch in json.loads(batches)))
-        for producer_id, producer_epoch, batches in rows
+        producer_id: ProducerState(epoch, tuple(RememberedBatch(*batch) for batch in json.loads(batches)), coordinator)
+        for producer_id, epoch, batches, coordinator in rows
     }
     # In the order of their last append: the order in which they are forgotten when there are too many.
-    return dict(sorted(states.items(), key=lambda item: item[1].batches[-1].last_offset))
+    return dict(sorted(states.items(), key=lambda item: item[1].last_offset))
 
 
-def producer_row(term: int, producer_id: int, state: ProducerState) -> tuple[int, int, int, str]:
+def _transactions(reader: sqlite3.Connection, term: int) -> OpenTransactions:
+    if not has_transactions(reader):
+        return NO_TRANSACTIONS
+    rows = reader.execute(
+        "SELECT producer_id, producer_epoch, transaction_start FROM producer"
+        " WHERE term = ? AND transaction_start IS NOT NULL",
+        (term,),
+    )
+    return oldest_first({producer_id: OpenTransaction(epoch, start) for producer_id, epoch, start in rows})
+
+
+def producer_row(
+    term: int, producer_id: int, state: ProducerState, transactions: OpenTransactions
+) -> tuple[int, int, int, str, int, int | None]:
+    """In the order of the table's columns."""
     batches = json.dumps([astuple(batch) for batch in state.batches], separators=(",", ":"))
-    return term, producer_id, state.producer_epoch, batches
+    transaction = transactions.get(producer_id)
+    start = None if transaction is None else transaction.first_offset
+    return term, producer_id, state.producer_epoch, batches, state.coordinator_epoch, start
 
 
 def _insert(writer: sqlite3.Connection, schema: str, published: _Published) -> int:
@@ -286,8 +316,11 @@ def _insert(writer: sqlite3.Connection, schema: str, published: _Published) -> i
     term = cursor.lastrowid
     assert term is not None
     writer.executemany(
-        "INSERT INTO producer VALUES (?, ?, ?, ?)",
-        [producer_row(term, producer_id, state) for producer_id, state in inherited.producers.items()],
+        "INSERT INTO producer VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            producer_row(term, producer_id, state, inherited.transactions)
+            for producer_id, state in inherited.producers.items()
+        ],
     )
     if inherited.pairs_in:
         # Ordered as they are stored: rows are appended, none is looked for.

@@ -18,7 +18,7 @@ import queue
 import sqlite3
 import threading
 from collections import ChainMap, deque
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,8 @@ from kernel.broker.storage.terms import Term, producer_row, take_over
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from kernel.broker.storage.transactions import OpenTransactions
 
 #: Jobs that one transaction takes at most; the rest waits for the next one.
 _GROUP_MAX = 256
@@ -54,6 +56,7 @@ class _Staged:
     """What one term becomes if the transaction commits."""
 
     end_offset: int
+    transactions: OpenTransactions
     producers: dict[int, ProducerState] = field(default_factory=dict)
     forgotten: set[int] = field(default_factory=set)
 
@@ -164,7 +167,7 @@ class Writer:
             with faults_named(f"delete the records of topic {job.topic_id}"), Transaction(self._connection):
                 rows = self._connection.execute("SELECT term FROM term WHERE topic_id = ?", (job.topic_id.hex,))
                 terms = rows.fetchall()
-                for table in ("batch", "producer", "pair", "term"):
+                for table in ("batch", "producer", "aborted", "pair", "term"):
                     self._connection.executemany(f"DELETE FROM {table} WHERE term = ?", terms)
         except StorageFailed as failure:
             return job, None, failure
@@ -215,17 +218,18 @@ class Writer:
         term = job.term
         if term.closed is not None:
             return job, None, term.refusal()
-        becomes = staged.get(term) or _Staged(term.end_offset)
+        becomes = staged.get(term) or _Staged(term.end_offset, term.transactions)
         if isinstance(job, Upsert):
             self._store_pairs(term, job.pairs)
             staged[term] = becomes
             return job, None, None
         try:
-            plan = plan_append(becomes.end_offset, ChainMap(becomes.producers, term.producers), job.batches)
+            producers = ChainMap(becomes.producers, term.producers)
+            plan = plan_append(becomes.end_offset, producers, job.batches, becomes.transactions)
         except StorageError as refusal:
             return job, None, refusal
         self._store_batches(term, plan)
-        becomes.end_offset = plan.end_offset
+        becomes.end_offset, becomes.transactions = plan.end_offset, plan.transactions
         becomes.producers.update(plan.producers)
         self._forget_silent(term, becomes)
         staged[term] = becomes
@@ -247,17 +251,28 @@ class Writer:
             ],
         )
         self._connection.executemany(
-            "INSERT OR REPLACE INTO producer VALUES (?, ?, ?, ?)",
-            [producer_row(term.term, producer_id, state) for producer_id, state in plan.producers.items()],
+            "INSERT OR REPLACE INTO producer VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                producer_row(term.term, producer_id, state, plan.transactions)
+                for producer_id, state in plan.producers.items()
+            ],
         )
+        if plan.aborted:
+            self._connection.executemany(
+                "INSERT INTO aborted VALUES (?, ?, ?, ?, ?)",
+                [(term.term, *astuple(aborted)) for aborted in plan.aborted],
+            )
 
     def _forget_silent(self, term: Term, becomes: _Staged) -> None:
-        """Keep at most PRODUCERS_MAX: `term.producers` is in the order of their last append."""
+        """Keep at most PRODUCERS_MAX: `term.producers` is in the order of their last append.
+
+        One whose transaction is open is kept, as in Kafka: its marker is still to come.
+        """
         known = len(term.producers) + sum(producer_id not in term.producers for producer_id in becomes.producers)
         surplus = known - len(becomes.forgotten) - PRODUCERS_MAX
         if surplus <= 0:
             return
-        spared = becomes.producers.keys() | becomes.forgotten
+        spared = becomes.producers.keys() | becomes.forgotten | becomes.transactions.keys()
         silent = list(islice((known for known in term.producers if known not in spared), surplus))
         self._connection.executemany(
             "DELETE FROM producer WHERE term = ? AND producer_id = ?",
@@ -302,7 +317,7 @@ def _settled(term: Term, becomes: _Staged) -> StorageError | None:
 
 def _settle(term: Term, becomes: _Staged) -> None:
     """The transaction is committed: the term is what was staged."""
-    term.end_offset = becomes.end_offset
+    term.end_offset, term.transactions = becomes.end_offset, becomes.transactions
     for producer_id in becomes.forgotten - becomes.producers.keys():
         del term.producers[producer_id]
     for producer_id, state in becomes.producers.items():

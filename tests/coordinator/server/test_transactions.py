@@ -227,18 +227,23 @@ def test_transactions_are_refused_where_their_partition_is_not_led():
     played(play)
 
 
-def test_markers_are_for_partitions_of_offsets_that_are_led_here():
+def test_markers_are_for_partitions_that_are_led_here():
     async def play(coordinator: LoneCoordinator, _: Client) -> None:
         connection = await coordinator.connect("broker")
         topics = [
             {"name": GROUP_METADATA_TOPIC, "partition_indexes": [0, 9]},
-            {"name": "t", "partition_indexes": [0]},
+            {"name": "t", "partition_indexes": [0, 1]},
         ]
         marker = {"producer_id": 7, "producer_epoch": 0, "transaction_result": True, "coordinator_epoch": 0}
         answer = await connection.call(Api.WriteTxnMarkers, 1, markers=[marker | {"topics": topics}])
         offsets, data = answer.markers[0].topics
         codes = [partition.error_code for partition in (*offsets.partitions, *data.partitions)]
-        assert codes == [ErrorCode.none, ErrorCode.not_coordinator, ErrorCode.unknown_topic_or_partition]
+        assert codes == [
+            ErrorCode.none,
+            ErrorCode.not_coordinator,
+            ErrorCode.not_leader_or_follower,
+            ErrorCode.unknown_topic_or_partition,
+        ]
 
     played(play)
 

@@ -1,0 +1,65 @@
+"""The transactions of one partition: which are open, and which were aborted. Pure values.
+
+An open transaction hides what follows its first record from readers with isolation.level=read_committed: the *last
+stable offset* is the first offset of the oldest open transaction, or the log's end. Whatever lies below it is decided;
+what of it was aborted is listed for the reader, who leaves these batches out.
+
+Source: KIP-98; ProducerStateManager and TransactionIndex of Kafka 3.9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A producer's records since `first_offset` are neither committed nor aborted."""
+
+    producer_epoch: int
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbortedTransaction:
+    """The producer's batches from `first_offset` up to its marker at `last_offset` do not count.
+
+    `last_stable_offset` is the partition's behind the marker: no transaction that is aborted later begins below it.
+    """
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndMarker:
+    """What a control batch says: its producer's transaction is over, by decision of a coordinator at this epoch."""
+
+    commits: bool
+    coordinator_epoch: int
+
+
+#: By producer id, the oldest first. Never changed in place, so that it can be handed from thread to thread.
+OpenTransactions = Mapping[int, OpenTransaction]
+NO_TRANSACTIONS: OpenTransactions = MappingProxyType({})
+
+
+def no_transactions() -> OpenTransactions:
+    """A dataclass's default."""
+    return NO_TRANSACTIONS
+
+
+def last_stable_offset(transactions: OpenTransactions, end_offset: int) -> int:
+    """Of a log that ends at `end_offset`."""
+    for oldest in transactions.values():
+        return oldest.first_offset
+    return end_offset
+
+
+def oldest_first(transactions: Mapping[int, OpenTransaction]) -> OpenTransactions:
+    """In the order that `OpenTransactions` promises."""
+    return dict(sorted(transactions.items(), key=lambda item: item[1].first_offset))
