@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import signal
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,8 +21,7 @@ from comparison.scenarios.run_folder import UNWRITABLE, write_json
 from kernel.errors import EnvironmentFault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 RESULT, REPORT = "result.json", "report.html"
 
@@ -42,10 +44,11 @@ def analysed(
     from comparison.pipeline.analysis import analyze
     from comparison.pipeline.session import spark_session
 
-    # What py4j logs of an interrupt is a traceback of what we told it to do.
+    # Of an interrupt py4j logs tracebacks, some to the root logger; what went wrong is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(not_of_py4j)
     try:
-        with spark_session(master) as spark:
+        with interrupted_by_sigterm(), spark_session(master) as spark:
             result = analyze(spark, run_dirs, output=folder, progress=progress)
         (folder / REPORT).write_text(page(result), encoding="utf-8")
     except OSError as error:
@@ -57,6 +60,21 @@ def analysed(
         ) from error
     write_json(folder / RESULT, result)
     return result
+
+
+def not_of_py4j(record: logging.LogRecord) -> bool:
+    """A logging filter."""
+    return "py4j" not in Path(record.pathname).parts
+
+
+@contextlib.contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Inside the block SIGTERM acts as Ctrl-C, so that children and files are cleared away."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def shown(result: Mapping[str, Any], form: str) -> int:

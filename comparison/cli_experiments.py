@@ -36,8 +36,9 @@ from kernel.settings import split_pairs
 from kernel.zookeeper.target import TargetKind, open_zookeeper, parse_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from comparison.experiments import Planned
     from comparison.scenarios.scenario import Scenario
     from comparison.scenarios.vocabulary import Step
 
@@ -223,17 +224,26 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         experiments = Experiments(
             root=root, name=name, command=command, zookeeper=zookeeper, progress=progress, without=without
         )
-        finished = experiments.perform(planned)
-        runs = len(finished.run_dirs)
-        progress.say(f"analysing {runs} run{'s' if runs != 1 else ''} on Spark")
-        try:
-            result = analysed(finished.run_dirs, finished.bundle, progress=progress.stage)
-        except KeyboardInterrupt:
-            progress.say(f"interrupted; the traces are kept: rebalance-lab analyze {finished.bundle}")
+        result = _performed(experiments, planned, progress)
+        if result is None:
+            progress.say(f"interrupted; the traces are kept: rebalance-lab analyze {experiments.bundle}")
             return Exit.INTERRUPTED
     code = shown(result, form)
-    click.echo(f"kept in {finished.bundle}; again: {shlex.join(command)}", err=True)
-    return Exit.INTERRUPTED if finished.interrupted else code
+    click.echo(f"kept in {experiments.bundle}; again: {shlex.join(command)}", err=True)
+    return code
+
+
+def _performed(experiments: Experiments, planned: Sequence[Planned], progress: RunProgress) -> Mapping[str, Any] | None:
+    """The analysed result of the whole plan; None after an interrupt, which skips what is left."""
+    try:
+        finished = experiments.perform(planned)
+        if finished.interrupted:
+            return None
+        runs = len(finished.run_dirs)
+        progress.say(f"analysing {runs} run{'s' if runs != 1 else ''} on Spark")
+        return analysed(finished.run_dirs, finished.bundle, progress=progress.stage)
+    except KeyboardInterrupt:
+        return None
 
 
 def with_seed(command: list[str], given: int | None) -> tuple[list[str], int]:

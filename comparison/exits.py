@@ -14,6 +14,6 @@ class Exit(IntEnum):
     AS_EXPECTED = 0  #: every verdict as expected, or the command did what it was asked
     NOT_AS_EXPECTED = 1  #: a verdict is not as expected, or something that was asked about is not there
     UNKNOWN = 2  #: a verdict could not be reached
-    INTERRUPTED = 130  #: Ctrl-C; what was measured until then was reported
+    INTERRUPTED = 130  #: Ctrl-C or SIGTERM; a run's traces are kept, and not analysed
     USAGE = 254  #: wrong arguments, settings or surroundings: the message says what to change
     INTERNAL = 255  #: our mistake, or a server that did not answer

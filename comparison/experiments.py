@@ -1,7 +1,7 @@
 """Several runs one after the other, then one analysis of them all: what `run` and `compare` do.
 
-The first Ctrl-C stops the run that is under way and analyses what was measured; the second one ends everything
-at once. Either way no process stays behind.
+Ctrl-C or SIGTERM kills what the current run has started, keeps its traces and skips the analysis, so that the command
+ends within seconds; a second one does not wait for that. Either way no process stays behind.
 """
 
 from __future__ import annotations
@@ -232,14 +232,14 @@ class Experiments:
 
 
 def _listen(interrupted: asyncio.Event, progress: RunProgress) -> None:
-    """The first signal ends the run in order; the second one ends us, and with us, by their own nets, all children."""
+    """The first signal ends the run; the second one ends us, and with us, by their own nets, all children."""
 
     def told() -> None:
         if interrupted.is_set():
             progress.leave()
             os._exit(Exit.INTERRUPTED)
         interrupted.set()
-        progress.say("interrupted: stopping, then reporting what was measured (again to abort)")
+        progress.say("interrupted: stopping (again to abort)")
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

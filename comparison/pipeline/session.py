@@ -42,6 +42,10 @@ STOP_TIMEOUT_S = 5.0
 _LOG_TAIL_CHARACTERS = 2_000
 #: What the JVM says, as against what Spark logs; within the scratch folder.
 _OUTPUT = "spark.out"
+#: How the name of a scratch folder begins, in the system's temporary folder.
+SCRATCH_PREFIX = "rebalance-lab-spark-"
+#: The sweeper's program: wait until nobody holds the pipe any longer, then remove the folder.
+_SWEEP = "import shutil, sys; sys.stdin.read(); shutil.rmtree(sys.argv[1], ignore_errors=True)"
 #: A connection breaks a moment before its process can be reaped.
 _REAPED_S = 1.0
 
@@ -77,14 +81,16 @@ def spark_session(
     """
     if SparkContext._active_spark_context is not None:
         raise RuntimeError("there is a Spark session already; one command has one")
-    with tempfile.TemporaryDirectory(prefix="rebalance-lab-spark-") as temporary:
-        scratch = (work_dir or Path(temporary)).resolve()
-        scratch.mkdir(parents=True, exist_ok=True)
+    with _scratch_folder(work_dir) as (scratch, held):
         options = jvm_options(long_run=long_run)
         settings = settings_of(master, scratch, memory, options)
-        jvm = _start_jvm(settings, options, scratch)
+        jvm = _start_jvm(settings, options, scratch, held)
         try:
             yield _connect(jvm, settings)
+        except KeyboardInterrupt:
+            # Nobody wants the rest of the job, and an orderly stop would wait for it.
+            jvm.process.kill()
+            raise
         except PySparkException as error:
             # Its text lies in the JVM, which is about to end.
             raise SparkFailed(str(error)) from None
@@ -98,6 +104,32 @@ def spark_session(
         finally:
             _stop_spark()
             _stop_jvm(jvm.process)
+
+
+@contextmanager
+def _scratch_folder(work_dir: Path | None) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """The folder for Spark's scratch files, and the descriptors that a process using it has to inherit.
+
+    A folder of ours is removed when its last user has ended, however it ended: a sweeper process reads a pipe whose
+    other end this process and the JVM hold, so that it sees the end of both, also after `kill -9`.
+    """
+    if work_dir is not None:
+        work_dir.mkdir(parents=True, exist_ok=True)
+        yield work_dir.resolve(), ()
+        return
+    folder = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX)).resolve()
+    waits, held = os.pipe()
+    # Neither site packages nor the environment: it is there at once, and nothing can break it.
+    sweeper = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _SWEEP, str(folder)], stdin=waits, start_new_session=True
+    )
+    os.close(waits)
+    try:
+        yield folder, (held,)
+    finally:
+        os.close(held)
+        with suppress(subprocess.TimeoutExpired):
+            sweeper.wait(STOP_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +174,7 @@ def jvm_options(*, long_run: bool) -> list[str]:
     return [*([] if long_run else ["-XX:TieredStopAtLevel=1"]), "-XX:+UseSerialGC", "-XX:-DontCompileHugeMethods"]
 
 
-def _start_jvm(settings: Mapping[str, str], options: Sequence[str], scratch: Path) -> _Jvm:
+def _start_jvm(settings: Mapping[str, str], options: Sequence[str], scratch: Path, held: tuple[int, ...]) -> _Jvm:
     java = find_java().path
     home = Path(pyspark.__file__).parent
     contact = scratch / f"gateway-{os.getpid()}"
@@ -158,7 +190,40 @@ def _start_jvm(settings: Mapping[str, str], options: Sequence[str], scratch: Pat
     }
     if not settings["spark.master"].startswith("local["):
         environment["JAVA_HOME"] = str(spark_java_home(scratch))
-    command = [
+    command = _command(java, settings, options, scratch)
+    output = scratch / _OUTPUT
+    with output.open("wb") as out:
+        # A session of its own: Ctrl-C reaches the command, and the command ends the JVM.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=out,
+            env=environment,
+            start_new_session=True,
+            pass_fds=held,
+        )
+    try:
+        wait_until(
+            lambda: contact.is_file() or process.poll() is not None, START_TIMEOUT_S, "Spark's JVM did not start"
+        )
+    except BaseException as error:
+        process.kill()
+        _stop_jvm(process)
+        if isinstance(error, WaitTimeout):
+            raise EnvironmentFault(f"{error}; {_tail(output)}") from error
+        raise
+    if not contact.is_file():
+        _stop_jvm(process)
+        raise EnvironmentFault(f"Spark's JVM ({java}) ended with code {process.returncode}; {_tail(output)}")
+    port, secret = _contact_of(contact.read_bytes())
+    contact.unlink()
+    return _Jvm(process, port, secret)
+
+
+def _command(java: Path, settings: Mapping[str, str], options: Sequence[str], scratch: Path) -> list[str]:
+    """How the driver's JVM is started, as spark-submit would for PySpark's shell."""
+    return [
         str(java),
         *options,
         "-XX:+IgnoreUnrecognizedVMOptions",
@@ -170,32 +235,11 @@ def _start_jvm(settings: Mapping[str, str], options: Sequence[str], scratch: Pat
         f"-Drebalance.lab.spark.log={scratch / 'spark.log'}",
         f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
         "-cp",
-        str(home / "jars" / "*"),
+        str(Path(pyspark.__file__).parent / "jars" / "*"),
         "org.apache.spark.deploy.SparkSubmit",
         *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
         "pyspark-shell",
     ]
-    output = scratch / _OUTPUT
-    with output.open("wb") as out:
-        # A session of its own: Ctrl-C reaches the command, and the command ends the JVM.
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=out, stderr=out, env=environment, start_new_session=True
-        )
-    try:
-        wait_until(
-            lambda: contact.is_file() or process.poll() is not None, START_TIMEOUT_S, "Spark's JVM did not start"
-        )
-    except BaseException as error:
-        _stop_jvm(process)
-        if isinstance(error, WaitTimeout):
-            raise EnvironmentFault(f"{error}; {_tail(output)}") from error
-        raise
-    if not contact.is_file():
-        _stop_jvm(process)
-        raise EnvironmentFault(f"Spark's JVM ({java}) ended with code {process.returncode}; {_tail(output)}")
-    port, secret = _contact_of(contact.read_bytes())
-    contact.unlink()
-    return _Jvm(process, port, secret)
 
 
 def _contact_of(data: bytes) -> tuple[int, str]:

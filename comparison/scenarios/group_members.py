@@ -208,13 +208,13 @@ class GroupMembers:
 
         await until(quiet, timeout_s, lambda: f"the group is quiet ({self.view.told()})")
 
-    async def stop(self) -> None:
-        """Let everybody leave at once; whoever does not is killed. Also ends those that were never told anything."""
-        await all_ended(*(self._stop(name, child) for name, child in self._children.items()))
+    async def stop(self, *, at_once: bool = False) -> None:
+        """Tell every member to leave and kill those that do not, or kill them all `at_once`."""
+        await all_ended(*(self._stop(name, child, at_once=at_once) for name, child in self._children.items()))
 
-    async def _stop(self, name: str, child: ChildProcess) -> None:
+    async def _stop(self, name: str, child: ChildProcess, *, at_once: bool) -> None:
         ended_before = child.returncode is not None
-        code = await child.stop()
+        code = await child.stop(at_once=at_once)
         if name not in self._gone:
             self._tracer.emit("process_ended", target=name, how="itself" if ended_before else "stop", code=code)
         elif not ended_before:

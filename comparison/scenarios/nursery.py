@@ -180,6 +180,8 @@ def _serve(channel: socket.socket) -> None:
         if channel in ready:
             message, descriptors, _, _ = socket.recv_fds(channel, _MESSAGE_MAX, 3)
             if not message:
+                # Children that end from now on would be told to a socket that is gone.
+                signal.set_wakeup_fd(-1)
                 return
             module = msgspec.json.decode(message, type=dict[str, str])["module"]
             grouped, is_grouped = os.pipe()

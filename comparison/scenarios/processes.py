@@ -76,9 +76,9 @@ class ChildProcess:
         self._signal(signal.SIGKILL)
         return await self.gone()
 
-    async def stop(self) -> int:
-        """Ask it to end in its own order, and see to it that it does; the exit code."""
-        if self.returncode is None:
+    async def stop(self, *, at_once: bool = False) -> int:
+        """Ask it to end in its own order, and see to it that it does; the exit code. `at_once` does not ask."""
+        if self.returncode is None and not at_once:
             if self.frozen:
                 self.thaw()
             self.send({"command": "stop"})

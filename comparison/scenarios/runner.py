@@ -151,17 +151,19 @@ class Run:
     async def _stop(self, outcome: str, error: str) -> None:
         """Stop everything that was started, whatever state it is in, in an order in which the last words are heard.
 
-        Each part is stopped also when another one's stop, or the trace of it, fails.
+        Each part is stopped also when another one's stop, or the trace of it, fails. After an interrupt nobody is
+        asked to leave: the user waits, and traces are written through.
         """
         zookeeper = self._testbed.zookeeper
+        at_once = outcome == "interrupted"
         async with contextlib.AsyncExitStack() as last_to_first:
             last_to_first.push_async_callback(asyncio.to_thread, zookeeper.write_observations)
             last_to_first.callback(self._proxy_tracer.close)
             last_to_first.callback(self._tracer.close)
             last_to_first.push(self._ended(outcome, error))
             last_to_first.push_async_callback(zookeeper.stop)
-            last_to_first.push_async_callback(self._testbed.stop_brokers)
-            last_to_first.push_async_callback(self._members.stop)
+            last_to_first.push_async_callback(self._testbed.stop_brokers, at_once=at_once)
+            last_to_first.push_async_callback(self._members.stop, at_once=at_once)
             last_to_first.callback(self._enter, "stop")
             last_to_first.callback(zookeeper.heal)
             last_to_first.callback(self._nemesis.heal)

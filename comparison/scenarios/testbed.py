@@ -150,14 +150,14 @@ class Testbed:
         if self._loading is not None:
             await self._loading
 
-    async def stop_brokers(self) -> None:
-        """Stop what produces and serves; whatever was not started is left out."""
+    async def stop_brokers(self, *, at_once: bool = False) -> None:
+        """Stop what produces and serves, or kill it `at_once`; whatever was not started is left out."""
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
         if self._access is not None:
             await self._access.close()
-        await all_ended(*(self._stop(broker) for broker in self.brokers))
+        await all_ended(*(self._stop(broker, at_once=at_once) for broker in self.brokers))
         if self.coordinator_proxy is not None:
             await self.coordinator_proxy.stop()
 
@@ -216,7 +216,7 @@ class Testbed:
             # The first question makes __consumer_offsets: no member is to wait for that.
             await self.access.coordinator(self.group)
 
-    async def _stop(self, broker: BrokerChild) -> None:
+    async def _stop(self, broker: BrokerChild, *, at_once: bool) -> None:
         if broker.child is not None and not broker.killed:
-            code = await broker.child.stop()
+            code = await broker.child.stop(at_once=at_once)
             self.tracer.emit("process_ended", target=broker.name, how="stop", code=code)

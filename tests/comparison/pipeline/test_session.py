@@ -26,7 +26,7 @@ import sys
 import psutil
 from comparison.pipeline.session import spark_session
 with spark_session(sys.argv[1]) as spark:
-    jvms = [child.pid for child in psutil.Process().children()]
+    jvms = [child.pid for child in psutil.Process().children() if child.name() == "java"]
     print(*jvms, flush=True)
     if len(sys.argv) > 2:
         sys.stdin.readline()

@@ -1,0 +1,124 @@
+"""SIGINT, SIGTERM and `kill -9` in a run and in its analysis: the end is quiet, and nothing stays behind.
+
+Each command has a temporary folder and a session of its own, so that what it leaves can be told from other programs'.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from comparison.exits import Exit
+from comparison.pipeline.session import SCRATCH_PREFIX
+from comparison.scenarios.run_folder import run_dirs_in
+from kernel.trace.events import Role
+from kernel.trace.writer import TraceIdentity, TraceWriter
+from kernel.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+class Command:
+    """A command under way, with its own temporary folder."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        self.output = folder / "output.txt"
+        with self.output.open("w") as output:
+            self.child = subprocess.Popen(
+                [sys.executable, "-m", "comparison.cli", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=folder,
+                env={**os.environ, "TMPDIR": str(self.temporary)},
+            )
+
+    def told(self) -> str:
+        return self.output.read_text()
+
+    def descendants(self) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.child.pid).children(recursive=True)
+        return []
+
+    def scratch_folders(self) -> list[Path]:
+        return list(self.temporary.glob(f"{SCRATCH_PREFIX}*"))
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Wait for the condition while the command runs."""
+        wait_until(lambda: condition() or self.child.poll() is not None, 120, self.told)
+        assert self.child.poll() is None, self.told()
+
+    def end(self, by: signal.Signals) -> None:
+        """Send the signal; assert that soon nothing is left of the command."""
+        began = self.descendants()
+        self.child.send_signal(by)
+        self.child.wait(60)
+        wait_until(lambda: not [each for each in began if alive(each)], 30, lambda: f"{began} end")
+        wait_until(lambda: not self.scratch_folders(), 30, lambda: f"{self.scratch_folders()} are removed")
+
+
+def alive(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path
+    # A test that failed half-way leaves no command behind.
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if str(tmp_path) in child.environ().get("TMPDIR", ""):
+                child.kill()
+                child.wait()
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_interrupted_ends_without_an_analysis_and_keeps_its_traces(
+    folder: Path, by: signal.Signals
+) -> None:
+    command = Command(folder, "run", "join", "--design", "eager", "--seed", "1")
+    command.until(lambda: len(command.descendants()) > 2)  # members and brokers are starting
+    command.end(by)
+    assert command.child.returncode == Exit.INTERRUPTED
+    assert "Traceback" not in command.told()
+    assert "on Spark" not in command.told()
+    kept = command.told().splitlines()[-1].rpartition("rebalance-lab analyze ")[2]
+    (run_dir,) = run_dirs_in(folder / kept)
+    ended = (run_dir / "trace" / "runner.jsonl").read_text().splitlines()[-1]
+    assert '"run_ended"' in ended
+    assert '"interrupted"' in ended
+
+
+@pytest.mark.parametrize(
+    ("by", "at"),
+    [(signal.SIGINT, "work"), (signal.SIGTERM, "start"), (signal.SIGKILL, "start"), (signal.SIGKILL, "work")],
+)
+def test_an_analysis_that_is_ended_leaves_no_process_and_no_folder(folder: Path, by: signal.Signals, at: str) -> None:
+    trace = folder / "runs" / "trace"
+    trace.mkdir(parents=True)
+    (trace.parent / "run.json").write_text("{}")
+    identity = TraceIdentity(run="r", scenario="join", design="eager", role=Role.RUNNER, process="runner")
+    with contextlib.closing(TraceWriter(trace / "runner.jsonl", identity)) as tracer:
+        tracer.emit("run_started", parameters={})
+    command = Command(folder, "analyze", "runs")
+    command.until(command.scratch_folders)
+    if at == "work":
+        (scratch,) = command.scratch_folders()
+        command.until((scratch / "scratch").is_dir)  # made by Spark's own start
+    command.end(by)
+    assert command.child.returncode == (-by if by is signal.SIGKILL else Exit.INTERRUPTED)
+    assert "Traceback" not in command.told()
