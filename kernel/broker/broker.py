@@ -13,6 +13,8 @@ import logging
 from typing import TYPE_CHECKING, Self
 
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC, without_brokers
+from kernel.broker.config_store import ConfigStore
+from kernel.broker.handlers_configs import ConfigHandlers
 from kernel.broker.handlers_fetch import FetchHandlers
 from kernel.broker.handlers_loop import LoopHandlers
 from kernel.broker.handlers_metadata import MetadataHandlers
@@ -106,17 +108,22 @@ class Broker:
             self.cluster = self._cluster()
             self.cluster.keep_session = identity.keep_session
             logs = LedLogs(storage)
+            configs = ConfigStore(node_id, self.config.given, self._clock)
+            configs.connect(lambda: self.cluster.session)
+            self.cluster.subscribe(configs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.on_topic_deleted(storage.forget_topic)
             storage.on_closed = self.cluster.lost
-            storage.on_died = self.cluster.on_failed = self._fail
+            storage.on_died = self.cluster.on_failed = configs.on_failed = self._fail
             if storage.death is not None:
                 self._fail(storage.death)
             # The stop unwinds this: nobody is served, then mounted parts end, while the cluster is still there.
             starting.push_async_callback(self.cluster.stop)
             starting.push_async_callback(self._stop_mounted)
-            self._mount_all(server, storage, logs)
+            self._mount_all(server, storage, logs, configs)
             await self.cluster.start()
+            starting.push_async_callback(configs.stop)
+            await configs.start()
             starting.push_async_callback(server.stop)
             await server.serve()
             self._running = starting.pop_all()
@@ -208,7 +215,7 @@ class Broker:
             clock=self._clock,
         )
 
-    def _mount_all(self, server: BrokerServer, storage: Storage, logs: LedLogs) -> None:
+    def _mount_all(self, server: BrokerServer, storage: Storage, logs: LedLogs, configs: ConfigStore) -> None:
         config, cluster = self.config, self.cluster
         topics = DefaultTopics(cluster, config)
         verification = Verification()
@@ -228,8 +235,9 @@ class Broker:
         )
         for table in (
             MetadataHandlers(cluster, topics, auto_create=config.flag("auto.create.topics.enable")).table(),
-            TopicHandlers(cluster, config).table(),
-            ProduceHandlers(cluster, logs, verification, batch_bytes_max=config.number("message.max.bytes")).table(),
+            TopicHandlers(cluster, config, configs).table(),
+            ConfigHandlers(cluster, configs).table(),
+            ProduceHandlers(cluster, logs, configs, verification, self._clock).table(),
             FetchHandlers(cluster, logs, max_bytes=config.number("fetch.max.bytes")).table(),
             OffsetHandlers(cluster, logs, self._clock).table(),
             LoopHandlers(self._turns).table(),

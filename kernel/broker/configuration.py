@@ -8,11 +8,13 @@ Two defaults are ours, to be safe on a shared machine: the broker listens on 127
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kernel.broker.effective_configs import DYNAMIC_BROKER_SETTINGS
 from kernel.broker.kafka_settings import KAFKA_BROKER_SETTINGS
+from kernel.broker.topic_configs import ConfigType, TopicSetting, problem
 from kernel.errors import ConfigurationError
 from kernel.settings import Setting, between, boolean, resolve
 
@@ -40,6 +42,18 @@ def _flag(name: str, default: bool, doc: str) -> Setting:
 
 def _text(name: str, default: str, doc: str) -> Setting:
     return Setting(name=name, parse=str, default=default, doc=doc)
+
+
+def _behind_topics(setting: TopicSetting) -> Setting:
+    """What holds for topics without such a setting of their own; kept as text, checked as the topic's is."""
+    name = setting.broker_name
+    return Setting(
+        name=name,
+        parse=str,
+        default=setting.default,
+        doc=f"{setting.name} of topics that have none: {setting.doc}",
+        valid=lambda value: problem(setting.name, str(value)),
+    )
 
 
 BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
@@ -80,6 +94,14 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             _flag("auto.create.topics.enable", True, "Metadata for an unknown topic creates it"),
             _flag("delete.topic.enable", True, "DeleteTopics is allowed"),
             _number("message.max.bytes", 1_048_588, "the largest record batch, in bytes"),
+            *(
+                _behind_topics(setting)
+                for setting in DYNAMIC_BROKER_SETTINGS.values()
+                if setting.type is not ConfigType.INT
+            ),
+            _number("log.retention.minutes", -1, "retention of topics when log.retention.ms is not given", low=-1),
+            _number("log.retention.hours", 168, "retention when neither of the two others is given", low=-1),
+            _number("log.retention.check.interval.ms", 300_000, "how often retention is looked at", low=1),
             _number("fetch.max.bytes", 57_671_680, "the most that one Fetch returns, in bytes", low=1024),
             # -- groups
             _number("group.initial.rebalance.delay.ms", 3_000, "how long an empty group waits for more members"),
@@ -111,12 +133,15 @@ class BrokerConfig:
     """Resolved settings; asking for a name that is not in the table is our mistake and raises `KeyError`."""
 
     values: Mapping[str, object]
+    given: Mapping[str, str] = field(
+        default_factory=lambda: MappingProxyType({})
+    )  #: as text: what the broker was started with
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[BrokerConfig, list[str]]:
         """The configuration, and warnings for settings that only Kafka has. Raises `ConfigurationError`."""
         values, warnings = resolve(BROKER_SETTINGS, given, known_elsewhere=KAFKA_BROKER_SETTINGS)
-        config = cls(MappingProxyType(values))
+        config = cls(MappingProxyType(values), MappingProxyType({k: v for k, v in given.items() if k in values}))
         if config.number("group.min.session.timeout.ms") > config.number("group.max.session.timeout.ms"):
             raise ConfigurationError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
         return config, warnings

@@ -41,6 +41,9 @@ _NO_ID = UUID(int=0)
 #: Fetch's and ListOffsets' isolation level; the other one is 0.
 READ_COMMITTED = 1
 
+#: FetchMetadata: epochs of requests that need no session; any other goes on with one, and there is none here.
+NO_SESSION, NEW_SESSION = -1, 0
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -104,7 +107,7 @@ class FetchHandlers:
         return {Api.Fetch: self.fetch}
 
     async def fetch(self, context: RequestContext, body: Any) -> Mapping[str, Any]:
-        if getattr(body, "session_id", 0) != 0:
+        if getattr(body, "session_epoch", NO_SESSION) not in (NO_SESSION, NEW_SESSION):
             return {"error_code": ErrorCode.fetch_session_id_not_found, "responses": ()}
         wanted = self._wanted(body)
         max_bytes = min(getattr(body, "max_bytes", self._max_bytes), self._max_bytes)
@@ -211,10 +214,10 @@ class FetchHandlers:
 
     def _not_led(self, one: Wanted) -> dict[str, Any]:
         if one.tp is None:
-            return _refusal(one, ErrorCode.unknown_topic_id)
+            return {**_refusal(one, ErrorCode.unknown_topic_id), "aborted_transactions": ()}
         partition = self._cluster.snapshot.partition(one.tp)
         if partition is None:
-            return _refusal(one, ErrorCode.unknown_topic_or_partition)
+            return {**_refusal(one, ErrorCode.unknown_topic_or_partition), "aborted_transactions": ()}
         answer = _refusal(one, ErrorCode.not_leader_or_follower)
         if partition.leader not in (NO_LEADER, self._cluster.node_id):
             answer["current_leader"] = {"leader_id": partition.leader, "leader_epoch": partition.leader_epoch}

@@ -1,8 +1,8 @@
 """Metadata: who is there, what topics there are, who leads them; and topics that come to be by being asked for.
 
-Source: KafkaApis.handleTopicMetadataRequest and AutoTopicCreationManager of Kafka 3.9. One difference: a topic
-that is created on demand is waited for a moment, so that the first answer may name its leaders already; Kafka
-answers LEADER_NOT_AVAILABLE at once, and so do we when the moment has passed.
+Source: KafkaApis.handleTopicMetadataRequest and AutoTopicCreationManager of Kafka 4.1. A topic that is created on
+demand is not waited for: the first answer is UNKNOWN_TOPIC_OR_PARTITION, and clients ask again. (To version 0 it is
+LEADER_NOT_AVAILABLE, as brokers of before 4.0 say.)
 
 Version 0, which the original consumers of 0.8 to 1.1 send, names no broker that is not in the answer's list: those
 clients look every replica up there and take the whole answer for broken when one is missing
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+#: What anybody may do where there is no authorizer, as bits of AclOperation: with a topic, with the cluster.
+TOPIC_OPERATIONS, CLUSTER_OPERATIONS, NOT_ASKED = 3576, 8096, -(2**31)
+
+
 class MetadataHandlers:
     """Answers from the snapshot; waits only when a topic has to be created."""
 
@@ -59,37 +63,47 @@ class MetadataHandlers:
         wanted = body.topics
         if wanted is None or (context.version == 0 and not wanted):
             snapshot = self._cluster.snapshot
-            return self._answer(snapshot, [_described(topic, snapshot) for topic in snapshot.topics.values()])
+            return self._answer(body, snapshot, [_described(topic, snapshot) for topic in snapshot.topics.values()])
+        if any(_asks_for_nothing(topic, context.version) for topic in wanted):
+            return _refused(wanted)
         known = self._cluster.snapshot.topics
         may_create = self._auto_create and getattr(body, "allow_auto_topic_creation", True)
         absent = [
             topic.name
             for topic in wanted
-            if topic.name is not None and topic.name not in known and topic_name_problem(topic.name) is None
+            if _id_of(topic) is None and topic.name not in known and topic_name_problem(topic.name) is None
         ]
         if absent and may_create:
-            return self._create_and_answer(list(dict.fromkeys(absent)), wanted)
-        return self._answer_wanted(wanted, {})
+            return self._create_and_answer(context, list(dict.fromkeys(absent)), body)
+        return self._answer_wanted(body, {})
 
-    async def _create_and_answer(self, names: list[str], wanted: Any) -> Mapping[str, Any]:
+    async def _create_and_answer(self, context: RequestContext, names: list[str], body: Any) -> Mapping[str, Any]:
         failures: dict[str, ErrorCode] = {}
         for name in names:
             try:
-                await self._topics.create(name)
+                await self._topics.begin(name)
             except TopicExists:
                 continue
             except InvalidReplicationFactor:
                 failures[name] = ErrorCode.invalid_replication_factor
             except ZooKeeperError:
                 log.warning("topic %s was not created: ZooKeeper does not answer", name)
-        return self._answer_wanted(wanted, {**dict.fromkeys(names, ErrorCode.leader_not_available), **failures})
+        coming = ErrorCode.unknown_topic_or_partition if context.version > 0 else ErrorCode.leader_not_available
+        return self._answer_wanted(body, {**dict.fromkeys(names, coming), **failures})
 
-    def _answer_wanted(self, wanted: Any, absent: Mapping[str, ErrorCode]) -> Mapping[str, Any]:
+    def _answer_wanted(self, body: Any, absent: Mapping[str, ErrorCode]) -> Mapping[str, Any]:
+        """Each topic once, however often it is asked for; one that has just been made is not there yet."""
         snapshot = self._cluster.snapshot
-        return self._answer(snapshot, [_wanted(topic, snapshot, absent) for topic in wanted])
+        asked = {(topic.name if _id_of(topic) is None else None, _id_of(topic)): topic for topic in body.topics}
+        return self._answer(body, snapshot, [_wanted(topic, snapshot, absent) for topic in asked.values()])
 
-    def _answer(self, snapshot: ClusterSnapshot, topics: list[dict[str, Any]]) -> Mapping[str, Any]:
+    def _answer(self, body: Any, snapshot: ClusterSnapshot, topics: list[dict[str, Any]]) -> Mapping[str, Any]:
+        if getattr(body, "include_topic_authorized_operations", False):
+            for topic in topics:
+                topic["topic_authorized_operations"] = TOPIC_OPERATIONS
+        of_cluster = getattr(body, "include_cluster_authorized_operations", False)
         return {
+            "cluster_authorized_operations": CLUSTER_OPERATIONS if of_cluster else NOT_ASKED,
             "brokers": [
                 {"node_id": broker.node_id, "host": broker.host, "port": broker.port}
                 for broker in snapshot.brokers.values()
@@ -121,13 +135,32 @@ def _of_live_brokers(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**answer, "topics": topics}
 
 
+def _id_of(topic: Any) -> Any:
+    """The id that a topic is asked for by, whatever name stands beside it; None: by its name."""
+    return getattr(topic, "topic_id", None)
+
+
+def _asks_for_nothing(topic: Any, version: int) -> bool:
+    """By id in a version that knows ids in answers only, or by neither name nor id (MetadataRequest)."""
+    return (version < 12 and _id_of(topic) is not None) or (topic.name is None and _id_of(topic) is None)
+
+
+def _refused(wanted: Any) -> Mapping[str, Any]:
+    """The whole request is (MetadataRequest.getErrorResponse)."""
+    topics = [
+        {"error_code": ErrorCode.invalid_request, "name": topic.name or "", "topic_id": _id_of(topic)}
+        for topic in wanted
+    ]
+    return {"brokers": (), "controller_id": -1, "topics": topics}
+
+
 def _wanted(topic: Any, snapshot: ClusterSnapshot, absent: Mapping[str, ErrorCode]) -> dict[str, Any]:
-    topic_id: Any = getattr(topic, "topic_id", None)
-    name = topic.name if topic.name is not None else snapshot.topic_names.get(topic_id)
+    topic_id = _id_of(topic)
+    name = topic.name if topic_id is None else snapshot.topic_names.get(topic_id)
     if name is None:
         return {"error_code": ErrorCode.unknown_topic_id, "name": None, "topic_id": topic_id}
     view = snapshot.topics.get(name)
-    if view is not None:
+    if view is not None and name not in absent:
         return _described(view, snapshot)
     if topic_name_problem(name) is not None:
         return {"error_code": ErrorCode.invalid_topic_exception, "name": name}

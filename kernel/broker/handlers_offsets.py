@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 #: ListOffsetsRequest's special timestamps; the local ones are of tiered storage, which there is none of.
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 
+#: ReplicaManager.isListOffsetsTimestampUnsupported: the first version that knows a special timestamp. All others below
+#: 0 are known to none that is served.
+_SINCE = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+_NEVER = 2**15
+
 #: What an answer has for an epoch that there is not.
 NO_EPOCH, NO_OFFSET = -1, -1
 
@@ -71,19 +76,23 @@ class OffsetHandlers:
         return {"partition": tp.partition, "error_code": error, "leader_epoch": epoch, "end_offset": end}
 
     async def list_offsets(self, context: RequestContext, body: Any) -> Mapping[str, Any]:
-        answer = self._several if context.version == 0 else self._one
-        committed = getattr(body, "isolation_level", 0) == READ_COMMITTED
+        version, committed = context.version, getattr(body, "isolation_level", 0) == READ_COMMITTED
         return {
             "topics": [
                 {
                     "name": topic.name,
-                    "partitions": [await answer(topic.name, partition, committed) for partition in topic.partitions],
+                    "partitions": [
+                        await self._several(topic.name, partition)
+                        if version == 0
+                        else await self._one(topic.name, partition, version, committed=committed)
+                        for partition in topic.partitions
+                    ],
                 }
                 for topic in body.topics
             ]
         }
 
-    async def _several(self, topic: str, wanted: Any, _committed: bool) -> dict[str, Any]:
+    async def _several(self, topic: str, wanted: Any) -> dict[str, Any]:
         """Version 0: offsets at which to begin reading, descending, by when the log's segments were written last.
 
         Our logs have one segment, and its newest record's time stands for the time of the last write. So a log with
@@ -117,8 +126,10 @@ class OffsetHandlers:
         unknown = self._cluster.snapshot.partition(tp) is None
         return ErrorCode.unknown_topic_or_partition if unknown else ErrorCode.not_leader_or_follower
 
-    async def _one(self, topic: str, wanted: Any, committed: bool) -> dict[str, Any]:
+    async def _one(self, topic: str, wanted: Any, version: int, *, committed: bool) -> dict[str, Any]:
         tp = TopicPartition(topic, wanted.partition_index)
+        if wanted.timestamp < 0 and version < _SINCE.get(wanted.timestamp, _NEVER):
+            return _refusal(tp, ErrorCode.unsupported_version)
         led = self._logs.get(tp)
         epoch = getattr(wanted, "current_leader_epoch", -1)
         if led is None:

@@ -1,10 +1,10 @@
 """Produce and InitProducerId.
 
 Source: KafkaApis.handleProduceRequest and ReplicaManager.appendToLocalLog of Kafka 3.9. Every batch is checked at
-the door (`kernel.broker.records.accepted`), numbered and made durable by the storage, which also keeps what
-idempotence needs: the last five batches of each producer in each partition. A batch of a transaction is stored if its
-partition was added to it, of which a mounted coordinator knows (`kernel.broker.transactions`); without one an
-InitProducerId with a transactional id is refused here.
+the door (`kernel.broker.records.accepted`) and by its topic's settings (`kernel.broker.batch_rules`), numbered and made
+durable by the storage, which also keeps what idempotence needs: the last five batches of each producer in each
+partition. A batch of a transaction is stored if its partition was added to it, of which a mounted coordinator knows
+(`kernel.broker.transactions`); without one an InitProducerId with a transactional id is refused here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING, Any
 
+from kernel.broker.batch_rules import LARGE_BYTES, RefusedRecords, conformed, looks_at_records
 from kernel.broker.cluster_view import INTERNAL_TOPICS, NO_LEADER
 from kernel.broker.records import RefusedBatch, accepted
 from kernel.broker.storage.errors import (
@@ -34,11 +35,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kernel.broker.cluster_view import ClusterView
+    from kernel.broker.config_store import ConfigStore
     from kernel.broker.handlers import HandlerTable, RequestContext
     from kernel.broker.logs import LedLogs
     from kernel.broker.storage.batches import AppendBatch
     from kernel.broker.storage.logs import PartitionLog
+    from kernel.broker.topic_configs import TopicConfig
     from kernel.broker.transactions import Verification
+    from kernel.clock import Clock
 
 log = logging.getLogger(__name__)
 
@@ -59,12 +63,13 @@ class ProduceHandlers:
     """Appends to the logs that this broker leads."""
 
     def __init__(
-        self, cluster: ClusterView, logs: LedLogs, verification: Verification, *, batch_bytes_max: int
+        self, cluster: ClusterView, logs: LedLogs, configs: ConfigStore, verification: Verification, clock: Clock
     ) -> None:
         self._cluster = cluster
         self._logs = logs
+        self._configs = configs
         self._verification = verification
-        self._batch_bytes_max = batch_bytes_max
+        self._clock = clock
 
     def table(self) -> HandlerTable:
         return {Api.Produce: self.produce, Api.InitProducerId: self.init_producer_id}
@@ -104,11 +109,16 @@ class ProduceHandlers:
         led = self._logs.get(tp)
         if led is None:
             return self._not_led(tp)
+        config, now_ms = self._configs.of(tp.topic), self._clock.wall_ms()
         try:
-            batch = accepted(records, max_bytes=self._batch_bytes_max, zstd=context.version >= 7)
+            batch = accepted(records, max_bytes=config.max_message_bytes, zstd=context.version >= 7)
             if batch.producer is not None and batch.producer.transactional:
                 batch = await self._verified(led, batch, transactional_id, context.version)
+            batch = await _conformed(tp, batch, config, now_ms)
             result = await led.append([batch])
+        except RefusedRecords as error:
+            refusal = _refusal(tp, error.code, str(error))
+            return {**refusal, "record_errors": error.record_errors, "log_start_offset": led.start_offset}
         except RefusedBatch as error:
             return _refusal(tp, error.code, str(error) or None)
         except Fenced:
@@ -121,7 +131,7 @@ class ProduceHandlers:
             "index": tp.partition,
             "error_code": ErrorCode.none,
             "base_offset": result.base_offset,
-            "log_append_time": None,
+            "log_append_time": now_ms if config.log_append_time else None,
             "log_start_offset": led.start_offset,
         }
 
@@ -162,6 +172,13 @@ class ProduceHandlers:
             code = ErrorCode.invalid_request if body.transactional_id == "" else ErrorCode.invalid_txn_state
             return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
         return await new_producer(self._cluster)
+
+
+async def _conformed(tp: TopicPartition, batch: AppendBatch, config: TopicConfig, now_ms: int) -> AppendBatch:
+    if len(batch.payload) >= LARGE_BYTES and looks_at_records(batch, config, now_ms):
+        # Unpacking may take a while; the event loop has heartbeats to answer meanwhile.
+        return await asyncio.to_thread(conformed, tp, batch, config, now_ms)
+    return conformed(tp, batch, config, now_ms)
 
 
 async def new_producer(cluster: ClusterView) -> dict[str, Any]:

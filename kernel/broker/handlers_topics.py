@@ -19,6 +19,7 @@ from kernel.broker.cluster_view import (
     UnknownTopic,
     topic_name_problem,
 )
+from kernel.broker.handlers_configs import topic_rows
 from kernel.broker.topic_configs import problem_of_all
 from kernel.broker.topic_creation import all_led
 from kernel.broker.znodes import MalformedNode
@@ -28,9 +29,10 @@ from kernel.wire.versions import Api
 from kernel.zookeeper.errors import ZooKeeperError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from kernel.broker.cluster_view import ClusterView, TopicView
+    from kernel.broker.config_store import ConfigStore
     from kernel.broker.configuration import BrokerConfig
     from kernel.broker.handlers import HandlerTable, RequestContext
 
@@ -42,6 +44,10 @@ _CODES: dict[type[RebalanceLabError], ErrorCode] = {
     InvalidReplicationFactor: ErrorCode.invalid_replication_factor,
     InvalidReplicaAssignment: ErrorCode.invalid_replica_assignment,
 }
+
+
+#: What CreateTopics (5 and later) says of each setting.
+_CREATED_ROW = ("name", "value", "read_only", "config_source", "is_sensitive")
 
 
 class _Refused(RebalanceLabError):
@@ -58,9 +64,10 @@ _REFUSALS: tuple[type[RebalanceLabError], ...] = (_Refused, ZooKeeperError, Malf
 class TopicHandlers:
     """Each request may name several topics; each is answered for itself."""
 
-    def __init__(self, cluster: ClusterView, config: BrokerConfig) -> None:
+    def __init__(self, cluster: ClusterView, config: BrokerConfig, configs: ConfigStore) -> None:
         self._cluster = cluster
         self._config = config
+        self._configs = configs
 
     def table(self) -> HandlerTable:
         return {
@@ -77,12 +84,12 @@ class TopicHandlers:
         answers = {}
         for topic in body.topics:
             if topic.name in twice:
-                answers[topic.name] = _failure(topic.name, ErrorCode.invalid_request, "the request names it twice")
+                answers[topic.name] = _not_created(topic.name, ErrorCode.invalid_request, "the request names it twice")
                 continue
             try:
                 answers[topic.name] = await self._create(topic, timeout_ms, validate_only=body.validate_only)
             except _REFUSALS as error:
-                answers[topic.name] = _failure(topic.name, _code(error), str(error))
+                answers[topic.name] = _not_created(topic.name, _code(error), str(error))
         return {"topics": list(answers.values())}
 
     async def _create(self, topic: Any, timeout_ms: int, *, validate_only: bool) -> dict[str, Any]:
@@ -121,7 +128,8 @@ class TopicHandlers:
             "num_partitions": len(view.partitions),
             "replication_factor": len(view.partitions[0].replicas),
             "configs": [
-                {"name": setting.name, "value": setting.value, "config_source": 1} for setting in topic.configs
+                {name: row[name] for name in _CREATED_ROW}
+                for row in topic_rows({one.name: one.value for one in topic.configs}, self._configs.layers)
             ],
         }
 
@@ -177,7 +185,9 @@ class TopicHandlers:
             if context.version >= 6
             else [(n, None) for n in body.topic_names]
         )
-        return {"responses": [await self._delete(context, *one, timeout_ms=_ms(body.timeout)) for one in wanted]}
+        refused, left = _refused_deletions(wanted, self._cluster.snapshot.topic_names)
+        done = [await self._delete(context, *one, timeout_ms=_ms(body.timeout)) for one in left]
+        return {"responses": [*refused, *done]}
 
     async def _delete(
         self, context: RequestContext, name: str | None, topic_id: Any, *, timeout_ms: int
@@ -204,6 +214,32 @@ class TopicHandlers:
         return {"name": name, "topic_id": None if topic is None else topic.topic_id, "error_code": ErrorCode.none}
 
 
+def _refused_deletions(
+    wanted: Sequence[tuple[str | None, Any]], names: Mapping[Any, str]
+) -> tuple[list[dict[str, Any]], list[tuple[str | None, Any]]]:
+    """(answers, the rest): a topic that is named in two ways, or two times, is not deleted.
+
+    Source: ControllerApis.deleteTopics of Kafka 4.1.1; a name and an id that mean one topic name it twice.
+    """
+    answers, left = [], []
+    meanings: dict[Any, list[tuple[str | None, Any]]] = {}
+    for name, topic_id in wanted:
+        if (name is None) == (topic_id is None):
+            has = "neither a name nor an id" if name is None else "both a name and an id"
+            answers.append(_failure(name, ErrorCode.invalid_request, f"the topic has {has}", topic_id=topic_id))
+        else:
+            meanings.setdefault(names.get(topic_id, topic_id) if name is None else name, []).append((name, topic_id))
+    for several in meanings.values():
+        if len(several) == 1:
+            left += several
+            continue
+        name = next((name for name, _ in several if name is not None), None)
+        topic_id = next((topic_id for _, topic_id in several if topic_id is not None), None)
+        message = "the request names the topic more than once"
+        answers.append(_failure(name, ErrorCode.invalid_request, message, topic_id=topic_id))
+    return answers, left
+
+
 def _refuse_foreign_path(name: str) -> None:
     """A name with a slash in it would lead to another znode; no topic has such a name."""
     if topic_name_problem(name) is not None:
@@ -216,6 +252,10 @@ def _code(error: RebalanceLabError) -> ErrorCode:
     if isinstance(error, Retriable):  # ZooKeeper does not answer right now
         return ErrorCode.request_timed_out
     return _CODES.get(type(error), ErrorCode.unknown_server_error)
+
+
+def _not_created(name: str, code: ErrorCode, message: str) -> dict[str, Any]:
+    return {**_failure(name, code, message), "configs": ()}
 
 
 def _failure(name: str | None, code: ErrorCode, message: str, *, topic_id: Any = None) -> dict[str, Any]:

@@ -47,13 +47,11 @@ _NAMES = """
     log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms log.cleaner.enable
     log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
     log.cleaner.max.compaction.lag.ms log.cleaner.min.cleanable.ratio log.cleaner.min.compaction.lag.ms
-    log.cleaner.threads log.cleanup.policy log.dir log.dir.failure.timeout.ms log.flush.interval.messages
+    log.cleaner.threads log.dir log.dir.failure.timeout.ms log.flush.interval.messages
     log.flush.interval.ms log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms
     log.flush.start.offset.checkpoint.interval.ms log.index.interval.bytes log.index.size.max.bytes
     log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms log.message.downconversion.enable
-    log.message.format.version log.message.timestamp.after.max.ms log.message.timestamp.before.max.ms
-    log.message.timestamp.difference.max.ms log.message.timestamp.type log.preallocate log.retention.bytes
-    log.retention.check.interval.ms log.retention.hours log.retention.minutes log.retention.ms log.roll.hours
+    log.message.format.version     log.message.timestamp.difference.max.ms log.preallocate     log.roll.hours
     log.roll.jitter.hours log.roll.jitter.ms log.roll.ms log.segment.bytes log.segment.delete.delay.ms
     max.connection.creation.rate max.connections.per.ip max.connections.per.ip.overrides
     max.incremental.fetch.session.cache.slots max.request.partition.size.limit metadata.log.dir

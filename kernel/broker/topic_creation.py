@@ -23,6 +23,11 @@ class DefaultTopics:
 
     async def create(self, name: str) -> None:
         """Create `name` and wait up to `CREATED_WITHIN_MS` for its leaders. Raises as `ClusterView.create_topic`."""
+        await self.begin(name)
+        await self._cluster.until(lambda snapshot: all_led(snapshot, name), CREATED_WITHIN_MS)
+
+    async def begin(self, name: str) -> None:
+        """Create `name`, and do not wait for its leaders. Raises as `ClusterView.create_topic`."""
         prefix = "offsets.topic" if name == GROUP_METADATA_TOPIC else ""
         await self._cluster.create_topic(
             name,
@@ -32,7 +37,6 @@ class DefaultTopics:
             ),
             config={"cleanup.policy": "compact"} if prefix else None,
         )
-        await self._cluster.until(lambda snapshot: all_led(snapshot, name), CREATED_WITHIN_MS)
 
     async def ensure(self, name: str) -> TopicView | None:
         """The topic, created when it is not there; None when its leaders are not known yet."""

@@ -183,7 +183,37 @@ def parse_cluster_id(data: bytes) -> str:
 
 
 def topic_config_node(config: Mapping[str, str]) -> bytes:
+    """`/config/topics/T`, and `/config/brokers/N` alike."""
     return _dumps({"version": 1, "config": dict(sorted(config.items()))})
+
+
+def parse_config(data: bytes) -> dict[str, str]:
+    config = _loads(data).get("config")
+    if not isinstance(config, dict) or not all(isinstance(value, str) for value in config.values()):
+        raise MalformedNode(f"no settings: {data[:200]!r}")
+    return config
+
+
+def config_change_node(entity_path: str) -> bytes:
+    """`/config/changes/config_change_N`: whose settings have changed, `topics/T` or `brokers/N`."""
+    return _dumps({"version": 2, "entity_path": entity_path})
+
+
+def parse_config_change(data: bytes) -> str:
+    """The entity path. Version 1 names type and name; 0.8 wrote no more than a topic's name in quotes."""
+    try:
+        topic = json.loads(data)
+    except (ValueError, RecursionError):
+        topic = None
+    if isinstance(topic, str):
+        return f"topics/{topic}"
+    fields = _loads(data)
+    if fields.get("version") == 1:
+        return f"{fields.get('entity_type')}/{fields.get('entity_name')}"
+    entity_path = fields.get("entity_path")
+    if not isinstance(entity_path, str):
+        raise MalformedNode(f"names nobody whose settings changed: {data[:200]!r}")
+    return entity_path
 
 
 def feature_node() -> bytes:

@@ -16,7 +16,10 @@ CONTROLLER_EPOCH = "/controller_epoch"
 CLUSTER_ID = "/cluster/id"
 CONSUMERS = "/consumers"
 CONFIG_TOPICS = "/config/topics"
+CONFIG_BROKERS = "/config/brokers"
 CONFIG_CHANGES = "/config/changes"
+#: Sequential: one for each alteration of settings, gone after a quarter of an hour.
+CONFIG_CHANGE = f"{CONFIG_CHANGES}/config_change_"
 DELETE_TOPICS = "/admin/delete_topics"
 ISR_CHANGES = "/isr_change_notification"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
@@ -36,7 +39,7 @@ BROKER_ROOTS = (
     CONFIG_TOPICS,
     "/config/clients",
     "/config/users",
-    "/config/brokers",
+    CONFIG_BROKERS,
     "/config/ips",
 )
 
@@ -66,6 +69,11 @@ def partition_state(name: str, number: int) -> str:
 
 def topic_configuration(name: str) -> str:
     return f"{CONFIG_TOPICS}/{name}"
+
+
+def broker_configuration(name: str) -> str:
+    """Settings of one broker that were altered while it ran, or of all (`<default>`)."""
+    return f"{CONFIG_BROKERS}/{name}"
 
 
 def topic_deletion(name: str) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MAX_DATA_BYTES = 0xFFFFF - 4096
 
 _EPHEMERAL = 1
+_SEQUENCE = 2
 
 
 def armed(_event: object) -> None:
@@ -36,6 +37,10 @@ def _checked(path: str, data: bytes | None) -> bytes | None:
 
 def create(path: str, data: bytes | None, *, ephemeral: bool) -> wire.Create:
     return wire.Create(path, _checked(path, data), OPEN_ACL_UNSAFE, _EPHEMERAL if ephemeral else 0)
+
+
+def create_numbered(path: str, data: bytes | None) -> wire.Create:
+    return wire.Create(path, _checked(path, data), OPEN_ACL_UNSAFE, _SEQUENCE)
 
 
 def delete(path: str, version: int) -> wire.Delete:

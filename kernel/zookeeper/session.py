@@ -72,6 +72,15 @@ class ZooKeeperSession(SessionLife):
         await self.ensure_path(parent(path), step=step, cause=cause)
         return self._bridge.relative(await self._perform(operation))
 
+    async def create_numbered(self, path: str, data: bytes | None = b"", *, step: str = "", cause: str = "") -> str:
+        """Create a persistent znode whose name is that of `path` with ten digits behind it, counted by the parent.
+
+        Returns its path; a try that is repeated after a broken connection may leave two. Raises `NoNode`.
+        """
+        request = requests.create_numbered(self._bridge.absolute(path), data)
+        operation = Operation(op="create", path=path, request=request, step=step, cause=cause)
+        return self._bridge.relative(await self._perform(operation))
+
     async def ensure_path(self, path: str, *, step: str = "", cause: str = "") -> None:
         """Make a persistent znode with null data, and its parents where they miss; what exists is left alone."""
         try:

@@ -1,0 +1,182 @@
+"""Asking a broker what `tests.support.admin_cases` lists, and bringing its answers into a form that can be compared.
+
+    python -m tests.support.asking 127.0.0.1:PORT OUT.json     records them; of a real broker with `broker.id` or
+                                                               `node.id` 1, automatic creation of topics, one partition
+
+Recorded: `tests/kernel/broker/admin-4.1.1.json`. Topics lose their prefix ("@a"), their ids become names ("#a"), times
+near the run's clock become "now", sizes become whether there are any; messages stay where they speak of a setting
+(INVALID_CONFIG), elsewhere only whether there is one counts, since ours use words of their own. Lists have no order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime
+import enum
+import json
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from kernel.broker.records import NewRecord, build_batch
+from kernel.waiting import until
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+from tests.support.admin_cases import ASKED, Ask
+from tests.support.conversations import ConnectionEnded
+from tests.support.wire_clients import WireConnection
+
+_DROPPED = frozenset({"throttle_time", "host", "port", "cluster_id", "rack"})
+_SIZES = frozenset({"partition_size", "total_bytes", "usable_bytes"})
+_TEXTS = frozenset({"log_dir", "documentation"})
+_RECORDS = frozenset({"records"})
+_NEAR_MS = 120_000
+_DAY_MS = 24 * 3_600_000
+
+
+class Asking:
+    """One run over one connection."""
+
+    def __init__(self, connection: WireConnection, prefix: str, *, settle_s: float) -> None:
+        self.connection = connection
+        self._prefix = prefix
+        self._settle_s = settle_s
+        self._now_ms = int(time.time() * 1000)
+        self._ids: dict[str, uuid.UUID] = {}
+
+    async def ask(self, asked: Ask) -> Any:
+        """The answer in comparable form; "closed" when there is none."""
+        _, api, version, body = asked
+        await self._learn_ids(body)
+        try:
+            answer = await asyncio.wait_for(self.connection.send(Api[api], version, self._filled(body)), 20)
+        except ConnectionEnded:
+            return "closed"
+        if api in ("CreateTopics", "DeleteTopics"):
+            await self._settled()
+        if api in ("IncrementalAlterConfigs", "AlterConfigs"):
+            await asyncio.sleep(self._settle_s)
+        return self._plain(answer)
+
+    async def _settled(self) -> None:
+        """Each topic of this run has leaders: what is asked next is not about the moments of its creation."""
+
+        async def led() -> bool:
+            answer = await self.connection.send(Api.Metadata, 9, {"topics": None})
+            ours = [topic for topic in answer.topics if topic.name.startswith(self._prefix)]
+            return all(partition.leader_id >= 0 for topic in ours for partition in topic.partitions)
+
+        await until(led, 10, "every topic to be led")
+
+    async def _learn_ids(self, body: Any) -> None:
+        for name in {value[1:] for value in _strings(body) if value.startswith("#")} - self._ids.keys():
+            answer = await self.connection.send(Api.Metadata, 12, {"topics": [{"name": self._prefix + name}]})
+            assert answer.topics[0].error_code is ErrorCode.none, (name, answer)
+            self._ids[name] = answer.topics[0].topic_id
+
+    def _filled(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            if "records" in value and isinstance(value["records"], list):
+                return self._batch(**value)
+            return {key: self._filled(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._filled(item) for item in value]
+        if isinstance(value, str):
+            return self._filled_text(value)
+        return value
+
+    def _filled_text(self, text: str) -> Any:
+        if text[:1] == "@":
+            return self._prefix + text[1:]
+        if text[:1] == "#":
+            return self._ids[text[1:]]
+        if text.startswith(("now+", "now-")):
+            return self._now_ms + int(text[3:])
+        if len(text) == 36 and text.count("-") == 4:
+            return uuid.UUID(text) if uuid.UUID(text).int else None
+        return text
+
+    def _batch(self, records: list[dict[str, Any]], codec: str = "none") -> bytes:
+        return build_batch(
+            [
+                NewRecord(one["value"].encode(), one["key"] and one["key"].encode(), self._filled(one["ms"]))
+                for one in records
+            ],
+            codec=codec,
+        )
+
+    def _plain(self, value: Any, name: str = "") -> Any:
+        if dataclasses.is_dataclass(value):
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+            return self._plain_fields(fields)
+        if isinstance(value, tuple):
+            return sorted(
+                (self._plain(item, name) for item in value), key=lambda item: json.dumps(item, sort_keys=True)
+            )
+        if isinstance(value, enum.Enum):
+            return int(value.value)
+        if name in _SIZES and isinstance(value, int):
+            return value > 0
+        if name in _TEXTS and isinstance(value, str):
+            return "some"
+        if isinstance(value, uuid.UUID):
+            return next((f"#{known}" for known, topic_id in self._ids.items() if topic_id == value), "an id")
+        if isinstance(value, datetime.datetime):
+            value = round(value.timestamp() * 1000)
+        if name in _RECORDS:
+            return bool(value)
+        if isinstance(value, int) and abs(value - self._now_ms) <= _DAY_MS:
+            after_ms = value - self._now_ms
+            return "now" if abs(after_ms) < _NEAR_MS else f"now{after_ms:+d}"
+        if isinstance(value, str):
+            return value.replace(self._prefix, "@")
+        return value.hex() if isinstance(value, bytes) else value
+
+    def _plain_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        plain = {name: self._plain(value, name) for name, value in fields.items() if name not in _DROPPED}
+        for message in ("error_message", "batch_index_error_message"):
+            if message in plain and plain.get("error_code") != ErrorCode.invalid_config:
+                plain[message] = "some" if plain[message] else None
+        return plain
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [found for item in value.values() for found in _strings(item)]
+    if isinstance(value, list):
+        return [found for item in value for found in _strings(item)]
+    return [value] if isinstance(value, str) else []
+
+
+async def answers(host: str, port: int, *, settle_s: float = 0) -> dict[str, Any]:
+    """{label: answer} of everything that is asked.
+
+    A broker with a quorum shows what has been altered some moments later: `settle_s` is waited for it.
+    """
+    found: dict[str, Any] = {}
+    prefix = f"p{uuid.uuid4().hex[:8]}-"
+    connection = await WireConnection.open(host, port, "asking")
+    asking = Asking(connection, prefix, settle_s=settle_s)
+    try:
+        for number, asked in enumerate(ASKED):
+            found[f"{number:03d} {asked[0]}"] = answer = await asking.ask(asked)
+            if answer == "closed":
+                connection.close()
+                connection = asking.connection = await WireConnection.open(host, port, "asking")
+    finally:
+        connection.close()
+    return found
+
+
+def main(address: str, out: str) -> None:
+    host, _, port = address.rpartition(":")
+    found = asyncio.run(answers(host, int(port), settle_s=0.5))
+    lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(answer, sort_keys=True)}" for label, answer in found.items())
+    Path(out).write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
