@@ -30,7 +30,9 @@ from comparison.scenarios.catalogue import (
 )
 from comparison.scenarios.configuration import check
 from comparison.scenarios.presets import PRESETS
+from comparison.scenarios.reach import reach
 from comparison.scenarios.run_folder import run_dirs_in
+from comparison.scenarios.vocabulary import Form
 from kernel.errors import ConfigurationError
 from kernel.settings import split_pairs
 from kernel.zookeeper.target import TargetKind, open_zookeeper, parse_target
@@ -133,6 +135,13 @@ def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--seed", type=click.IntRange(0, SEED_MAX), help="For every random choice; printed always."),
         click.option("--preset", type=click.Choice(sorted(PRESETS)), help="Timers.  [default: equal-timers]"),
         click.option(
+            "--session-timeout",
+            "session_timeout_ms",
+            type=int,
+            metavar="MS",
+            help="Sessions of all designs, with heartbeats and backoffs to match.  [default: the preset's]",
+        ),
+        click.option(
             "-c",
             "--config",
             "--set",
@@ -158,7 +167,7 @@ Examples:
   rebalance-lab run crash                          zookeeper and eager
   rebalance-lab run rolling-restart --design all   what each design pays for a deployment
   rebalance-lab run pause join --design zookeeper
-  rebalance-lab run crash --members 6 --rate 500 -c session.timeout.ms=6000
+  rebalance-lab run crash --members 6 --rate 500 --session-timeout 6000
   rebalance-lab run herd --seed 7 --dry-run"""
 )
 @click.argument("names", metavar="SCENARIO...", nargs=-1, required=True)
@@ -205,7 +214,8 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         raise ConfigurationError(
             "; ".join(f"{each.scenario} makes no sense for {each.design}: {each.reason}" for each in without)
         )
-    for warning in check(settings):
+    warnings = [*check(settings), *reach(designs, settings), *ineffective(names, options)]
+    for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     click.echo(f"seed {options['seed']}", err=True)
     minutes = -(-estimated_s(planned) // 60)
@@ -222,7 +232,13 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     require_zookeeper(zookeeper)
     with RunProgress(len(planned), quiet=quiet) as progress:
         experiments = Experiments(
-            root=root, name=name, command=command, zookeeper=zookeeper, progress=progress, without=without
+            root=root,
+            name=name,
+            command=command,
+            zookeeper=zookeeper,
+            progress=progress,
+            without=without,
+            warnings=warnings,
         )
         result = _performed(experiments, planned, progress)
         if result is None:
@@ -244,6 +260,14 @@ def _performed(experiments: Experiments, planned: Sequence[Planned], progress: R
         return analysed(finished.run_dirs, finished.bundle, progress=progress.stage)
     except KeyboardInterrupt:
         return None
+
+
+def ineffective(names: Sequence[str], options: Mapping[str, object]) -> list[str]:
+    """Warnings for options that a scenario takes no notice of."""
+    sized = [name for name in names if all(not isinstance(s, Form) or s.members for s in scenario_named(name).steps)]
+    if options["members"] is None or not sized:
+        return []
+    return [f"--members {options['members']} does not reach {', '.join(sized)}: the sizes of its groups are its own"]
 
 
 def with_seed(command: list[str], given: int | None) -> tuple[list[str], int]:

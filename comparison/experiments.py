@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from comparison.exits import Exit
 from comparison.scenarios.catalogue import CATALOGUE, scenario_named
-from comparison.scenarios.configuration import check, configuration
+from comparison.scenarios.configuration import configuration
+from comparison.scenarios.feasibility import Case, require_feasible
 from comparison.scenarios.nursery import Nursery
 from comparison.scenarios.parameters import Parameters
 from comparison.scenarios.request import RunRequest
@@ -72,7 +73,6 @@ def plan(scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, o
     for name in dict.fromkeys(scenarios):
         scenario = scenario_named(name)
         parameters = scenario.parameters(given)
-        check(parameters.settings)
         for design in designs:
             if (name, design) in without:
                 continue
@@ -80,6 +80,8 @@ def plan(scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, o
             if given.get("time_limit_s") is None:
                 longer_s = _Longer.of(scenario, parameters, design).most
                 limited = parameters.overridden(time_limit_s=parameters.time_limit_s + longer_s)
+            made = configuration(design, limited)
+            require_feasible(Case(scenario, design, limited, made))
             planned.append(Planned(scenario=name, design=design, parameters=limited))
     return planned
 
@@ -173,8 +175,10 @@ class Experiments:
         zookeeper: str,
         progress: RunProgress,
         without: Sequence[LeftOut] = (),
+        warnings: Sequence[str] = (),
     ) -> None:
         self._without = without
+        self._warnings = tuple(warnings)
         self.bundle = new_bundle(root, name)
         self._about = provenance(command)
         self._zookeeper = zookeeper
@@ -217,6 +221,7 @@ class Experiments:
             zookeeper=self._zookeeper,
             run=f"{self.bundle.name}/{each.scenario}/{each.design}",
             run_dir=run_dir_of(self.bundle, each.scenario, each.design),
+            warnings=self._warnings,
         )
         self._run_dirs.append(request.run_dir)
         self._progress.started(each.title)

@@ -99,7 +99,14 @@ def circumstances(runs: Sequence[Mapping[str, Any]]) -> str:
     seeds = sorted({run["seed"] for run in runs})
     rate = [f"{parameters['rate']:g} records/s"] if "rate" in parameters else []
     preset = [str(parameters["preset"])] if "preset" in parameters else []
+    if parameters.get("session_timeout_ms"):
+        preset.append(f"sessions of {parameters['session_timeout_ms']} ms")
     return ", ".join([*named, *rate, *preset, f"seed {', '.join(map(str, seeds))}"])
+
+
+def warnings_of(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a reader has to know of the settings of these runs, each once."""
+    return list(dict.fromkeys(str(told) for run in runs for told in run["parameters"].get("warnings", [])))
 
 
 def metric_rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[float | None]]]:

@@ -28,6 +28,7 @@ from comparison.report.figures import (
     ratio,
     runs_of,
     so_many,
+    warnings_of,
 )
 from comparison.report.throughput import SLOW, chart, spell
 
@@ -98,6 +99,8 @@ def _scenario(scenario: Mapping[str, Any], result: Mapping[str, Any]) -> Iterato
     yield f'<section id="{_anchor(name)}">'
     yield f"<h2>{escape(name)}: {_verdict(scenario['verdict'])}</h2>"
     yield f'<p class="faint">{escape(circumstances(runs))}</p>'
+    for told in warnings_of(runs):
+        yield f'<p class="doubt">warning: {escape(told)}</p>'
     if shown := restarts.costs(runs):
         yield from _restarts(shown)
     if drawn := chart(runs):

@@ -33,6 +33,7 @@ from comparison.report.figures import (
     ratio,
     runs_of,
     so_many,
+    warnings_of,
 )
 from comparison.report.throughput import SLOW, sparkline, spell
 
@@ -63,6 +64,7 @@ def render(result: Mapping[str, Any], console: Console) -> None:
 def _scenario(scenario: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> RenderableType:
     title = Text.assemble((scenario["scenario"], "bold"), "  ", _verdict(scenario["verdict"]))
     parts: list[RenderableType] = [Rule(title, align="left", style="dim"), Text(circumstances(runs), style="dim")]
+    parts += [Text(f"warning: {told}", style="yellow") for told in warnings_of(runs)]
     if shown := restarts.costs(runs):
         parts += _restarts(shown)
     elif any(True for _ in by_change(runs)):

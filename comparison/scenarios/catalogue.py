@@ -80,6 +80,7 @@ FAULTS = (
         defaults=Parameters(time_limit_s=60),
         budget_s=25,
         zookeeper_servers=3,
+        members_min=2,
         brokers_min=2,
         references=("seed 003 §2.1", "ZOOKEEPER programmer's guide, consistency guarantees"),
     ),
@@ -95,6 +96,7 @@ FAULTS = (
         defaults=Parameters(time_limit_s=60),
         budget_s=25,
         zookeeper_servers=3,
+        members_min=2,
         brokers_min=2,
         same_run_as=MappingProxyType({"zookeeper": "split-brain"}),
     ),
@@ -107,6 +109,7 @@ FAULTS = (
             "no lost record, but perhaps the one in hand in zookeeper: the 0.8 consumer commits by timer what "
             "it has handed out, not what was processed",
         ),
+        members_min=2,
         steps=(Form(), Steady(), KillOwner()),
     ),
     Scenario(
@@ -117,6 +120,8 @@ FAULTS = (
             "eager: every commit with the old generation or member id refused; a client that notices drops its "
             "own, so one that was long on its way is sent in its name while it is frozen",
         ),
+        members_min=2,
+        needs_steady_load=True,
         steps=(Form(), Steady(), FreezeOwner()),
         references=("KIP-62", "KAFKA-2431"),
     ),
@@ -136,6 +141,7 @@ FAULTS = (
             "no session timeout to wait for, but in static: it does not leave, for it may come back",
             "delayed waits for it as long as its delay",
         ),
+        members_min=2,
         steps=(Form(), Steady(), LeaveOne()),
     ),
     Scenario(

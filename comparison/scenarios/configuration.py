@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.designs import DESIGNS
-from comparison.scenarios.presets import preset_named
+from comparison.scenarios.presets import equal_sessions, preset_named
 from kernel.broker.configuration import BROKER_SETTINGS
 from kernel.broker.kafka_settings import KAFKA_BROKER_SETTINGS
 from kernel.errors import ConfigurationError
@@ -38,6 +38,14 @@ _OWN = frozenset(
 )
 
 
+STRATEGY = "partition.assignment.strategy"
+_RESET = "auto.offset.reset"
+#: Where a member starts to read, in the words of both eras. Whoever starts at the end skips records, which a run would
+#: count as lost.
+_FROM_THE_START = frozenset({"earliest", "smallest"})
+_REPLICAS = ("default.replication.factor", "offsets.topic.replication.factor")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """What the parts of one run are started with."""
@@ -58,9 +66,13 @@ def configuration(design: str, parameters: Parameters) -> Configuration:
     check(parameters.settings)
     made_by = DESIGNS[design].made_by
     given = {name: value for name, value in parameters.settings.items() if name not in made_by}
-    member = {**preset.members[design], **_known(DESIGNS[design].settings, given)}
-    broker = {**preset.brokers, **_known(BROKER_SETTINGS, parameters.settings)}
-    if design == "server" and (strategy := parameters.settings.get("partition.assignment.strategy")):
+    of_members, of_brokers = (
+        equal_sessions(preset, design, parameters.session_timeout_ms) if parameters.session_timeout_ms else ({}, {})
+    )
+    member = {**preset.members[design], **of_members, **_known(DESIGNS[design].settings, given)}
+    replicas = {name: str(min(int(preset.brokers[name]), parameters.brokers)) for name in _REPLICAS}
+    broker = {**preset.brokers, **replicas, **of_brokers, **_known(BROKER_SETTINGS, parameters.settings)}
+    if design == "server" and (strategy := parameters.settings.get(STRATEGY)):
         broker["group.server.assignment.strategy"] = strategy  # the brokers' to say, not the members'
     return Configuration(
         member=member,
@@ -92,6 +104,11 @@ def for_part(table: Mapping[str, Setting], given: Mapping[str, str]) -> tuple[di
     return own, warnings
 
 
+def start_of_reading(name: str, value: str) -> str | None:
+    """`auto.offset.reset` that every era has under a word of its own; None for anything else."""
+    return value if name == _RESET and value in _FROM_THE_START else None
+
+
 def _tables() -> list[tuple[Mapping[str, Setting], frozenset[str]]]:
     return [
         (BROKER_SETTINGS, KAFKA_BROKER_SETTINGS),
@@ -118,8 +135,13 @@ def check(given: Mapping[str, str]) -> list[str]:
                 "a run judges the zookeeper design by the offsets in ZooKeeper: leave offsets.storage out "
                 "(rebalance-lab consume takes it)"
             )
+        if name == _RESET and value not in _FROM_THE_START:
+            raise ConfigurationError(
+                f"{_RESET}={value}: a run counts every record, and members that do not start with the first one would "
+                "seem to lose some: leave it out (rebalance-lab consume takes it)"
+            )
         knowing = [table for table, _ in _tables() if name in table]
-        complaints = [error for table in knowing if (error := _complaint(table, name, value))]
+        complaints = [error for table in knowing if (error := complaint_about(table, name, value))]
         if knowing and len(complaints) == len(knowing):
             # One part that takes the value is enough: auto.offset.reset is smallest in one era, earliest in another.
             raise complaints[0]
@@ -127,10 +149,11 @@ def check(given: Mapping[str, str]) -> list[str]:
 
 
 def _known(table: Mapping[str, Setting], given: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in given.items() if name in table and not _complaint(table, name, value)}
+    return {name: value for name, value in given.items() if name in table and not complaint_about(table, name, value)}
 
 
-def _complaint(table: Mapping[str, Setting], name: str, value: str) -> ConfigurationError | None:
+def complaint_about(table: Mapping[str, Setting], name: str, value: str) -> ConfigurationError | None:
+    """What is wrong with a value, by a table that has the name; None: nothing."""
     try:
         resolve({name: table[name]}, {name: value})
     except ConfigurationError as error:

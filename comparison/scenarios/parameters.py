@@ -22,6 +22,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "time_limit_s": (1, 3600),
     "seed": (0, 2**31 - 1),
     "brokers": (1, 9),
+    "session_timeout_ms": (1_000, 60_000),
 }
 
 
@@ -38,12 +39,13 @@ class Parameters:
     time_limit_s: float = 120.0  #: after which a run is given up (its verdicts are then unknown)
     seed: int = 0
     preset: str = "equal-timers"
+    session_timeout_ms: int | None = None  #: of members of all designs, over the preset and the scenario's own
     settings: Mapping[str, str] = field(default_factory=dict)  #: Kafka's names, as given with -c
 
     def __post_init__(self) -> None:
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
-            if not low <= value <= high:
+            if value is not None and not low <= value <= high:
                 raise ConfigurationError(
                     f"{name.removesuffix('_s')} is {value:g}: must be between {low:g} and {high:g}"
                 )

@@ -128,6 +128,44 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 )
 
 
+#: What depends on how long a silent member is waited for, in members and brokers of all designs.
+SESSION_TIMERS = frozenset(
+    {
+        "session.timeout.ms",
+        "heartbeat.interval.ms",
+        "zookeeper.session.timeout.ms",
+        "command.wait.ms",
+        "rebalance.backoff.ms",
+        _DELAY,
+        "group.min.session.timeout.ms",
+    }
+)
+
+
+def equal_sessions(preset: Preset, design: str, session_ms: int) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings of a design's members, and of the brokers, that make sessions of `session_ms`: as in equal-timers.
+
+    A heartbeat every third of it; four tries with as much between them, so that a rebalance outlasts a dead member.
+    Connect's delay stays where a preset has one of its own. The brokers' own sessions are not made longer: how soon
+    they are given up is another question.
+    """
+    whole, third = str(session_ms), str(session_ms // 3)
+    timers = {
+        "session.timeout.ms": whole,
+        "heartbeat.interval.ms": third,
+        "zookeeper.session.timeout.ms": whole,
+        "command.wait.ms": third,
+        "rebalance.backoff.ms": third,
+    }
+    if preset.name == "equal-timers":
+        timers[_DELAY] = whole
+    bounds = ("group.min.session.timeout.ms", "zookeeper.session.timeout.ms")
+    return (
+        {name: value for name, value in timers.items() if name in preset.members[design]},
+        {name: str(min(session_ms, int(preset.brokers[name]))) for name in bounds},
+    )
+
+
 def preset_named(name: str) -> Preset:
     """Raises `ConfigurationError` that lists the names there are."""
     preset = PRESETS.get(name)

@@ -29,6 +29,7 @@ class RunRequest:
     zookeeper: str  #: embedded, docker or HOST:PORT...
     run: str  #: the id that all traces of the run carry
     run_dir: Path
+    warnings: tuple[str, ...] = ()  #: what a reader of the result has to know of its settings
 
     @property
     def split_brain(self) -> bool:

@@ -211,6 +211,7 @@ async def perform(
         "zookeeper": request.zookeeper,
         "parameters": request.parameters.as_json(),
         "configuration": asdict(request.configuration),
+        "warnings": list(request.warnings),
     }
     write_json(request.run_dir / "run.json", about)
     run = Run(request, nursery, on_stage)
@@ -237,6 +238,7 @@ def _detail(request: RunRequest) -> dict[str, object]:
         "member_settings": dict(request.configuration.member),
         "broker_settings": dict(request.configuration.broker),
         "session_ms": request.configuration.session_ms,
+        **({"warnings": list(request.warnings)} if request.warnings else {}),
     }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.parameters import Parameters
+from comparison.scenarios.presets import SESSION_TIMERS
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Scenario:
     members_min: int = 1
     topics_min: int = 1
     brokers_min: int = 1
+    needs_steady_load: bool = False  #: judged by who delivers when: every partition needs a record a second or more
     #: Designs whose run of this scenario is the same as their run of another one.
     same_run_as: Mapping[str, str] = field(default_factory=dict)
     #: Designs for which it makes no sense, and why.
@@ -46,9 +48,13 @@ class Scenario:
         """
         settings = given.get("settings") or {}
         assert isinstance(settings, dict)
-        made = self.defaults.overridden(**{**given, "settings": {**self.settings, **settings}})
+        timed = given.get("session_timeout_ms") is not None
+        own = {name: value for name, value in self.settings.items() if not (timed and name in SESSION_TIMERS)}
+        made = self.defaults.overridden(**{**given, "settings": {**own, **settings}})
         needed = {"members": self.members_min, "topics": self.topics_min, "brokers": self.brokers_min}
         for name, least in needed.items():
             if getattr(made, name) < least:
-                raise ConfigurationError(f"{name} is {getattr(made, name)}: {self.name} needs {least} or more")
+                raise ConfigurationError(
+                    f"{name} is {getattr(made, name)}: {self.name} needs {least} or more; use --{name} {least}"
+                )
         return made

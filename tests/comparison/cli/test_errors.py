@@ -83,6 +83,7 @@ def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str
         (["run", "crash", "-c", "sesion.timeout.ms=1"], "did you mean 'session.timeout.ms'"),
         (["run", "crash", "-c", "session.timeout.ms"], "is not a setting: write key=value"),
         (["run", "crash", "-c", "session.timeout.ms=soon"], "session.timeout.ms='soon'"),
+        (["run", "crash", "-c", "partition.assignment.strategy=nonesuch"], "reaches none of the chosen designs"),
         (["run", "crash", "--seed", "-1"], "-1 is not in the range"),
         (["run", "crash", "--zookeeper", "somewhere"], "somewhere"),
         (["compare", "--zookeeper", "127.0.0.1:99999"], "99999 is not a port"),
@@ -263,6 +264,23 @@ def test_a_setting_that_only_kafka_has_warns(capsys: pytest.CaptureFixture[str])
         "warning: compression.gzip.level is a Kafka setting that rebalance-lab does not implement"
         in capsys.readouterr().err
     )
+
+
+def test_a_setting_that_reaches_one_of_two_designs_warns_and_names_the_option_that_reaches_both(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert code_of("run", "crash", "--dry-run", "-c", "session.timeout.ms=6000") == Exit.AS_EXPECTED
+    assert (
+        "warning: session.timeout.ms=6000 reaches eager only: zookeeper does not know it; "
+        "--session-timeout sets it in all designs"
+    ) in capsys.readouterr().err
+    assert code_of("run", "crash", "--dry-run", "--session-timeout", "6000") == Exit.AS_EXPECTED
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_a_number_of_members_that_a_scenario_does_not_use_warns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("run", "herd", "join", "--members", "6", "--dry-run") == Exit.AS_EXPECTED
+    assert "warning: --members 6 does not reach herd:" in capsys.readouterr().err
 
 
 def test_a_mistake_of_ours_is_one_line_and_keeps_its_traceback_in_a_file(tmp_path: Path) -> None:

@@ -94,6 +94,12 @@ def test_slow_member_is_drawn_and_told(read: _Reader) -> None:
     assert "eager: m2 is slow; 3 waited for m2 5.0 s; nothing delivered for 4.80 s" in read.text
 
 
+def test_settings_that_reach_only_some_designs_are_told_once_above_the_figures() -> None:
+    told = "session.timeout.ms=6000 reaches eager only"
+    runs = [run("crash", design, parameters={"warnings": [told], "rate": 5}) for design in ("zookeeper", "eager")]
+    assert _Reader(page(as_mapping(compose(runs)))).text.count(f"warning: {told}") == 1
+
+
 def test_counts_stand_beside_the_models() -> None:
     changes = [change(counted=[counted("JoinGroup", 6, 6), counted("moved", 4, 3)], attempts_failed=1)]
     shown = _Reader(page(as_mapping(compose([run("join", "eager", changes=changes)]))))

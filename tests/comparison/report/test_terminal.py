@@ -90,6 +90,12 @@ def test_rolling_restart_is_told_by_its_costs_side_by_side() -> None:
     assert "it does not lessen the time without an owner" in " ".join(text.split())
 
 
+def test_settings_that_reach_only_some_designs_are_told_once_above_the_figures() -> None:
+    told = "session.timeout.ms=6000 reaches eager only"
+    runs = [run("crash", design, parameters={"warnings": [told], "rate": 5}) for design in ("zookeeper", "eager")]
+    assert rendered(as_mapping(compose(runs))).count(f"warning: {told}") == 1
+
+
 def test_slow_member_is_told_by_who_waited_and_by_what_was_delivered() -> None:
     text = rendered(six_designs())
     assert "  eager        ▄▄▄▄▄▄▄▄▄▄____________________▄▄▄▄▄▄▄▄▄▄\n" in text

@@ -211,12 +211,6 @@ def test_a_setting_reaches_every_part_that_knows_its_name() -> None:
     assert "zookeeper.session.timeout.ms" not in configuration("eager", parameters).member
 
 
-def test_a_value_that_only_one_era_takes_is_left_out_of_the_other() -> None:
-    parameters = Parameters(settings={"auto.offset.reset": "latest"})
-    assert configuration("eager", parameters).member["auto.offset.reset"] == "latest"
-    assert configuration("zookeeper", parameters).member["auto.offset.reset"] == "smallest"
-
-
 def test_what_makes_a_design_is_not_taken_from_it_by_a_setting_for_the_others() -> None:
     parameters = Parameters(settings={"partition.assignment.strategy": "roundrobin"})
     strategies = {
@@ -242,6 +236,7 @@ def test_what_makes_a_design_is_not_taken_from_it_by_a_setting_for_the_others() 
         ({"group.id": "mine"}, "group.id is set by the run itself"),
         ({"group.instance.id": "mine"}, "group.instance.id is set by the run itself"),
         ({"offsets.storage": "kafka"}, "leave offsets.storage out"),
+        ({"auto.offset.reset": "latest"}, "a run counts every record"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused(settings: dict[str, str], complaint: str) -> None:
