@@ -29,6 +29,7 @@ from comparison.scenarios.catalogue import (
     scenario_named,
 )
 from comparison.scenarios.configuration import check
+from comparison.scenarios.parameters import SEED_MAX
 from comparison.scenarios.presets import PRESETS
 from comparison.scenarios.reach import reach
 from comparison.scenarios.run_folder import run_dirs_in
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from comparison.scenarios.scenario import Scenario
     from comparison.scenarios.vocabulary import Step
 
-SEED_MAX = 2**31 - 1
+#: More repeats than these would be an accident: a day and more.
+REPEATS_MAX = 200
 
 
 @click.command(
@@ -133,6 +135,14 @@ def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--brokers", type=int, help="Brokers."),
         click.option("--time-limit", "time_limit_s", type=float, help="Seconds after which a run is given up."),
         click.option("--seed", type=click.IntRange(0, SEED_MAX), help="For every random choice; printed always."),
+        click.option(
+            "--repeat",
+            "repeats",
+            type=click.IntRange(1, REPEATS_MAX),
+            default=1,
+            show_default=True,
+            help="Runs of each: with SEED, SEED+1, ...; figures are then medians with their ranges.",
+        ),
         click.option("--preset", type=click.Choice(sorted(PRESETS)), help="Timers.  [default: equal-timers]"),
         click.option(
             "--session-timeout",
@@ -168,6 +178,7 @@ Examples:
   rebalance-lab run rolling-restart --design all   what each design pays for a deployment
   rebalance-lab run pause join --design zookeeper
   rebalance-lab run crash --members 6 --rate 500 --session-timeout 6000
+  rebalance-lab run join --design eager --repeat 10  medians and ranges over ten phases of the heartbeats
   rebalance-lab run herd --seed 7 --dry-run"""
 )
 @click.argument("names", metavar="SCENARIO...", nargs=-1, required=True)
@@ -203,12 +214,12 @@ def compare(smoke: bool, everything: bool, designs: tuple[str, ...], **options: 
 def experiment(name: str, names: Sequence[str], designs: Sequence[str], options: dict[str, Any]) -> int:
     """Plan, perform, analyse, report; the exit code."""
     settings = split_pairs(options.pop("pairs"))
-    root, form, dry_run, quiet, zookeeper = (
-        options.pop(key) for key in ("output", "form", "dry_run", "quiet", "zookeeper")
+    root, form, dry_run, quiet, zookeeper, repeats = (
+        options.pop(key) for key in ("output", "form", "dry_run", "quiet", "zookeeper", "repeats")
     )
     command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
     names = possible_on(zookeeper, names)
-    planned = plan(names, designs, {**options, "settings": settings})
+    planned = plan(names, designs, {**options, "settings": settings}, repeats)
     without = left_out(names, designs)
     if not planned:
         raise ConfigurationError(
@@ -219,7 +230,8 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         click.echo(f"warning: {warning}", err=True)
     click.echo(f"seed {options['seed']}", err=True)
     minutes = -(-estimated_s(planned) // 60)
-    click.echo(f"{len(planned)} runs, about {minutes} minute{'s' if minutes != 1 else ''}", err=True)
+    several = f" ({repeats} repeats of {len(planned) // repeats})" if repeats > 1 else ""
+    click.echo(f"{len(planned)} runs{several}, about {minutes} minute{'s' if minutes != 1 else ''}", err=True)
     if dry_run:
         for each in planned:
             scenario = scenario_named(each.scenario)

@@ -7,6 +7,7 @@ ends within seconds; a second one does not wait for that. Either way no process 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 from dataclasses import asdict, dataclass
@@ -17,7 +18,7 @@ from comparison.scenarios.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.configuration import configuration
 from comparison.scenarios.feasibility import Case, require_feasible
 from comparison.scenarios.nursery import Nursery
-from comparison.scenarios.parameters import Parameters
+from comparison.scenarios.parameters import SEED_MAX, Parameters
 from comparison.scenarios.request import RunRequest
 from comparison.scenarios.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.runner import RunOutcome, perform
@@ -47,10 +48,18 @@ class Planned:
     scenario: str
     design: str
     parameters: Parameters
+    of_several: bool = False  #: one of several repeats, which are told apart by their seeds
 
     @property
     def title(self) -> str:
-        return f"{self.scenario} · {self.design}"
+        seed = f" · seed {self.parameters.seed}" if self.of_several else ""
+        return f"{self.scenario} · {self.design}{seed}"
+
+    @property
+    def folder(self) -> tuple[str, ...]:
+        """Where it is kept in the command's folder."""
+        seed = (f"seed-{self.parameters.seed}",) if self.of_several else ()
+        return (self.scenario, self.design, *seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +72,13 @@ class Finished:
     interrupted: bool
 
 
-def plan(scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, object]) -> list[Planned]:
+def plan(
+    scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, object], repeats: int = 1
+) -> list[Planned]:
     """Every scenario under every design, in that order, without what `left_out` names.
+
+    Each repeat has the next seed, and goes through all designs before the next one begins: what changes on the machine
+    meanwhile then meets all designs alike.
 
     Raises `ConfigurationError` for an unknown name, or a parameter or setting that makes no sense.
     """
@@ -73,16 +87,16 @@ def plan(scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, o
     for name in dict.fromkeys(scenarios):
         scenario = scenario_named(name)
         parameters = scenario.parameters(given)
-        for design in designs:
+        for repeat, design in itertools.product(range(repeats), designs):
             if (name, design) in without:
                 continue
-            limited = parameters
+            limited = parameters.overridden(seed=(parameters.seed + repeat) % (SEED_MAX + 1))
             if given.get("time_limit_s") is None:
                 longer_s = _Longer.of(scenario, parameters, design).most
-                limited = parameters.overridden(time_limit_s=parameters.time_limit_s + longer_s)
+                limited = limited.overridden(time_limit_s=parameters.time_limit_s + longer_s)
             made = configuration(design, limited)
             require_feasible(Case(scenario, design, limited, made))
-            planned.append(Planned(scenario=name, design=design, parameters=limited))
+            planned.append(Planned(scenario=name, design=design, parameters=limited, of_several=repeats > 1))
     return planned
 
 
@@ -188,7 +202,7 @@ class Experiments:
 
     def perform(self, planned: Sequence[Planned]) -> Finished:
         """One run after the other, until all are done or somebody interrupts."""
-        runs = [{"scenario": each.scenario, "design": each.design} for each in planned]
+        runs = [{"scenario": each.scenario, "design": each.design, "seed": each.parameters.seed} for each in planned]
         left = [asdict(each) for each in self._without]
         write_json(self.bundle / "command.json", {**self._about, "runs": runs, "left_out": left})
         interrupted = asyncio.run(self._perform(planned))
@@ -219,8 +233,8 @@ class Experiments:
             parameters=each.parameters,
             configuration=configuration(each.design, each.parameters),
             zookeeper=self._zookeeper,
-            run=f"{self.bundle.name}/{each.scenario}/{each.design}",
-            run_dir=run_dir_of(self.bundle, each.scenario, each.design),
+            run="/".join((self.bundle.name, *each.folder)),
+            run_dir=run_dir_of(self.bundle, *each.folder),
             warnings=self._warnings,
         )
         self._run_dirs.append(request.run_dir)

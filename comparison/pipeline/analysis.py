@@ -12,6 +12,7 @@ from comparison.pipeline import result as shape
 from comparison.pipeline.assemble import assemble
 from comparison.pipeline.collect import measure
 from comparison.pipeline.ingest import find_runs, ingest
+from comparison.pipeline.repeats import repeated
 from comparison.pipeline.verdicts import judge
 from kernel.errors import UserError
 
@@ -96,6 +97,7 @@ def compose(runs: list[shape.Run], not_applicable: Sequence[shape.NotApplicable]
         schema_version=shape.SCHEMA_VERSION,
         runs=runs,
         scenarios=scenarios,
+        repeated=repeated(runs),
         not_applicable=list(not_applicable),
         verdict=shape.worst(run.verdict for run in runs),
     )
@@ -111,9 +113,9 @@ def _scenario(name: str, runs: list[shape.Run]) -> shape.Scenario:
     return shape.Scenario(scenario=name, runs=numbers, verdict=shape.worst(runs[n].verdict for n in numbers))
 
 
-def _place(run: shape.Run) -> tuple[int, str, int, str]:
+def _place(run: shape.Run) -> tuple[int, str, int, int, str]:
     first = SHOWN_FIRST.index(run.scenario) if run.scenario in SHOWN_FIRST else len(SHOWN_FIRST)
-    return first, run.scenario, _place_of_design(run.design), run.path
+    return first, run.scenario, _place_of_design(run.design), run.seed, run.path
 
 
 def _place_of_design(design: str) -> int:

@@ -17,7 +17,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 SCHEMA_PATH = Path(__file__).with_name("result.schema.json")
 
 
@@ -195,6 +195,35 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Outcome
 
 
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure over the repeats in which it could be told."""
+
+    n: int
+    median: float
+    low: float
+    high: float
+
+
+class RepeatedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of a scenario over the repeats; figures by the names of `Change`."""
+
+    change: str
+    round: int
+    figures: dict[str, Spread | None]
+
+
+class Repeated(msgspec.Struct, frozen=True, kw_only=True):
+    """Several runs of one scenario under one design that differ in their seeds, and so in the phases of the changes."""
+
+    scenario: str
+    design: str
+    runs: list[int]  #: by their place in `runs`, in order of their seeds
+    verdict: Outcome  #: of the worst
+    worst: int  #: the first run that has it
+    metrics: dict[str, Spread | None]  #: None: could be told in no repeat
+    changes: list[RepeatedChange]
+
+
 class NotApplicable(msgspec.Struct, frozen=True, kw_only=True):
     """A scenario that makes no sense for a design, and why."""
 
@@ -217,6 +246,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int
     runs: list[Run]
     scenarios: list[Scenario]
+    repeated: list[Repeated]  #: empty when every run was made once
     not_applicable: list[NotApplicable]
     verdict: Outcome
 

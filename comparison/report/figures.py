@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 #: The result's version that the reports were written for; a later one may lack what is shown here.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 EXPECTED, UNKNOWN, NOT_EXPECTED = "as expected", "unknown", "not as expected"
 NOT_APPLICABLE = "not applicable"
@@ -57,6 +57,23 @@ ROWS: tuple[tuple[str, str], ...] = (
 _ALWAYS = frozenset(
     {"converge_ms", "unowned_partition_s", "two_delivering_partition_s", "delivered", "duplicates", "lost"}
 )
+#: Figures that follow from the changes that were made, whenever they came and however long the run was.
+_DECIDED = frozenset({"rounds", "stopped", "stopped_kept", "moved", "moved_minimum", "group_requests"})
+#: Figures that depend on the phase of the timers, on races and on the machine: one run shows one draw of them.
+_DRAWN = frozenset(
+    {
+        "converge_ms",
+        "unowned_partition_s",
+        "stalled_s",
+        "double_owned_partition_s",
+        "two_delivering_partition_s",
+        "rebalances",
+        "attempts",
+        "duplicates",
+    }
+)
+#: With fewer repeats than these a median is no better than a draw.
+REPEATS_MIN = 3
 #: Changes that only bring the group to the size at which something is measured.
 _GROWTH = ("form", "grow")
 #: Changes whose cost stands in the table of figures already.
@@ -96,12 +113,20 @@ def circumstances(runs: Sequence[Mapping[str, Any]]) -> str:
         for name in ("members", "partitions", "brokers")
         if parameters.get(name) is not None
     ]
-    seeds = sorted({run["seed"] for run in runs})
+    seeds = sorted({seed for run in runs for seed in run.get("seeds", [run["seed"]])})
+    repeats = max(len(run.get("seeds", ())) for run in runs)
+    told = [f"{repeats} repeats"] if repeats else []
     rate = [f"{parameters['rate']:g} records/s"] if "rate" in parameters else []
     preset = [str(parameters["preset"])] if "preset" in parameters else []
     if parameters.get("session_timeout_ms"):
         preset.append(f"sessions of {parameters['session_timeout_ms']} ms")
-    return ", ".join([*named, *rate, *preset, f"seed {', '.join(map(str, seeds))}"])
+    return ", ".join([*named, *rate, *preset, *told, f"seed {_ranges(seeds)}"])
+
+
+def _ranges(seeds: Sequence[int]) -> str:
+    """`1, 2`, or `1-10` of many in a row."""
+    in_a_row = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[0] + len(seeds)))
+    return f"{seeds[0]}-{seeds[-1]}" if in_a_row else ", ".join(map(str, seeds))
 
 
 def warnings_of(runs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -109,12 +134,12 @@ def warnings_of(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(str(told) for run in runs for told in run["parameters"].get("warnings", [])))
 
 
-def metric_rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[float | None]]]:
-    """Label and the designs' values, of everything worth showing."""
+def metric_rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[float | None]]]:
+    """Name, label and the designs' values, of everything worth showing."""
     for name, label in ROWS:
         values = [run["metrics"].get(name) for run in runs]
         if name in _ALWAYS or any(values):
-            yield label, values
+            yield name, label, values
 
 
 def changes_shown(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -171,7 +196,25 @@ def so_many(count: Mapping[str, Any]) -> str:
     return f"{number(count['measured'])} {what.removesuffix('s') if count['measured'] == 1 else what}"
 
 
-def ratio(value: float | None, base: float | None) -> str:
-    if value is None or not base:
+def ratio(name: str, run: Mapping[str, Any], base: Mapping[str, Any]) -> str:
+    """A figure as a multiple of the base's; '' where that would say nothing of the designs.
+
+    Counts that follow from the change compare as they are. Times, and what depends on the phase at which a change came,
+    are one random draw each: they compare as medians of several repeats, under the same timers. Totals of runs of
+    different length do not compare.
+    """
+    value, other = run["metrics"].get(name), base["metrics"].get(name)
+    if value is None or not other:
         return ""
-    return f"{value / base:.2f}x"
+    drawn = name in _DRAWN and _repeats(run) >= REPEATS_MIN <= _repeats(base) and _timers(run) == _timers(base)
+    return f"{value / other:.2f}x" if name in _DECIDED or drawn else ""
+
+
+def _repeats(run: Mapping[str, Any]) -> int:
+    return len(run.get("seeds", (run["seed"],)))
+
+
+def _timers(run: Mapping[str, Any]) -> object:
+    """How long a silent member, and a slow one, are waited for."""
+    timers = run["parameters"].get("timers", {})
+    return timers.get("session_ms"), timers.get("max_poll_ms")

@@ -26,10 +26,10 @@ from comparison.report.figures import (
     metric_rows,
     number,
     ratio,
-    runs_of,
     so_many,
     warnings_of,
 )
+from comparison.report.repeats import columns_of, spread_of, tally
 from comparison.report.throughput import SLOW, chart, spell
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _strip(result: Mapping[str, Any]) -> Iterator[str]:
     rows = []
     for scenario in result["scenarios"]:
         name = scenario["scenario"]
-        by_design = {run["design"]: run for run in runs_of(scenario, result)}
+        by_design = {run["design"]: run for run in columns_of(scenario, result)}
         cells = [f'<a href="#{_anchor(name)}">{escape(name)}</a>']
         for design in designs:
             if (run := by_design.get(design)) is not None:
@@ -95,7 +95,7 @@ def _strip(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _scenario(scenario: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
-    runs, name = runs_of(scenario, result), scenario["scenario"]
+    runs, name = columns_of(scenario, result), scenario["scenario"]
     yield f'<section id="{_anchor(name)}">'
     yield f"<h2>{escape(name)}: {_verdict(scenario['verdict'])}</h2>"
     yield f'<p class="faint">{escape(circumstances(runs))}</p>'
@@ -140,7 +140,10 @@ def _changes(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _change_rows(name: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[list[str]]:
     for place, (design, change) in enumerate(rows):
-        figures = [number(change[column], whole=column == "converge_ms") for column, _ in CHANGE_COLUMNS]
+        figures = [
+            _spread(number(change[column], whole=column == "converge_ms"), spread_of(change, column))
+            for column, _ in CHANGE_COLUMNS
+        ]
         yield [escape(name) if place == 0 else "", escape(design), *figures, _counted(change)]
 
 
@@ -162,18 +165,25 @@ def _counted(change: Mapping[str, Any]) -> str:
 def _figures(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Rows metrics, columns designs; below each figure after the first design's, its ratio to that one."""
     rows = []
-    for label, values in metric_rows(runs):
+    for name, label, values in metric_rows(runs):
         part = ' class="part"' if label.startswith(" ") else ""
-        cells = [f"<span{part}>{escape(label.strip())}</span>", number(values[0])]
-        for value in values[1:]:
-            beside = ratio(value, values[0]) if value else ""
-            cells.append(number(value) + (f'<span class="ratio">{beside}</span>' if beside else ""))
+        cells = [f"<span{part}>{escape(label.strip())}</span>"]
+        for run, value in zip(runs, values, strict=True):
+            beside = ratio(name, run, runs[0]) if value and run is not runs[0] else ""
+            cells.append(_spread(number(value), spread_of(run, name), beside))
         rows.append(cells)
     yield from _table("Figures", ["", *(escape(run["design"]) for run in runs)], rows)
 
 
+def _spread(median: str, *below: str) -> str:
+    """A figure, and below it its range over the repeats and its ratio, where it has them."""
+    return median + "".join(f'<span class="ratio">{escape(each)}</span>' for each in below if each)
+
+
 def _reasons(scenario: str, run: Mapping[str, Any]) -> Iterator[str]:
     yield f'<h3 id="{_anchor(scenario, run["design"])}">{escape(run["design"])}: {_verdict(run["verdict"])}</h3>'
+    if told := tally(run):
+        yield f'<p class="faint">{escape(told)}</p>'
     yield '<ul class="reasons">'
     for verdict in run["verdicts"]:
         yield (

@@ -31,10 +31,10 @@ from comparison.report.figures import (
     metric_rows,
     number,
     ratio,
-    runs_of,
     so_many,
     warnings_of,
 )
+from comparison.report.repeats import columns_of, spread_of, tally
 from comparison.report.throughput import SLOW, sparkline, spell
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def render(result: Mapping[str, Any], console: Console) -> None:
     """Print a result; raises ValueError when it is of another version than this report knows."""
     check_version(result)
     for scenario in result["scenarios"]:
-        console.print(_scenario(scenario, runs_of(scenario, result)))
+        console.print(_scenario(scenario, columns_of(scenario, result)))
     console.print(_summary(result))
 
 
@@ -84,20 +84,27 @@ def _table(*, first_width: int | None = None) -> Table:
 
 def _figures(runs: Sequence[Mapping[str, Any]]) -> Table:
     """Rows metrics, columns designs; where there is room, beside each design after the first its ratio to the first."""
-    with_ratios = len(runs) <= _RATIOS_MAX
+    rows = list(metric_rows(runs))
+    ratios = {name: [ratio(name, run, runs[0]) for run in runs] for name, _, _ in rows}
+    with_ratios = len(runs) <= _RATIOS_MAX and any(any(each[1:]) for each in ratios.values())
     table = _table(first_width=20 if len(runs) <= _WIDE_MAX else 16)
     for place, run in enumerate(runs):
         table.add_column(run["design"], justify="right", no_wrap=True)
         if place and with_ratios:
             table.add_column("ratio", justify="right", style="dim", no_wrap=True)
-    for label, values in metric_rows(runs):
+    for name, label, values in rows:
         cells: list[str] = []
-        for place, value in enumerate(values):
-            cells.append(number(value))
+        for place, (run, value) in enumerate(zip(runs, values, strict=True)):
+            cells.append(_lines(number(value), spread_of(run, name)))
             if place and with_ratios:
-                cells.append(ratio(value, values[0]))
+                cells.append(ratios[name][place])
         table.add_row(label, *cells)
     return table
+
+
+def _lines(median: str, spread: str) -> str:
+    """A figure, and below it the range over the repeats."""
+    return f"{median}\n{spread}" if spread else median
 
 
 def _restarts(shown: Sequence[restarts.Cost]) -> Iterator[RenderableType]:
@@ -127,10 +134,10 @@ def _changes(runs: Sequence[Mapping[str, Any]]) -> Table:
             table.add_row(
                 name if place == 0 else "",
                 design,
-                number(change["converge_ms"], whole=True),
+                _lines(number(change["converge_ms"], whole=True), spread_of(change, "converge_ms", whole=True)),
                 _counted(change),
-                str(change["stopped"]),
-                number(change["moved"]),
+                _lines(number(change["stopped"]), spread_of(change, "stopped")),
+                _lines(number(change["moved"]), spread_of(change, "moved")),
             )
     return table
 
@@ -147,7 +154,7 @@ def _counted(change: Mapping[str, Any]) -> Text:
         text.append(f"{so_many(count)} ")
         text.append("(=)" if agrees else f"({number(count['model'])})", style="green" if agrees else "bold red")
     if not change["counted"] and change["rounds"]:
-        text.append(f"{change['rounds']} round{'' if change['rounds'] == 1 else 's'}")
+        text.append(f"{number(change['rounds'])} round{'' if change['rounds'] == 1 else 's'}")
     if change["attempts_failed"]:
         text.append(f", {change['attempts_failed']} failed" if text else f"{change['attempts_failed']} failed")
     return text
@@ -168,6 +175,8 @@ def _stalls(runs: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
 
 def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield Text.assemble((run["design"], "bold"), "  ", _verdict(run["verdict"]))
+    if told := tally(run):
+        yield Padding(Text(told, style="dim"), (0, 0, 0, 2))
     for verdict in run["verdicts"]:
         outcome = verdict["outcome"]
         line = Text.assemble(
@@ -196,7 +205,7 @@ def _summary(result: Mapping[str, Any]) -> RenderableType:
     for design in designs:
         table.add_column(design, no_wrap=True, justify="left" if in_words else "center")
     for scenario in result["scenarios"]:
-        by_design = {run["design"]: run["verdict"] for run in runs_of(scenario, result)}
+        by_design = {run["design"]: run["verdict"] for run in columns_of(scenario, result)}
         cells = [
             by_design.get(design) or (NOT_APPLICABLE if (scenario["scenario"], design) in why else "")
             for design in designs

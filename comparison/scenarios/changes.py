@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.phase import interval_ms, share_of
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
@@ -27,6 +29,7 @@ class Changes:
         self.configuration = testbed.request.configuration
         self.enter_stage = enter_stage
         self.healing: list[Callable[[], None]] = []
+        self._phases = 0
         #: Detection takes a session, and a group may leave what nobody has as it is for the delay.
         self.takeover_s = (self.configuration.session_ms + self.configuration.delay_ms) / 1000 + SETTLE_S
 
@@ -37,6 +40,22 @@ class Changes:
 
     async def quiet(self) -> None:
         await self.members.until_quiet(_QUIET_S)
+
+    async def reach_phase(self, *, commits: bool = False) -> None:
+        """Wait until the phase at which the next change comes; see `comparison.scenarios.phase`.
+
+        Over the members' heartbeats, and with `commits` over their automatic commits as well.
+        """
+        made, request = self.configuration, self.testbed.request
+        self._phases += 1
+        interval = interval_ms(made.heartbeat_ms, made.commit_interval_ms if commits else 0)
+        if not interval:
+            return
+        share = share_of(request.parameters.seed, request.scenario.name, self._phases)
+        wait_ms = round(share * interval)
+        detail = {"share": round(share, 4), "interval_ms": interval, "wait_ms": wait_ms}
+        self.tracer.emit("phase_drawn", detail=detail)
+        await asyncio.sleep(wait_ms / 1000)
 
     async def make(
         self,

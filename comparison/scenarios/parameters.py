@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from kernel.values import TopicPartition
 
+SEED_MAX = 2**31 - 1
 #: Ranges: (lowest, highest) by parameter.
 RANGES: Mapping[str, tuple[float, float]] = {
     "members": (1, 200),
@@ -20,7 +21,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "streams": (1, 16),
     "rate": (1, 20_000),
     "time_limit_s": (1, 3600),
-    "seed": (0, 2**31 - 1),
+    "seed": (0, SEED_MAX),
     "brokers": (1, 9),
     "session_timeout_ms": (1_000, 60_000),
 }

@@ -37,8 +37,7 @@ class Restarts:
                 await until(lambda: self._went_through_one(before), self._changes.takeover_s, "all others know it went")
             await self._members.come_back(place, step.settings)
 
-        # After a rebalance everybody's heartbeats are in step: begin anywhere between two of them.
-        await asyncio.sleep(self._members.random.uniform(0, self._changes.configuration.heartbeat_ms) / 1000)
+        await self._changes.reach_phase()
         detail = {
             "target": self._members.process_at(place),
             "life": self._members.next_at(place),

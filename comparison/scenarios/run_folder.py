@@ -1,5 +1,7 @@
 """Where a command's runs are kept: `runs/<UTC>-<name>/<scenario>/<design>/`, never overwritten.
 
+Of several repeats each has a folder below that, `seed-<seed>/`.
+
 Beside the runs, `command.json` says which of them the command made. Each run's folder has `run.json` (how it came
 about: the full command, versions, configuration, machine baseline, seed) and `trace/*.jsonl`, which is all that an
 analysis needs. `runs/latest` leads to the newest.
@@ -85,9 +87,9 @@ def _point(link: Path, target: str) -> None:
     beside.replace(link)
 
 
-def run_dir_of(bundle: Path, scenario: str, design: str) -> Path:
-    """Make the folder of one run in a bundle."""
-    run_dir = bundle / scenario / design
+def run_dir_of(bundle: Path, *names: str) -> Path:
+    """Make the folder of one run in a bundle: of its scenario, its design and, of several repeats, its seed."""
+    run_dir = bundle.joinpath(*names)
     try:
         (run_dir / "trace").mkdir(parents=True)
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.changes import SETTLE_S, Changes
@@ -33,6 +32,12 @@ if TYPE_CHECKING:
 _COMMIT_INTERVAL_MS_MAX = 2000
 
 
+def _comes_at_a_phase(step: Step) -> bool:
+    """A change of a group that rests, and not one that only brings it to its size. `RestartEach` is several."""
+    grows = isinstance(step, Form) and step.more is not None
+    return grows or isinstance(step, JoinOne | LeaveOne | KillOwner | AddPartitions | GoOver)
+
+
 class Nemesis:
     """Performs steps against one group."""
 
@@ -43,9 +48,13 @@ class Nemesis:
         self._faults = Faults(self._changes)
         self._restarts = Restarts(self._changes)
         self._round = 0
+        self._before: Step | None = None
 
     async def perform(self, step: Step) -> None:
         """One step, until it is over. Raises `WaitTimeout` when what it waits for does not come."""
+        if _comes_at_a_phase(step) and not isinstance(self._before, Steady):
+            await self._changes.reach_phase()
+        self._before = step
         match step:
             case Form():
                 await self._form(step)
@@ -127,16 +136,15 @@ class Nemesis:
     async def _steady(self) -> None:
         self._changes.enter_stage("steady")
         view = self._members.view
-        interval_ms = self._changes.configuration.commit_interval_ms
-        patience_s = SETTLE_S + min(interval_ms, _COMMIT_INTERVAL_MS_MAX) / 1000
+        commit_ms = self._changes.configuration.commit_interval_ms
+        patience_s = SETTLE_S + min(commit_ms, _COMMIT_INTERVAL_MS_MAX) / 1000
 
         def everywhere(offsets: Mapping[TopicPartition, int]) -> bool:
             self._members.check()
             return len(offsets) == len(view.partitions)
 
         await until(lambda: everywhere(view.delivered), patience_s, "every partition is being delivered")
-        if interval_ms > _COMMIT_INTERVAL_MS_MAX:
+        if commit_ms > _COMMIT_INTERVAL_MS_MAX:
             self._members.commit()
         await until(lambda: everywhere(view.committed), patience_s, "every partition was committed once")
-        phase_ms = self._members.random.uniform(0, min(interval_ms, _COMMIT_INTERVAL_MS_MAX))
-        await asyncio.sleep(phase_ms / 1000)
+        await self._changes.reach_phase(commits=True)

@@ -31,9 +31,10 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Wait until every partition was delivered and committed, then a random part of the commit interval.
+    """Wait until every partition was delivered and committed, then for a random part of the timers' interval.
 
-    The random part (from the seed) matters: how much is delivered twice depends on the phase of auto-commit.
+    The random part (from the seed) matters: how soon a change is noticed depends on the phase of the heartbeats, how
+    much is delivered twice on that of the automatic commits.
     """
 
 
@@ -57,7 +58,7 @@ class RestartEach:
     came back in the middle of it, going and coming would be one rebalance or two by chance.
 
     The next one goes when every partition is owned once, nothing has changed for a moment, and a random part of the
-    heartbeat interval is over: after a rebalance all heartbeats are in step, and what is measured would depend on it.
+    heartbeat interval is over.
     The new process has the old one's place in the group: its group.instance.id, where the design has one.
     """
 

@@ -126,6 +126,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "run_started": _kind("the run's parameters", parameters=DETAIL),
         "run_ended": _kind("how it ended: complete, interrupted or failed", outcome=TEXT, error=TEXT, optional="error"),
         "stage_entered": _kind("warm, steady, fault, heal, drain, final or stop", stage=TEXT),
+        "phase_drawn": _kind(
+            "the runner waits before a change; `detail` has share, interval_ms and wait_ms", detail=DETAIL
+        ),
         "process_started": _kind("a child was started", target=TEXT, child_pid=INT),
         "process_ended": _kind(
             "a child ended; `how` is leave, kill, stop or itself", target=TEXT, how=TEXT, code=INT, optional="code"

@@ -221,6 +221,13 @@ def test_a_dry_run_prints_the_plan_and_the_seed_and_starts_nothing(
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_comparison_says_how_many_repeats_it_makes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("compare", "--smoke", "--repeat", "3", "--dry-run", "--seed", "5") == Exit.AS_EXPECTED
+    told = capsys.readouterr()
+    assert "12 runs (3 repeats of 4), about" in told.err
+    assert "crash · eager · seed 7: about" in told.out
+
+
 @pytest.mark.parametrize("spelling", [["--seed", "7"], ["--seed=7"]])
 def test_a_command_is_repeated_as_it_was_given_when_it_has_a_seed(spelling: list[str]) -> None:
     command = ["rebalance-lab", "run", "crash", *spelling]

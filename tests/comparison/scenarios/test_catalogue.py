@@ -153,6 +153,23 @@ def test_a_design_that_waits_before_it_gives_partitions_away_has_more_time() -> 
         assert found["delayed"] >= found["eager"] + waits * 297
 
 
+def test_repeats_have_the_next_seeds_and_go_through_all_designs_before_the_next_begins() -> None:
+    planned = plan(["join"], COMPARED_DESIGNS, {"seed": 7}, repeats=2)
+    assert [each.title for each in planned] == [
+        "join · zookeeper · seed 7",
+        "join · eager · seed 7",
+        "join · zookeeper · seed 8",
+        "join · eager · seed 8",
+    ]
+    assert [each.parameters.seed for each in planned] == [7, 7, 8, 8]
+    assert planned[-1].folder == ("join", "eager", "seed-8")
+
+
+def test_a_run_made_once_has_the_folder_of_its_design() -> None:
+    (planned,) = plan(["join"], ["eager"], {"seed": 7})
+    assert (planned.title, planned.folder) == ("join · eager", ("join", "eager"))
+
+
 def test_an_unknown_scenario_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(ConfigurationError, match="unknown scenario 'crush': there are herd, "):
         scenario_named("crush")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,6 @@ class Group:
         self.view = GroupView([])
         self.places = ["m1", "m2"]
         self.present = 2
-        self.random = random.Random(0)
         self.done: list[str] = []
         self.told: list[dict[str, Any]] = []
         self.noticing = asyncio.Event()
@@ -32,9 +30,9 @@ class Group:
         self.changes: Any = SimpleNamespace(
             members=self,
             testbed=SimpleNamespace(request=SimpleNamespace(design=design, parameters=parameters)),
-            configuration=SimpleNamespace(heartbeat_ms=0),
             takeover_s=5.0,
             make=self.make,
+            reach_phase=self.reach_phase,
         )
         for name in self.places:
             self.rebalances(name)
@@ -43,6 +41,8 @@ class Group:
         about = {"ns": 0, "process": name, "member": name}
         self.view.apply({**about, "kind": "rebalance_started", "trigger": "t"})
         self.view.apply({**about, "kind": "rebalance_ended", "outcome": "ok"})
+
+    async def reach_phase(self) -> None: ...
 
     async def make(self, change: str, make: Callable[[], Awaitable[None]], **told: Any) -> None:
         self.told.append({"change": change, **told})

@@ -1,0 +1,68 @@
+"""Several repeats of a run as one: medians and ranges of its figures, and the verdict of the worst.
+
+A figure that could be told in some of the repeats only is that of those; `n` says how many they are. A median of one
+run says nothing about the spread, so runs that were made once are left out here.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from comparison.pipeline.result import METRICS, Repeated, RepeatedChange, Run, Spread, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+#: Figures of a change that have a spread, by their names in `Change`.
+OF_A_CHANGE = ("converge_ms", "rounds", "stopped", "moved", "unowned_partition_s", "stalled_s")
+
+
+def repeated(runs: Sequence[Run]) -> list[Repeated]:
+    """One for each scenario and design that was run more than once, in the order of the runs."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for place, run in enumerate(runs):
+        groups.setdefault((run.scenario, run.design), []).append(place)
+    return [
+        _together(runs, sorted(places, key=lambda place: (runs[place].seed, runs[place].path)))
+        for places in groups.values()
+        if len(places) > 1
+    ]
+
+
+def _together(runs: Sequence[Run], places: list[int]) -> Repeated:
+    made = [runs[place] for place in places]
+    verdict = worst(run.verdict for run in made)
+    return Repeated(
+        scenario=made[0].scenario,
+        design=made[0].design,
+        runs=places,
+        verdict=verdict,
+        worst=next(place for place in places if runs[place].verdict == verdict),
+        metrics={name: spread(run.metrics.get(name) for run in made) for name in METRICS},
+        changes=_changes(made),
+    )
+
+
+def _changes(made: Sequence[Run]) -> list[RepeatedChange]:
+    by_name = [{(change.change, change.round): change for change in run.changes} for run in made]
+    names = dict.fromkeys(name for changes in by_name for name in changes)
+    return [
+        RepeatedChange(
+            change=change,
+            round=round_,
+            figures={
+                figure: spread(getattr(each[change, round_], figure) for each in by_name if (change, round_) in each)
+                for figure in OF_A_CHANGE
+            },
+        )
+        for change, round_ in names
+    ]
+
+
+def spread(values: Iterable[float | None]) -> Spread | None:
+    """Of the values that are known; None when none is."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return Spread(n=len(known), median=round(median(known), 3), low=min(known), high=max(known))
