@@ -222,6 +222,10 @@ class OriginalHost:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
 
+    async def answers(self) -> None:
+        """Wait until the process, and the JVM in it, had a turn: a busy machine lets either wait for seconds."""
+        await self.call("ready", "answering")
+
     # -- members -----------------------------------------------------------------------------------------------------
 
     def member(

@@ -42,6 +42,8 @@ SETTINGS = {
 }
 #: Much longer than a backoff: whoever has failed comes again within it.
 QUIET_S = 0.7
+#: Of all that `play` does: the first one is of the member that was there before.
+MEASURED_LEAVE = 2
 #: 1.1 makes a group's folders top down before each registration and looks at the root before its first claim.
 ONLY_IN_1_1 = {"create folder NodeExists", "exists / ok"}
 
@@ -51,6 +53,8 @@ class Members(Protocol):
 
     async def join(self, name: str, group: str, zookeeper: str) -> None: ...
     async def leave(self, name: str) -> None: ...
+    async def ran(self) -> None:
+        """Return when they have had a turn to do what there is to do."""
 
 
 class Ours:
@@ -66,6 +70,9 @@ class Ours:
     async def leave(self, name: str) -> None:
         await self._members.pop(name).consumer.close()
 
+    async def ran(self) -> None:
+        """They run where we do."""
+
 
 class Theirs:
     def __init__(self, host: OriginalHost) -> None:
@@ -79,6 +86,24 @@ class Theirs:
 
     async def leave(self, name: str) -> None:
         await self._members.pop(name).leave()
+
+    async def ran(self) -> None:
+        await self._host.answers()
+
+
+class FrozenInALeave(Theirs):
+    """The process of the others stands still for a while as soon as the first member that is measured has left."""
+
+    def __init__(self, host: OriginalHost) -> None:
+        super().__init__(host)
+        self._leaves = 0
+
+    async def leave(self, name: str) -> None:
+        await super().leave(name)
+        self._leaves += 1
+        if self._leaves == MEASURED_LEAVE:
+            self._host.freeze()
+            asyncio.get_running_loop().call_later(3 * QUIET_S, self._host.thaw)
 
 
 @dataclass(frozen=True)
@@ -99,14 +124,14 @@ async def play(members: Members, group: str, size: int, zookeeper: str, brokers:
     with ZooKeeperProxy(zookeeper) as proxy:
         where = proxy.connect_string
         await members.join(last, group, where)
-        await proxy.quiet(QUIET_S)
+        await proxy.quiet(QUIET_S, ran=members.ran)
         await members.leave(last)
-        await proxy.quiet(QUIET_S)
+        await proxy.quiet(QUIET_S, ran=members.ran)
 
         async def change(what: str, after: int, *doing: Awaitable[None]) -> None:
             mark = proxy.mark()
             await asyncio.gather(*doing)
-            await proxy.quiet(QUIET_S)
+            await proxy.quiet(QUIET_S, ran=members.ran)
             shape = Shape(after, P, brokers=brokers)
             ops = proxy.operations(mark)
             tally = count_model.tally([(op.connection, op.op, op.path, op.result) for op in ops], group)
@@ -118,7 +143,7 @@ async def play(members: Members, group: str, size: int, zookeeper: str, brokers:
         await change("join", size, members.join(last, group, where))
         for name in everybody:
             # One of 0.8.2.2 that leaves in the middle of a rebalance goes through all its retries first.
-            await proxy.quiet(QUIET_S / 2)
+            await proxy.quiet(QUIET_S / 2, ran=members.ran)
             await members.leave(name)
     return changes
 
@@ -188,6 +213,14 @@ def test_our_members_and_the_originals_make_the_same_requests(version, brokers, 
         if brokers == 2:
             stack.enter_context(real_broker("1.1.1", tmp_path, zookeeper=zookeeper, node_id=2))
         asyncio.run(script())
+
+
+def test_originals_that_stand_still_in_a_change_are_waited_for(broker_1_1, host_0_8):
+    """A busy machine does that to them: their silence was once taken for the end of the change."""
+    topic_once(broker_1_1)
+    zookeeper = broker_1_1.zookeeper
+    for change in asyncio.run(play(FrozenInALeave(host_0_8), "frozen", 3, zookeeper, 1)):
+        check_model(change, "0.8.2")
 
 
 def topic_once(broker: RealBroker) -> None:

@@ -38,7 +38,7 @@ from kernel.zookeeper import paths
 from tests.support import zk_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
 T = TypeVar("T")
@@ -411,15 +411,20 @@ class ZooKeeperProxy:
         """Of all sessions that were granted: a broker may have one of its own and one for its groups."""
         return list(self._passwords.items())
 
-    async def quiet(self, seconds: float = 0.5, *, timeout_s: float = 60) -> None:
+    async def quiet(
+        self, seconds: float = 0.5, *, timeout_s: float = 60, ran: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         """Wait until for so long nothing has been sent, pings aside, and nothing has waited for an answer.
 
-        It is counted in looks at the traffic: a time in which neither we nor the members could run is no silence.
+        It is counted in looks at the traffic, so a time in which we could not run is no silence. Members in a process
+        of their own may stand still while we run: `ran` returns when they have had a turn, before each look.
         """
         looks, before = 0, (-1, -1)
 
-        def quiet() -> bool:
+        async def quiet() -> bool:
             nonlocal looks, before
+            if ran is not None:
+                await ran()
             now = self.mark()
             same = (now.ops, now.events) == before and not self._do(self._unanswered)
             looks, before = looks + 1 if same else 0, (now.ops, now.events)
