@@ -17,7 +17,10 @@ _REMEDIES: Mapping[str, str] = MappingProxyType(
         "INCONSISTENT_GROUP_PROTOCOL": "its members use other strategies, or are of another design: set "
         "partition.assignment.strategy as they do, or another group.id",
         "INVALID_SESSION_TIMEOUT": "keep session.timeout.ms within the broker's group.min/max.session.timeout.ms",
-        "GROUP_MAX_SIZE_REACHED": "the group has as many members as the broker's group.max.size allows",
+        "GROUP_MAX_SIZE_REACHED": "the group has as many members as the broker's group.max.size allows, or they bring "
+        "as many bytes as its group.metadata.max.bytes",
+        "MESSAGE_TOO_LARGE": "what this member brings (ids, and all subscriptions that it offers) has more bytes than "
+        "the broker's group.member.metadata.max.bytes: subscribe to fewer topics, offer fewer strategies, or raise it",
         "INVALID_GROUP_ID": "set another group.id",
         "FENCED_INSTANCE_ID": "another member uses this group.instance.id, and has taken this one's place: give every "
         "member a group.instance.id of its own",
@@ -33,6 +36,11 @@ _REMEDIES_OF_REQUESTS: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("AwaitCommand", "INCONSISTENT_GROUP_PROTOCOL"): "members of another design use this group id: set another "
         "group.id",
+        (
+            "SyncGroup",
+            "UNKNOWN_SERVER_ERROR",
+        ): "the assignment was not stored, and the broker's log says why: as a rule "
+        "the group is larger than its message.max.bytes",
     }
 )
 

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from kernel.broker.services import BrokerServices
 
 
+#: What members may bring however small message.max.bytes is, if no setting says otherwise.
+METADATA_BYTES_LEAST = 65_536
+
 #: What makes 128 random bits a UUID of version 4 (RFC 9562).
 _FIXED_BITS = 4 << 76 | 0b10 << 62
 _RANDOM_BITS = ~(0xF << 76 | 0b11 << 62)
@@ -48,12 +51,19 @@ def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:
         session_timeout_ms_min=config.number("group.min.session.timeout.ms"),
         session_timeout_ms_max=config.number("group.max.session.timeout.ms"),
         members_max=config.number("group.max.size"),
+        member_bytes_max=config.number("group.member.metadata.max.bytes") or _part_of_a_record(config, 1 / 2),
+        group_bytes_max=config.number("group.metadata.max.bytes") or _part_of_a_record(config, 3 / 4),
         offset_metadata_bytes_max=config.number("offset.metadata.max.bytes"),
         retention_ms=config.number("offsets.retention.minutes") * 60_000,
         retention_check_ms=config.number("offsets.retention.check.interval.ms"),
         transaction_timeout_ms_max=config.number("transaction.max.timeout.ms"),
         traced=traced,
     )
+
+
+def _part_of_a_record(config: BrokerConfig, part: float) -> int:
+    """A group is one record when it is stored: what its members bring leaves room for what they are assigned."""
+    return max(int(config.number("message.max.bytes") * part), METADATA_BYTES_LEAST)
 
 
 class Coordinator:

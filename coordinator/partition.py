@@ -280,7 +280,15 @@ class LedPartition:
         if not isinstance(write.then, _FROM_CLIENTS):
             return True
         size = sum(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES for key, value in pairs)
-        return BATCH_OVERHEAD_BYTES + size <= self._batch_bytes_max
+        if BATCH_OVERHEAD_BYTES + size <= self._batch_bytes_max:
+            return True
+        log.warning(
+            "%s is refused with UNKNOWN_SERVER_ERROR: its records have %d bytes, more than message.max.bytes=%d",
+            _what(write.then),
+            size,
+            self._batch_bytes_max,
+        )
+        return False
 
     @staticmethod
     def _encode(writes: list[Write], pairs: list[list[tuple[bytes, bytes | None]]]) -> Iterator[int]:
@@ -317,3 +325,14 @@ class LedPartition:
         except LogStopped:  # the traceback has been logged
             return Error.UNKNOWN_SERVER_ERROR
         return None
+
+
+def _what(then: AssignmentStored | OffsetsStored | ReplacementStored) -> str:
+    """For the log."""
+    match then:
+        case OffsetsStored():
+            return f"a commit of group {then.request.group_id!r}"
+        case ReplacementStored():
+            return f"the return of a static member to group {then.request.group_id!r}"
+        case AssignmentStored():
+            return f"the assignment of group {then.group_id!r}, of {len(then.record.members)} members,"

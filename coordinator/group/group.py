@@ -75,6 +75,7 @@ class Group:
     supporters: Counter[str] = field(default_factory=Counter)  #: protocol name -> members that support it
     #: Names of protocols in the order in which a member prefers them -> members that do: usually all the same.
     preferences: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    size: int = 0  #: of all members, in bytes (`Join.size`)
     initial_delay: InitialDelay | None = None
     subscribed: Subscribed | None = None  #: in this generation; None: of another type than consumers'
     named: list[tuple[str, int, str]] = field(default_factory=list)  #: (topic, partition, owner) as traced
@@ -252,6 +253,7 @@ class Group:
         return None if self.subscribed is None else self.subscribed.topics
 
     def _count(self, member: Member, step: int) -> None:
+        self.size += step * member.size
         names = tuple(dict.fromkeys(protocol.name for protocol in member.protocols))
         _add(self.preferences, names, step)
         for name in names:

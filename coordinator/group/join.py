@@ -15,7 +15,7 @@ from coordinator.group.errors import Error
 from coordinator.group.member import Member, Vigil
 from coordinator.group.requests import UNKNOWN_MEMBER
 from coordinator.group.states import State, Trigger
-from coordinator.group.vigils import watch
+from coordinator.group.vigils import dismiss, watch
 
 if TYPE_CHECKING:
     from coordinator.group.group import Group
@@ -34,6 +34,10 @@ def join(group: Group, request: Join, turn: Turn) -> None:
             rebalance.drop(group, former, "group is full", turn)
         group.remove(request.member_id)
         turn.reply(request.token, JoinAnswer(error=Error.GROUP_MAX_SIZE_REACHED, member_id=""))
+    elif request.size > turn.limits.member_bytes_max:
+        _turn_away(group, request, Error.MESSAGE_TOO_LARGE, turn)
+    elif _bytes_with(group, request) > turn.limits.group_bytes_max:
+        _turn_away(group, request, Error.GROUP_MAX_SIZE_REACHED, turn)
     elif not group.accepts(request.protocol_type, request.protocols):
         refuse(request, Error.INCONSISTENT_GROUP_PROTOCOL, turn)
     elif is_new and request.instance_id is not None:
@@ -49,6 +53,28 @@ def join(group: Group, request: Join, turn: Turn) -> None:
 def refuse(request: Join, error: Error, turn: Turn) -> None:
     """The answer repeats the id that the member came with."""
     turn.reply(request.token, JoinAnswer(error=error, member_id=request.member_id))
+
+
+def _turn_away(group: Group, request: Join, error: Error, turn: Turn) -> None:
+    """A member that brings too much is one no longer: nobody waits for it, and what it had is shared out."""
+    turn.reply(request.token, JoinAnswer(error=error, member_id=""))
+    if (pending := group.pending.pop(request.member_id, None)) is not None:
+        dismiss(group, request.member_id, pending, turn)
+        rebalance.complete_if_ready(group, turn)
+    elif group.refusal(request.member_id, request.instance_id) is None:
+        former = group.members[request.member_id]
+        rebalance.drop_and_rebalance(group, former, "brings too much", Trigger.MEMBER_LEFT, turn)
+
+
+def _bytes_with(group: Group, request: Join) -> int:
+    """What the group would keep of its members with this one, in place of what it keeps of it now.
+
+    Kafka has no such limit: 4.1.1 takes whatever a request may hold, and refuses everybody's SyncGroup with
+    UNKNOWN_SERVER_ERROR when the group is too large for one record. So one member could end all others.
+    """
+    holder = group.instances.get(request.instance_id, "") if request.instance_id is not None else request.member_id
+    former = group.members.get(holder)
+    return group.size + request.size - (0 if former is None else former.size)
 
 
 def _has_room(group: Group, member_id: str, turn: Turn) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from coordinator.group.records import Profile
+from coordinator.group.requests import size_of
 
 if TYPE_CHECKING:
     from coordinator.group.requests import Join, Protocol
@@ -53,6 +54,11 @@ class Member:
             protocols=request.protocols,
             is_new=True,
         )
+
+    @property
+    def size(self) -> int:
+        """As `Join.size`."""
+        return size_of(self.client_id, self.client_host, self.instance_id, self.protocols)
 
     @property
     def is_static(self) -> bool:

@@ -255,6 +255,8 @@ class Limits:
     session_timeout_ms_min: int = 6_000  # group.min.session.timeout.ms
     session_timeout_ms_max: int = 1_800_000  # group.max.session.timeout.ms
     members_max: int = 2_147_483_647  # group.max.size
+    member_bytes_max: int = 524_294  # group.member.metadata.max.bytes, which is ours
+    group_bytes_max: int = 786_441  # group.metadata.max.bytes, ours as well
     new_member_join_timeout_ms: int = 300_000  # fixed in Kafka
     offset_metadata_bytes_max: int = 4_096  # offset.metadata.max.bytes
     retention_ms: int = 604_800_000  # offsets.retention.minutes

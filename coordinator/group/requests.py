@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_MEMBER = ""  #: JoinGroup of somebody who has no member id yet
 NO_GENERATION = -1
+MEMBER_ID_BYTES = 37  #: of the random part of a member id, and the hyphen before it
 
 
 class Protocol(NamedTuple):
@@ -42,6 +43,17 @@ class Join(NamedTuple):
     instance_id: str | None = None
     must_return_with_id: bool = True  #: v4+ (KIP-394): a new dynamic member first gets MEMBER_ID_REQUIRED
     may_skip_assignment: bool = False  #: v9+ (KIP-814): a restarted static leader is told that it leads
+
+    @property
+    def size(self) -> int:
+        """Bytes that a group keeps of this member: who it says it is, and all subscriptions that it offers."""
+        return size_of(self.client_id, self.client_host, self.instance_id, self.protocols)
+
+
+def size_of(client_id: str, client_host: str, instance_id: str | None, protocols: tuple[Protocol, ...]) -> int:
+    """As `Join.size`. The member id, and with it the client id or the instance id once more, is among it."""
+    named = 2 * (len(client_id) + len(instance_id or "")) + len(client_host) + MEMBER_ID_BYTES
+    return named + sum([len(name) + len(metadata) for name, metadata in protocols])
 
 
 class Sync(NamedTuple):

@@ -108,6 +108,17 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             _number("group.min.session.timeout.ms", 6_000, "the shortest session that a member may ask for"),
             _number("group.max.session.timeout.ms", 1_800_000, "the longest one"),
             _number("group.max.size", INT_MAX, "the most members of a group", low=1),
+            _number(
+                "group.member.metadata.max.bytes",
+                0,
+                "the most that one member may bring: its ids and all subscriptions that it offers; 0 is half of "
+                "message.max.bytes",
+            ),
+            _number(
+                "group.metadata.max.bytes",
+                0,
+                "the most that the members of a group may bring together; 0 is three quarters of message.max.bytes",
+            ),
             _number("offsets.topic.num.partitions", 50, "partitions of __consumer_offsets", low=1),
             _number("offsets.topic.replication.factor", 3, "replicas of __consumer_offsets", low=1, high=32767),
             _number("offset.metadata.max.bytes", 4_096, "the longest text committed beside an offset"),
