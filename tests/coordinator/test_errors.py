@@ -26,6 +26,6 @@ def test_strategies_are_no_remedy_where_the_coordinator_assigns() -> None:
 
 
 def test_refusal_without_a_known_remedy_says_what_the_group_said() -> None:
-    assert str(GroupRefused("SyncGroup", "UNKNOWN_SERVER_ERROR", "g")) == (
-        "group 'g' refused SyncGroup with UNKNOWN_SERVER_ERROR"
+    assert str(GroupRefused("JoinGroup", "UNKNOWN_SERVER_ERROR", "g")) == (
+        "group 'g' refused JoinGroup with UNKNOWN_SERVER_ERROR"
     )
