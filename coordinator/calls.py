@@ -194,7 +194,7 @@ class GroupCalls:
                 {"name": topic, "partition_indexes": [tp.partition for tp in of_topic]}
                 for topic, of_topic in _by_topic(wanted).items()
             ],
-            "require_stable": False,
+            "require_stable": True,  # as Kafka's consumer: not what an open transaction may change (KIP-447)
         }
         version = min(7, connection.version_of(Api.OffsetFetch))
         answer = await connection.call(

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 PREFETCH_RECORDS = 1000
 
+#: isolation.level: records of transactions are handed out when these are committed (KIP-98).
+READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
+
 _TIMESTAMPS = {"earliest": EARLIEST, "latest": LATEST}
 
 #: Look again who leads; all of Kafka's retriable errors that Fetch and ListOffsets can have.
@@ -74,6 +77,9 @@ class FetchSettings(Protocol):
 
     @property
     def auto_offset_reset(self) -> str: ...
+
+    @property
+    def isolation_level(self) -> str: ...
 
     @property
     def fetch_max_wait_ms(self) -> int: ...
@@ -238,6 +244,7 @@ class Fetcher:
                 max_bytes=config.fetch_max_bytes,
                 partition_max_bytes=config.max_partition_fetch_bytes,
                 timeout_ms=config.request_timeout_ms,
+                committed=config.isolation_level == READ_COMMITTED,
             )
         except Unavailable:
             for queue in queues.values():
@@ -278,7 +285,10 @@ class Fetcher:
                 queue.paused = True
             return
         answer = await list_offset(
-            connection, dict.fromkeys(wanted, _TIMESTAMPS[policy]), timeout_ms=self._config.request_timeout_ms
+            connection,
+            dict.fromkeys(wanted, _TIMESTAMPS[policy]),
+            timeout_ms=self._config.request_timeout_ms,
+            committed=self._config.isolation_level == READ_COMMITTED,
         )
         for tp, (error, offset) in answer.items():
             queue = wanted[tp]

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from coordinator.delayed.leader import PROTOCOL as DELAYED
+from coordinator.fetcher import READ_COMMITTED, READ_UNCOMMITTED
 from coordinator.membership.member import MemberSettings
 from kernel.assignors.registry import COOPERATIVE, assignor_name
 from kernel.assignors.sticky import EXACT_PARTITIONS_MAX
@@ -112,6 +113,13 @@ _ALL = (
         doc="where a partition without a usable offset starts: earliest, latest, or none (an error)",
         valid=one_of("earliest", "latest", "none"),
     ),
+    Setting(
+        name="isolation.level",
+        parse=str,
+        default=READ_UNCOMMITTED,
+        doc="read_committed: without records of aborted transactions, and not beyond the first that is still open",
+        valid=one_of(READ_UNCOMMITTED, READ_COMMITTED),
+    ),
     _number("fetch.min.bytes", 1, 0, "a fetch waits for so much"),
     _number("fetch.max.wait.ms", 500, 0, "but not longer than this"),
     _number("fetch.max.bytes", 52_428_800, 0, "of one fetch"),
@@ -138,7 +146,7 @@ _NAMES = """
     auto.include.jmx.reporter check.crcs client.dns.lookup client.rack config.providers
     connections.max.idle.ms enable.metrics.push group.protocol
     group.remote.assignor interceptor.classes internal.leave.group.on.close
-    internal.throw.on.fetch.stable.offset.unsupported isolation.level key.deserializer
+    internal.throw.on.fetch.stable.offset.unsupported key.deserializer
     metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters metrics.num.samples
     metrics.recording.level metrics.sample.window.ms receive.buffer.bytes reconnect.backoff.max.ms
     reconnect.backoff.ms retry.backoff.max.ms sasl.client.callback.handler.class sasl.jaas.config
@@ -182,6 +190,7 @@ class CoordinatorConsumerConfig:
     enable_auto_commit: bool
     auto_commit_interval_ms: int
     auto_offset_reset: str
+    isolation_level: str
     fetch_min_bytes: int
     fetch_max_wait_ms: int
     fetch_max_bytes: int

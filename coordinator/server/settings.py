@@ -36,6 +36,7 @@ _SHARED = (
     "enable.auto.commit",
     "auto.commit.interval.ms",
     "auto.offset.reset",
+    "isolation.level",
     "fetch.min.bytes",
     "fetch.max.wait.ms",
     "fetch.max.bytes",
@@ -131,6 +132,7 @@ class ServerConsumerConfig:
     enable_auto_commit: bool
     auto_commit_interval_ms: int
     auto_offset_reset: str
+    isolation_level: str
     fetch_min_bytes: int
     fetch_max_wait_ms: int
     fetch_max_bytes: int

@@ -1,4 +1,4 @@
-"""A client of a cluster: who leads what, one connection to each broker, and the two reads that both backends share.
+"""A client of a cluster: who leads what, and one connection to each broker (`client_reads` has what is read by them).
 
 Nothing here retries by itself, except for asking the next broker for metadata: when to try again, and what that
 means, is for the caller to decide.
@@ -11,10 +11,18 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kernel.broker.client_reads import (
+    EARLIEST,
+    LATEST,
+    FetchedBytes,
+    FetchedPartition,
+    fetch,
+    fetch_bytes,
+    list_offset,
+)
 from kernel.broker.connection import REQUEST_TIMEOUT_MS, BrokerConnection, Disconnected, RequestTimedOut
-from kernel.broker.records import decode
 from kernel.errors import Unavailable
-from kernel.values import NO_OFFSET, BrokerAddress, Record, TopicPartition
+from kernel.values import BrokerAddress, TopicPartition
 from kernel.wire.errors import ErrorCode, error_name
 from kernel.wire.versions import Api
 
@@ -25,6 +33,8 @@ if TYPE_CHECKING:
     from kernel.trace.writer import Tracer
 
 __all__ = [
+    "EARLIEST",
+    "LATEST",
     "REQUEST_TIMEOUT_MS",
     "BrokerConnection",
     "ClusterClient",
@@ -38,8 +48,6 @@ __all__ = [
     "fetch_bytes",
     "list_offset",
 ]
-
-EARLIEST, LATEST = -2, -1  #: ListOffsets' special timestamps
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,158 +244,3 @@ class ClusterClient:
         self._connections.clear()
         self._asking = None
         await asyncio.gather(*(connection.wait_closed() for connection in connections))
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedPartition:
-    """`error` is '' or Kafka's name; `next_offset` is where to go on (past control batches and old records)."""
-
-    error: str
-    high_watermark: int
-    records: tuple[Record, ...]
-    next_offset: int
-    log_start_offset: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedBytes:
-    """As `FetchedPartition`, with the batches as they came: a client may have its own view of a broken one."""
-
-    error: str
-    high_watermark: int
-    data: bytes
-    log_start_offset: int = -1
-
-
-async def fetch(
-    connection: BrokerConnection,
-    offsets: Mapping[TopicPartition, int],
-    *,
-    max_wait_ms: int = 500,
-    min_bytes: int = 1,
-    max_bytes: int = 52_428_800,
-    partition_max_bytes: int = 1_048_576,
-    timeout_ms: int = REQUEST_TIMEOUT_MS,
-) -> dict[TopicPartition, FetchedPartition]:
-    """One Fetch from the broker that leads these partitions. Raises as `BrokerConnection.call`, and `CorruptRecords`.
-
-    Defaults are Kafka's (fetch.max.wait.ms, fetch.min.bytes, fetch.max.bytes, max.partition.fetch.bytes).
-    """
-    fetched = await fetch_bytes(
-        connection,
-        offsets,
-        max_wait_ms=max_wait_ms,
-        min_bytes=min_bytes,
-        max_bytes=max_bytes,
-        partition_max_bytes=partition_max_bytes,
-        timeout_ms=timeout_ms,
-    )
-    return {
-        tp: FetchedPartition(
-            part.error, part.high_watermark, *decode(tp, part.data, offsets[tp]), part.log_start_offset
-        )
-        for tp, part in fetched.items()
-    }
-
-
-async def fetch_bytes(
-    connection: BrokerConnection,
-    offsets: Mapping[TopicPartition, int],
-    *,
-    max_wait_ms: int,
-    min_bytes: int,
-    max_bytes: int,
-    partition_max_bytes: int,
-    timeout_ms: int,
-) -> dict[TopicPartition, FetchedBytes]:
-    """As `fetch`, without a look into what came. Raises as `BrokerConnection.call`.
-
-    Partitions are asked for in the order of `offsets`: the first that has anything gets a whole batch (KIP-74).
-    Topics go by name (version 12 at most); there is no fetch session (KIP-227: session 0, epoch -1).
-    """
-    body = {
-        "replica_id": -1,
-        "max_wait": max_wait_ms,
-        "min_bytes": min_bytes,
-        "max_bytes": max_bytes,
-        "topics": [
-            {
-                "topic": topic,
-                "partitions": [
-                    {
-                        "partition": partition,
-                        "fetch_offset": offset,
-                        "current_leader_epoch": -1,
-                        "partition_max_bytes": partition_max_bytes,
-                    }
-                    for partition, offset in partitions
-                ],
-            }
-            for topic, partitions in _by_topic(offsets).items()
-        ],
-    }
-    version = min(12, connection.version_of(Api.Fetch))
-    answer = await connection.call(Api.Fetch, body, version=version, timeout_ms=timeout_ms + max_wait_ms)
-    if error := error_name(getattr(answer, "error_code", ErrorCode.none)):
-        return {tp: FetchedBytes(error, -1, b"") for tp in offsets}
-    return {
-        TopicPartition(topic.topic, partition.partition_index): FetchedBytes(
-            error_name(partition.error_code),
-            partition.high_watermark,
-            partition.records or b"",
-            getattr(partition, "log_start_offset", -1),
-        )
-        for topic in answer.responses
-        for partition in topic.partitions
-    }
-
-
-async def list_offset(
-    connection: BrokerConnection, timestamps: Mapping[TopicPartition, int], *, timeout_ms: int = REQUEST_TIMEOUT_MS
-) -> dict[TopicPartition, tuple[str, int]]:
-    """(error, offset) for each partition: of LATEST (-1), EARLIEST (-2), or the first record at or after epoch ms.
-
-    The offset is -1 when no record is that young. Raises as `BrokerConnection.call`. Brokers of before 0.10.1 answer
-    a point in time with the begin of the segment that was written before it.
-    """
-    body = {
-        "replica_id": -1,
-        "isolation_level": 0,
-        "topics": [
-            {
-                "name": topic,
-                "partitions": [
-                    {
-                        "partition_index": partition,
-                        "current_leader_epoch": -1,
-                        "timestamp": timestamp,
-                        "max_num_offsets": 1,
-                    }
-                    for partition, timestamp in partitions
-                ],
-            }
-            for topic, partitions in _by_topic(timestamps).items()
-        ],
-    }
-    version = min(7, connection.version_of(Api.ListOffsets))
-    answer = await connection.call(Api.ListOffsets, body, version=version, timeout_ms=timeout_ms)
-    return {
-        TopicPartition(topic.name, partition.partition_index): (error_name(partition.error_code), _offset_of(partition))
-        for topic in answer.topics
-        for partition in topic.partitions
-    }
-
-
-def _by_topic(numbers: Mapping[TopicPartition, int]) -> dict[str, list[tuple[int, int]]]:
-    """(partition, its number) by topic, in the order given."""
-    topics: dict[str, list[tuple[int, int]]] = {}
-    for tp, number in numbers.items():
-        topics.setdefault(tp.topic, []).append((tp.partition, number))
-    return topics
-
-
-def _offset_of(answer: Any) -> int:
-    """Version 0 answers with a list, which is empty when there is no such offset."""
-    several = getattr(answer, "old_style_offsets", None)
-    offset: int = answer.offset if several is None else next(iter(several), NO_OFFSET)
-    return offset
