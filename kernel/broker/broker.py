@@ -21,7 +21,7 @@ from kernel.broker.handlers_metadata import MetadataHandlers
 from kernel.broker.handlers_offsets import OffsetHandlers
 from kernel.broker.handlers_produce import ProduceHandlers
 from kernel.broker.handlers_topics import TopicHandlers
-from kernel.broker.identity import check_cluster, claim
+from kernel.broker.identity import BrokerRuns, check_cluster, claim
 from kernel.broker.leadership import Cluster
 from kernel.broker.logs import LedLogs
 from kernel.broker.registration import ensure_cluster, find_cluster, next_node_id
@@ -107,6 +107,8 @@ class Broker:
             self.address = BrokerAddress(node_id, *self.config.advertised(server.host, server.port))
             self.cluster = self._cluster()
             self.cluster.keep_session = identity.keep_session
+            self.cluster.kept_topic_id = storage.topic_id_of
+            self.cluster.deletes_topics = self.config.flag("delete.topic.enable")
             logs = LedLogs(storage)
             configs = ConfigStore(node_id, self.config.given, self._clock)
             configs.connect(lambda: self.cluster.session)
@@ -188,7 +190,12 @@ class Broker:
             await asyncio.to_thread(check_cluster, self._data_dir, found)
             cluster_id = found or await ensure_cluster(session)
             while True:
-                identity = await asyncio.to_thread(claim, self._data_dir, cluster_id, listener, node_id=node_id)
+                try:
+                    identity = await asyncio.to_thread(claim, self._data_dir, cluster_id, listener, node_id=node_id)
+                except BrokerRuns:
+                    if self.config.node_id >= 0:
+                        raise
+                    identity = None  # the id was given by hand before ZooKeeper counted to it
                 if identity is not None:
                     return identity
                 node_id = await next_node_id(session)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: No broker leads: none of the replicas is alive.
 NO_LEADER = -1
+#: In the place of a state's version: the node is there, and holds what no controller writes.
+UNREADABLE = -2
 
 #: Topics that Metadata marks as internal.
 GROUP_METADATA_TOPIC = "__consumer_offsets"
@@ -68,7 +70,8 @@ class PartitionView:
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()
     controller_epoch: int = -1
-    state_version: int = -1  #: ZooKeeper's data version of the state node, -1 when there is none
+    #: ZooKeeper's data version of the state node, -1 when there is none, UNREADABLE when it makes no sense.
+    state_version: int = -1
 
 
 @dataclass(frozen=True, slots=True)

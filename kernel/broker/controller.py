@@ -16,20 +16,18 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.cluster_view import (
     NO_LEADER,
+    UNREADABLE,
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidReplicationFactor,
 )
-from kernel.broker.znodes import PartitionState
+from kernel.broker.znodes import PARTITIONS_MAX, PartitionState
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from kernel.broker.cluster_view import ClusterSnapshot, PartitionView
-
-#: Partitions of one topic: its znode holds them all and must stay below ZooKeeper's 1 MB.
-PARTITIONS_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,13 @@ def decide(
 
 
 def next_state(partition: PartitionView, live: Collection[int], controller_epoch: int) -> PartitionState | None:
-    """The state a partition should have; None when it has it, or when it is new and no replica lives."""
+    """The state a partition should have; None when it has it, or when it is new and no replica lives.
+
+    Also None when its state cannot be read: at which epoch it was led is not known then, so nobody can be sure to fence
+    who leads it.
+    """
+    if partition.state_version == UNREADABLE:
+        return None
     alive = [replica for replica in partition.replicas if replica in live]
     is_new = partition.state_version < 0
     if is_new and not alive:

@@ -12,6 +12,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from kernel.broker import znodes
+from kernel.broker.admin_wishes import preferred, reassigned
+from kernel.broker.cluster_view import topic_name_problem
 from kernel.broker.controller import decide, restarted
 from kernel.broker.registration import new_id
 from kernel.zookeeper import paths
@@ -19,10 +21,11 @@ from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, NotEmpty
 from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from uuid import UUID
 
     from kernel.broker.controller import WriteState
-    from kernel.broker.observing import Observation
+    from kernel.broker.observing import AdminWish, Nameless, Observation
     from kernel.clock import Clock
     from kernel.zookeeper.operations import TransactionPart
     from kernel.zookeeper.session import ZooKeeperSession
@@ -46,6 +49,11 @@ class Controller:
         self._epoch_version = -1  # of the znode; -1: not elected
         self._elected_in = 0  # the session in which it was
         self._broker_epochs: Mapping[int, int] = {}
+        self._told = ""  # of a reassignment that waits
+        #: Whether topics may be deleted (delete.topic.enable).
+        self.deletes_topics = True
+        #: The id that a topic has in the data folder, None when it is not there.
+        self.kept_topic_id: Callable[[str], Awaitable[UUID | None]] | None = None
 
     async def step(self, observed: Observation) -> bool:
         """Stand for election if there is no controller; if it is this broker, do what has to be done.
@@ -114,16 +122,76 @@ class Controller:
     async def _govern(self, observed: Observation) -> None:
         now = observed.snapshot.broker_epochs
         live = now.keys() - restarted(self._broker_epochs, now)
-        for name, node, version in observed.without_id:
-            named = znodes.TopicNode(node.replicas, new_id())
-            await self._fenced(SetData(paths.topic(name), znodes.topic_node(named), version))
-        await self._write(decide(observed.snapshot, live, self._epoch, doomed=observed.deletions))
+        for nameless in observed.nameless:
+            await self._give_id(nameless)
+        writes = decide(observed.snapshot, live, self._epoch, doomed=observed.deletions)
+        await self._write(writes)
+        if not writes and live == now.keys():
+            # Otherwise the view is behind what was just written.
+            await self._grant(observed, live)
         for name in observed.deletions:
             await self._delete(name)
         self._broker_epochs = dict(now)
         if live != now.keys():
             # Led anew as if they had gone; once the view shows it, the next step counts them as back.
             log.info("brokers %s have been restarted", sorted(now.keys() - live))
+
+    async def _give_id(self, nameless: Nameless) -> None:
+        """Kafka's tools before 2.8 write a topic's znode without its id, which says where its records are.
+
+        A 3.9.1 controller that runs keeps the id in memory and the znode without one; the next controller takes
+        a new id then, and its brokers refuse to lead the topic. We write the id back.
+        """
+        topic_id = nameless.known_id
+        if topic_id is None and nameless.was_led and self.kept_topic_id is not None:
+            topic_id = await self.kept_topic_id(nameless.name)
+        named = znodes.TopicNode(nameless.node.replicas, topic_id or new_id())
+        log.info("topic %s was written without its id; it %s", nameless.name, "keeps it" if topic_id else "gets one")
+        await self._fenced(SetData(paths.topic(nameless.name), znodes.topic_node(named), nameless.version))
+
+    async def _grant(self, observed: Observation, live: Collection[int]) -> None:
+        """What older tools ask for by a znode of their own (KafkaController, 3.9)."""
+        if observed.election is not None:
+            await self._elect(observed, observed.election, live)
+        elif observed.reassignment is not None:
+            await self._reassign(observed, observed.reassignment, live)
+
+    async def _elect(self, observed: Observation, wish: AdminWish, live: Collection[int]) -> None:
+        path = paths.PREFERRED_ELECTION
+        try:
+            wanted = znodes.parse_partitions(wish.data)
+        except znodes.MalformedNode as error:
+            log.warning("%s is removed: %s", path, error)
+            wanted = ()
+        await self._write(preferred(observed.snapshot, live, wanted, self._epoch))
+        await self._fenced(Delete(path, wish.version))
+
+    async def _reassign(self, observed: Observation, wish: AdminWish, live: Collection[int]) -> None:
+        path = paths.REASSIGNMENT
+        try:
+            wanted = znodes.parse_reassignment(wish.data)
+        except znodes.MalformedNode as error:
+            self._tell(f"{path} is left as it is: {error}")
+            return
+        plan = reassigned(observed.snapshot, live, wanted)
+        for refusal in plan.refused:
+            log.warning("%s: %s", path, refusal)
+        for name, node in plan.topics.items():
+            version = observed.snapshot.topics[name].node_version
+            await self._fenced(SetData(paths.topic(name), znodes.topic_node(node), version))
+        if not plan.waiting:
+            await self._fenced(Delete(path, wish.version))
+            return
+        brokers = sorted({broker for replicas in plan.waiting.values() for broker in replicas} - set(live))
+        self._tell(f"{path}: {len(plan.waiting)} partitions wait for brokers {brokers}, which do not run")
+        if plan.waiting != wanted:
+            await self._fenced(SetData(path, znodes.reassignment_node(plan.waiting), wish.version))
+
+    def _tell(self, text: str) -> None:
+        """Once, not at every observation."""
+        if text != self._told:
+            self._told = text
+            log.warning("%s", text)
 
     async def _fenced(self, *parts: TransactionPart) -> None:
         await self._session.transaction(CheckVersion(paths.CONTROLLER_EPOCH, self._epoch_version), *parts, step=_STEP)
@@ -165,24 +233,31 @@ class Controller:
 
     async def _delete(self, name: str) -> None:
         """Remove a topic and then the wish; children before parents, what is gone already is fine."""
-        numbers = []
-        try:
-            numbers = await self._session.children(paths.partitions(name), step=_STEP)
-        except NoNode:
-            log.info("topic %s has no partitions to delete", name)
-        doomed = [
-            path
-            for number in numbers
-            for path in (f"{paths.partitions(name)}/{number}/state", f"{paths.partitions(name)}/{number}")
-        ]
-        doomed += [paths.partitions(name), paths.topic_configuration(name)]
-        for path in doomed:
-            await self._delete_if_there(path)
+        if not self.deletes_topics:
+            log.warning("topic %s is not deleted: delete.topic.enable is false", name)
+            await self._delete_if_there(paths.topic_deletion(name))
+            return
+        if problem := topic_name_problem(name):
+            log.warning("%s is removed: %s", paths.topic_deletion(name)[:300], problem)
+            await self._delete_if_there(paths.topic_deletion(name))
+            return
+        await self._delete_below(paths.topic(name))
+        await self._delete_if_there(paths.topic_configuration(name))
         try:
             # Together: a wish that outlived its topic would delete the next one of that name.
             await self._fenced(Delete(paths.topic(name)), Delete(paths.topic_deletion(name)))
         except NoNode:
             await self._delete_if_there(paths.topic_deletion(name))
+
+    async def _delete_below(self, path: str) -> None:
+        """Everything below it, also what is not Kafka's."""
+        try:
+            names = await self._session.children(path, step=_STEP)
+        except NoNode:
+            return
+        for name in names:
+            await self._delete_below(f"{path}/{name}")
+            await self._delete_if_there(f"{path}/{name}")
 
     async def _delete_if_there(self, path: str) -> None:
         try:

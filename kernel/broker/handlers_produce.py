@@ -26,10 +26,12 @@ from kernel.broker.storage.errors import (
     StorageError,
     StorageFailed,
 )
+from kernel.broker.znodes import MalformedNode
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode, ProtocolError
 from kernel.wire.versions import Api
 from kernel.zookeeper.errors import ZooKeeperError
+from kernel.zookeeper.paths import PRODUCER_ID_BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -188,6 +190,9 @@ async def new_producer(cluster: ClusterView) -> dict[str, Any]:
     except ZooKeeperError as error:
         log.warning("no producer id was handed out: %s", error)
         return {"error_code": ErrorCode.coordinator_load_in_progress, "producer_id": -1, "producer_epoch": -1}
+    except MalformedNode as error:
+        log.error("no producer id was handed out: %s: %s", PRODUCER_ID_BLOCK, error)  # noqa: TRY400 - no fault here
+        return {"error_code": ErrorCode.unknown_server_error, "producer_id": -1, "producer_epoch": -1}
     return {"error_code": ErrorCode.none, "producer_id": producer_id, "producer_epoch": 0}
 
 

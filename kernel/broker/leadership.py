@@ -78,6 +78,9 @@ class Cluster:
         self._clock = clock or SystemClock()
         #: Told of each session before anything is registered in it, on a thread of its own. May raise OSError.
         self.keep_session: Callable[[SessionCredentials], None] | None = None
+        #: For the controller: see there.
+        self.kept_topic_id: Callable[[str], Awaitable[UUID | None]] | None = None
+        self.deletes_topics = True
         self._leading = Leading(address.node_id, tracer)
         self.snapshot = ClusterSnapshot()
         self._changed = asyncio.Event()
@@ -139,6 +142,7 @@ class Cluster:
         self._registered_in = session_id
         self._observer = Observer(session, cluster_id)
         self._controller = Controller(session, self.node_id, self._clock)
+        self._controller.kept_topic_id, self._controller.deletes_topics = self.kept_topic_id, self.deletes_topics
         self._topics = Topics(session)
         self._publish(await self._observer.refresh())
 

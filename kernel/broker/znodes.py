@@ -1,28 +1,37 @@
 """The bytes of the brokers' znodes, as Kafka 3.9 writes them in ZooKeeper mode. Pure.
 
 Fields come in the order in which a 3.9.1 broker writes them (recorded; the tests hold the bytes against it), and
-JSON has no blanks. Reading is lenient: any order, unknown fields, versions from 0.8 on. What makes no sense raises
-`MalformedNode`; callers treat such a node as absent and say so.
+JSON has no blanks. Reading is lenient: any order, unknown fields, versions from 0.8 on. Anybody may write to
+ZooKeeper, so every value is checked here, once, for what Kafka's protocol can carry: what is behind this module fits
+into an answer. What does not raises `MalformedNode` and nothing else; callers treat such a node as absent and say so.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import urlsplit
 
 from kernel.errors import RebalanceLabError
-from kernel.values import BrokerAddress
+from kernel.values import BrokerAddress, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 #: Producer ids are handed out to brokers in blocks of this size (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE).
 PRODUCER_ID_BLOCK_SIZE = 1000
-_INT64_MAX = 2**63 - 1
+_INT32_MAX, _INT64_MAX = 2**31 - 1, 2**63 - 1
+#: Partitions of one topic. Its znode holds them all, and each is two znodes and a watch of every broker.
+PARTITIONS_MAX = 10_000
+_REPLICAS_MAX = 1_000
+#: The longest name that DNS has is 253.
+_HOST = re.compile(r"[0-9A-Za-z_.:%\-]{1,255}")
+_ID = re.compile(r"[0-9A-Za-z_\-]{22}")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
 
 
 class MalformedNode(RebalanceLabError):
@@ -62,10 +71,17 @@ def id_text(identifier: uuid.UUID) -> str:
 
 
 def id_from_text(text: str) -> uuid.UUID:
-    try:
-        return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except ValueError as error:
-        raise MalformedNode(f"{text!r} is not an id: {error}") from error
+    """Also refused is the id 0, which stands for none (Uuid.ZERO_UUID)."""
+    if _ID.fullmatch(text) and (identifier := uuid.UUID(bytes=base64.urlsafe_b64decode(f"{text}=="))).int:
+        return identifier
+    raise MalformedNode(f"{text[:200]!r} is not an id")
+
+
+def parse_broker_id(name: str) -> int:
+    """The name of a znode under /brokers/ids."""
+    if _NUMBER.fullmatch(name) and int(name) <= _INT32_MAX:
+        return int(name)
+    raise MalformedNode(f"{name[:200]!r} is not a broker id")
 
 
 def broker_node(address: BrokerAddress, timestamp_ms: int) -> bytes:
@@ -89,9 +105,11 @@ def parse_broker(node_id: int, data: bytes) -> BrokerAddress:
     """Versions 1 to 5: host and port, or the first PLAINTEXT endpoint where they are null."""
     fields = _loads(data)
     host, port = fields.get("host"), fields.get("port")
-    if isinstance(host, str) and isinstance(port, int) and port > 0:
+    if isinstance(host, str) and _HOST.fullmatch(host) and _is_port(port):
         return BrokerAddress(node_id, host, port)
-    protocols = fields.get("listener_security_protocol_map") or {}
+    protocols = fields.get("listener_security_protocol_map")
+    if not isinstance(protocols, dict):
+        protocols = {}
     endpoints = fields.get("endpoints")
     for endpoint in endpoints if isinstance(endpoints, list) else []:
         found = _plaintext(endpoint, protocols)
@@ -118,14 +136,18 @@ def parse_topic(data: bytes) -> TopicNode:
     partitions = fields.get("partitions")
     if not isinstance(partitions, dict):
         raise MalformedNode(f"a topic without partitions: {data[:200]!r}")
+    if len(partitions) > PARTITIONS_MAX:
+        raise MalformedNode(f"{len(partitions)} partitions; at most {PARTITIONS_MAX} are served")
     replicas: list[tuple[int, ...]] = []
     for number in range(len(partitions)):
         listed = partitions.get(str(number))
-        if not _is_list_of_ids(listed):
+        if not _is_list_of_ids(listed) or not 0 < len(listed) <= _REPLICAS_MAX:
             raise MalformedNode(f"partition {number} has no list of replicas: {data[:200]!r}")
         replicas.append(tuple(listed))
     topic_id = fields.get("topic_id")
-    return TopicNode(tuple(replicas), None if topic_id is None else id_from_text(str(topic_id)))
+    if topic_id is not None and not isinstance(topic_id, str):
+        raise MalformedNode(f"topic_id is not a text: {data[:200]!r}")
+    return TopicNode(tuple(replicas), None if topic_id is None else id_from_text(topic_id))
 
 
 def state_node(state: PartitionState) -> bytes:
@@ -142,11 +164,11 @@ def state_node(state: PartitionState) -> bytes:
 
 def parse_state(data: bytes) -> PartitionState:
     fields = _loads(data)
-    numbers = [fields.get(name) for name in ("leader", "leader_epoch", "controller_epoch")]
-    isr = fields.get("isr")
-    if not _is_list_of_ids(numbers) or not _is_list_of_ids(isr):
+    leader, isr = fields.get("leader"), fields.get("isr")
+    leader_epoch, controller_epoch = fields.get("leader_epoch"), fields.get("controller_epoch")
+    # -2 is LeaderDuringDelete.
+    if not (_is_id(leader, low=-2) and _is_id(leader_epoch) and _is_id(controller_epoch) and _is_list_of_ids(isr)):
         raise MalformedNode(f"not a partition's state: {data[:200]!r}")
-    leader, leader_epoch, controller_epoch = numbers
     return PartitionState(leader, leader_epoch, tuple(isr), controller_epoch)
 
 
@@ -156,7 +178,7 @@ def controller_node(node_id: int, timestamp_ms: int) -> bytes:
 
 def parse_controller(data: bytes) -> int:
     node_id = _loads(data).get("brokerid")
-    if not isinstance(node_id, int):
+    if not _is_id(node_id):
         raise MalformedNode(f"no controller's broker id: {data[:200]!r}")
     return node_id
 
@@ -166,9 +188,10 @@ def controller_epoch_node(epoch: int) -> bytes:
 
 
 def parse_controller_epoch(data: bytes) -> int:
-    if not data.isdigit():
-        raise MalformedNode(f"not a controller epoch: {data[:200]!r}")
-    return int(data)
+    text = data[:20].decode("latin-1")
+    if _NUMBER.fullmatch(text) and int(text) < _INT32_MAX:
+        return int(text)
+    raise MalformedNode(f"not a controller epoch: {data[:200]!r}")
 
 
 def cluster_id_node(cluster_id: str) -> bytes:
@@ -177,7 +200,7 @@ def cluster_id_node(cluster_id: str) -> bytes:
 
 def parse_cluster_id(data: bytes) -> str:
     cluster_id = _loads(data).get("id")
-    if not isinstance(cluster_id, str):
+    if not isinstance(cluster_id, str) or not re.fullmatch(r"[!-~]{1,249}", cluster_id):
         raise MalformedNode(f"no cluster id: {data[:200]!r}")
     return cluster_id
 
@@ -221,6 +244,27 @@ def feature_node() -> bytes:
     return _dumps({"features": {}, "version": 2, "status": 1})
 
 
+def parse_partitions(data: bytes) -> tuple[TopicPartition, ...]:
+    """`/admin/preferred_replica_election`: the partitions that are to be led by their first replicas."""
+    return tuple(_named_partition(item, data) for item in _items(data))
+
+
+def parse_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
+    """`/admin/reassign_partitions`: the replicas that each partition is to have."""
+    wanted = {}
+    for item in _items(data):
+        replicas = item.get("replicas")
+        if not _is_list_of_ids(replicas) or not 0 < len(replicas) == len(set(replicas)) <= _REPLICAS_MAX:
+            raise MalformedNode(f"a partition without a list of different replicas: {data[:200]!r}")
+        wanted[_named_partition(item, data)] = tuple(replicas)
+    return wanted
+
+
+def reassignment_node(wanted: Mapping[TopicPartition, Sequence[int]]) -> bytes:
+    items = [{"topic": tp.topic, "partition": tp.partition, "replicas": list(r)} for tp, r in wanted.items()]
+    return _dumps({"version": 1, "partitions": items})
+
+
 def producer_id_block_node(block: ProducerIdBlock) -> bytes:
     return _dumps({"version": 1, "broker": block.broker, "block_start": str(block.first), "block_end": str(block.last)})
 
@@ -230,12 +274,26 @@ def next_producer_id_block(data: bytes, node_id: int) -> ProducerIdBlock:
     first = 0
     if data:
         last = _loads(data).get("block_end")
-        if not isinstance(last, str) or not last.isdigit():
+        if not isinstance(last, str) or not _NUMBER.fullmatch(last):
             raise MalformedNode(f"not a block of producer ids: {data[:200]!r}")
         first = int(last) + 1
     if first > _INT64_MAX - PRODUCER_ID_BLOCK_SIZE:
         raise MalformedNode(f"no producer ids are left behind {data[:200]!r}")
     return ProducerIdBlock(node_id, first, first + PRODUCER_ID_BLOCK_SIZE - 1)
+
+
+def _items(data: bytes) -> list[dict[str, Any]]:
+    items = _loads(data).get("partitions")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise MalformedNode(f"no list of partitions: {data[:200]!r}")
+    return items
+
+
+def _named_partition(item: Mapping[str, Any], data: bytes) -> TopicPartition:
+    topic, partition = item.get("topic"), item.get("partition")
+    if not isinstance(topic, str) or not _is_id(partition):
+        raise MalformedNode(f"a partition without topic and number: {data[:200]!r}")
+    return TopicPartition(topic, partition)
 
 
 def _plaintext(endpoint: object, protocols: Mapping[str, object]) -> tuple[str, int] | None:
@@ -245,13 +303,22 @@ def _plaintext(endpoint: object, protocols: Mapping[str, object]) -> tuple[str, 
     except ValueError:
         return None
     listener = str(endpoint).partition("://")[0]
-    if port is None or not parts.hostname or protocols.get(listener, listener) != "PLAINTEXT":
+    if not port or not _HOST.fullmatch(parts.hostname or "") or protocols.get(listener, listener) != "PLAINTEXT":
         return None
-    return parts.hostname, port
+    return str(parts.hostname), port
+
+
+def _is_id(value: object, *, low: int = 0) -> TypeGuard[int]:
+    """Whether it is a number from `low` on that an int32 holds."""
+    return type(value) is int and low <= value <= _INT32_MAX
 
 
 def _is_list_of_ids(value: object) -> TypeGuard[list[int]]:
-    return isinstance(value, list) and all(isinstance(item, int) and not isinstance(item, bool) for item in value)
+    return isinstance(value, list) and all(_is_id(item) for item in value)
+
+
+def _is_port(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 < value <= 65535
 
 
 def _dumps(fields: Mapping[str, Any] | Sequence[Any]) -> bytes:
@@ -261,7 +328,7 @@ def _dumps(fields: Mapping[str, Any] | Sequence[Any]) -> bytes:
 def _loads(data: bytes) -> dict[str, Any]:
     try:
         fields = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MalformedNode(f"not JSON: {data[:200]!r}: {error}") from error
     if not isinstance(fields, dict):
         raise MalformedNode(f"not a JSON object: {data[:200]!r}")

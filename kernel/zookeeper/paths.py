@@ -21,6 +21,8 @@ CONFIG_CHANGES = "/config/changes"
 #: Sequential: one for each alteration of settings, gone after a quarter of an hour.
 CONFIG_CHANGE = f"{CONFIG_CHANGES}/config_change_"
 DELETE_TOPICS = "/admin/delete_topics"
+PREFERRED_ELECTION = "/admin/preferred_replica_election"
+REASSIGNMENT = "/admin/reassign_partitions"
 ISR_CHANGES = "/isr_change_notification"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"

@@ -14,8 +14,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 from kernel.broker.broker import Broker
-from kernel.broker.client import ClusterClient
+from kernel.broker.client import ClusterClient, fetch
 from kernel.broker.configuration import BrokerConfig
+from kernel.broker.connection import BrokerConnection
+from kernel.broker.producer import Producer
 from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -174,3 +176,22 @@ async def create_topics(broker: Broker, topics: Mapping[str, int], *, replicatio
     ]
     # That ZooKeeper names a leader is not yet that this one has taken over.
     await until(lambda: all(broker.cluster.leads(tp) for tp in ours), 10, lambda: f"{ours} to be led")
+
+
+async def send_values(broker: Broker, tp: TopicPartition, values: Sequence[bytes]) -> None:
+    """Store these records, in order, by a client that starts from `broker`."""
+    async with client_of(broker) as client:
+        producer = Producer(client)
+        await asyncio.gather(*(producer.enqueue(tp, value) for value in values))
+        await producer.close()
+
+
+async def read_values(broker: Broker, tp: TopicPartition) -> list[bytes | None]:
+    """The values of the partition's records, from `broker`, which leads it; they fit into one answer."""
+    connection = await BrokerConnection.open(broker.address.host, broker.address.port, "reader")
+    try:
+        got = (await fetch(connection, {tp: 0}, max_wait_ms=0))[tp]
+        assert got.error == "", got
+        return [record.value for record in got.records]
+    finally:
+        connection.close()

@@ -14,19 +14,41 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from kernel.broker.storage.errors import Fenced
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from uuid import UUID
+
+#: The file with the topic's name, beside the folders of its partitions.
+_NAME = "topic"
 
 
 def topic_folder(data_dir: Path, topic_id: UUID) -> Path:
     """Where a topic's publications are; without it nobody can write to the topic."""
     return data_dir / "epochs" / topic_id.hex
+
+
+def name_topic(data_dir: Path, topic_id: UUID, name: str) -> None:
+    """Keep the topic's name with its id: what is in ZooKeeper may be written by a tool that knows no ids."""
+    path = topic_folder(data_dir, topic_id) / _NAME
+    if path.exists():
+        return
+    beside = path.with_name(f"{_NAME}.{os.getpid()}-{threading.get_ident()}")
+    beside.write_text(name, encoding="utf-8")
+    synced(beside)
+    beside.replace(path)
+
+
+def topic_named(data_dir: Path, name: str) -> UUID | None:
+    """The id under which a topic of that name was led here last; None when none was, or it was deleted."""
+    found = [path for path in (data_dir / "epochs").glob(f"*/{_NAME}") if path.read_text(encoding="utf-8") == name]
+    newest = max(found, key=lambda path: path.stat().st_mtime, default=None)
+    return None if newest is None else UUID(hex=newest.parent.name)
 
 
 @dataclass(frozen=True, slots=True, order=True)

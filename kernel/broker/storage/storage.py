@@ -4,6 +4,7 @@ Layout of the data directory, which all brokers of a machine share:
 
     incarnations/broker-<node>-<incarnation>.sqlite   one file (with -wal and -shm), one writer; .claim beside it
     epochs/<topic id>/<partition>/<leader epoch>.<attempt>   who may write, published (see epochs.py)
+    epochs/<topic id>/topic   the topic's name
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import uuid
 from typing import TYPE_CHECKING, TypeVar
 
 from kernel.broker.mistakes import stopped
-from kernel.broker.storage.epochs import topic_folder
+from kernel.broker.storage.epochs import topic_folder, topic_named
 from kernel.broker.storage.errors import Fenced, StorageError
 from kernel.broker.storage.files import SUFFIX, faults_named
 from kernel.broker.storage.jobs import Append, Forget, Stop, TakeOver, Upsert
@@ -104,6 +105,11 @@ class Storage:
         if log is not None:
             log.close(str(mistake))
             self._tell_closed(tp, mistake)
+
+    async def topic_id_of(self, name: str) -> UUID | None:
+        """The id under which a topic of that name has records here; None when it has none. Raises StorageFailed."""
+        with faults_named(f"look for the id of topic {name}"):
+            return await asyncio.to_thread(topic_named, self.data_dir, name)
 
     async def forget_topic(self, topic_id: UUID) -> None:
         """The topic was deleted: nobody can lead it any more, and our rows of it go. Raises StorageFailed."""

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kernel.broker.mistakes import stopped
 from kernel.broker.storage.appending import ProducerState, RememberedBatch
 from kernel.broker.storage.chain import Chain, Segment, extended, from_json, to_json
-from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, synced
+from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, name_topic, synced
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import FOLDER, Transaction, attached, faults_named, has_transactions, open_reader
 from kernel.broker.storage.transactions import (
@@ -184,6 +184,7 @@ def _attempt(wish: TermWish, step: Callable[[], Done]) -> Done | StorageError:
 def _publish(data_dir: Path, file: str, wish: TermWish) -> _Published:
     epochs = PartitionEpochs(data_dir, wish.topic_id, wish.topic_partition.partition)
     epoch = epochs.publish(wish.leader_epoch, claim_of(data_dir / FOLDER / file))
+    name_topic(data_dir, wish.topic_id, wish.topic_partition.topic)
     inherited = _inherit(data_dir, epochs, epoch, wish.topic_id, wish.topic_partition.partition)
     return _Published(wish, epochs, epoch, inherited)
 

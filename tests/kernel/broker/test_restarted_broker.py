@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel.broker.client import fetch
-from kernel.broker.connection import BrokerConnection
 from kernel.broker.identity import BrokerRuns, WrongCluster
-from kernel.broker.producer import Producer
 from kernel.ports import free_ports
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
@@ -23,7 +20,7 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.ending import SessionCredentials, end_session
-from tests.support.brokers import broker_of, client_of, running_broker
+from tests.support.brokers import broker_of, read_values, running_broker, send_values
 from tests.support.zookeeper import opened
 
 if TYPE_CHECKING:
@@ -64,23 +61,6 @@ async def serving_child(chroot: str, folder: Path, node_id: int) -> AsyncIterato
         await process.communicate()
 
 
-async def stored(broker: Broker) -> list[bytes | None]:
-    connection = await BrokerConnection.open("127.0.0.1", broker.address.port, "reader")
-    try:
-        got = (await fetch(connection, {TP: 0}, max_wait_ms=0))[TP]
-        assert got.error == ""
-        return [record.value for record in got.records]
-    finally:
-        connection.close()
-
-
-async def send(broker: Broker, value: bytes) -> None:
-    async with client_of(broker) as client:
-        producer = Producer(client)
-        await producer.send(TP, value)
-        await producer.close()
-
-
 async def led(broker: Broker) -> None:
     await until(lambda: broker.cluster.leads(TP) is not None, WAIT_MS / 1000, f"broker to lead {TP}")
 
@@ -97,12 +77,12 @@ def test_brokers_without_an_id_that_start_again_are_the_same_and_lead_their_topi
             ids = [one.address.node_id, two.address.node_id]
             await two.cluster.create_topic("t", partitions=-1, replication_factor=-1, assignment=[[ids[1]]])
             await led(two)
-            await send(two, b"first")
+            await send_values(two, TP, [b"first"])
         # In the other order, and one alone.
         async with broker_on(ports[1], chroot, tmp_path) as two:
             assert two.address.node_id == ids[1]
             await led(two)
-            assert await stored(two) == [b"first"]
+            assert await read_values(two, TP) == [b"first"]
             async with broker_on(ports[0], chroot, tmp_path) as one:
                 assert one.address.node_id == ids[0]
 
@@ -114,12 +94,12 @@ def test_broker_on_a_new_port_leads_what_it_led(chroot: str, tmp_path: Path) -> 
         async with broker_on(0, chroot, tmp_path) as broker:
             await broker.cluster.create_topic("t", partitions=1, replication_factor=1)
             await led(broker)
-            await send(broker, b"first")
+            await send_values(broker, TP, [b"first"])
             before = broker.address
         async with broker_on(0, chroot, tmp_path) as broker:
             assert broker.address.node_id == before.node_id
             await led(broker)
-            assert await stored(broker) == [b"first"]
+            assert await read_values(broker, TP) == [b"first"]
 
     asyncio.run(body())
 
