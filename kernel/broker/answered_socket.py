@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.connection_state import CLOSED, QUEUED, QUIET, UNREAD, WAITING
 from kernel.broker.handlers import Encoded
+from kernel.broker.holding_socket import HoldingSocket
 from kernel.broker.poller import WRITABLE
-from kernel.broker.served_socket import ServedSocket
-from kernel.wire.codec import encode_response, response_with
+from kernel.wire.codec import encode_response, encode_response_in_pieces, response_with
 from kernel.wire.errors import ProtocolError
-from kernel.wire.frames import FrameBuffer
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
@@ -26,37 +25,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Requests that may wait for what other clients do. Their bytes are given back when they have been decoded, or those
+#: others might never be read; what they hold meanwhile has a bound of its own.
+WAITS_FOR_OTHERS = frozenset({Api.Fetch, Api.JoinGroup, Api.SyncGroup, Api.AwaitCommand})
 #: Unsent bytes with which a client that did not read counts as one that reads again.
 UNSENT_BYTES_LOW = 16 * 1024
 
 
-class AnsweredSocket(ServedSocket):
+class AnsweredSocket(HoldingSocket):
     """The half of a connection that answers; its owner receives and serves (`_take_turn`, `_serve_kept`)."""
 
-    __slots__ = (
-        "_buffer",
-        "_frame",
-        "_future",
-        "_has_ended",
-        "_host",
-        "_id",
-        "_is_open",
-        "_server",
-        "_state",
-        "active_at",
-    )
+    __slots__ = ("_frame", "_future", "_has_ended", "_is_open", "_server", "active_at")
 
     def __init__(self, server: BrokerServer, accepted: socket.socket, host: str, connection_id: int) -> None:
-        super().__init__(server.readiness, accepted)
+        super().__init__(server, accepted, host, connection_id)
         #: When something was last read or written; `readiness.now` is old if nobody was heard lately.
         self.active_at = server.readiness.clock()
         self._server = server
-        self._host = host
-        self._id = connection_id
-        self._state = QUIET
         self._is_open = True  # answers are sent
         self._has_ended = False  # everything that the client sent has been received
-        self._buffer = FrameBuffer(server.limits.frame_bytes_max)
         self._frame: bytes | None = None  # the request that waits for its turn
         self._future: tuple[asyncio.Future[Answer], RequestContext] | None = None
 
@@ -84,6 +71,8 @@ class AnsweredSocket(ServedSocket):
             return
         self._future = (future, context)
         self._state = WAITING
+        if self._at_work and context.api in WAITS_FOR_OTHERS:
+            self._finish_request()
         if isinstance(future, asyncio.Task):
             self._server.wait_for(future)
         future.add_done_callback(self._answered)
@@ -92,6 +81,8 @@ class AnsweredSocket(ServedSocket):
 
     def _await_later(self, context: RequestContext, answer: Later[Answer]) -> None:
         self._state = WAITING
+        if self._at_work and context.api in WAITS_FOR_OTHERS:
+            self._finish_request()
         answer.when_given(functools.partial(self._give_later, context), self.abort)
         if self._state is WAITING and (not self._is_open or self._has_ended):
             self._leave_waiting()
@@ -111,6 +102,8 @@ class AnsweredSocket(ServedSocket):
         try:
             self._state = QUIET
             self._write(context, answer)
+            if self._at_work:
+                self._finish_request()
             if self._state is QUIET and (self._buffer or self._has_ended or not self._is_open):
                 self._serve_kept()
             good = True
@@ -154,6 +147,8 @@ class AnsweredSocket(ServedSocket):
             self._state = QUIET
             self.active_at = self._readiness.clock()
             self._write(context, future.result())
+            if self._at_work:
+                self._finish_request()
             if self._state is QUIET:
                 self._serve_kept()
 
@@ -162,7 +157,11 @@ class AnsweredSocket(ServedSocket):
     def _write(self, context: RequestContext, answer: Answer) -> None:
         if answer is None or not self._is_open:
             return
-        if isinstance(answer, Encoded):
+        if context.api is Api.Fetch and not isinstance(answer, Encoded):  # records are not copied
+            for piece in encode_response_in_pieces(context.api, context.version, context.correlation_id, answer):
+                if self._is_open:  # a client may go between two pieces
+                    self._send(piece)
+        elif isinstance(answer, Encoded):
             self._send(response_with(context.correlation_id, answer.tail))
         else:
             self._send(encode_response(context.api, context.version, context.correlation_id, answer))
@@ -189,13 +188,15 @@ class AnsweredSocket(ServedSocket):
 
     def abort(self) -> None:
         """Close now, also when `close` is still sending to a client that does not read."""
-        self._unsent.clear()
+        self._drop_unsent()
         self._close()
 
     def _close(self) -> None:
         self._state = CLOSED
         self._is_open = False
         self._frame = None
+        self._buffer.clear()
+        self._finish_request()
         if self._unsent:
             self._watch(WRITABLE)
         else:
@@ -205,7 +206,7 @@ class AnsweredSocket(ServedSocket):
     def _lose(self) -> None:
         """Nothing can be sent any more. What the client sent before is read and served nevertheless."""
         self._is_open = False
-        self._unsent.clear()
+        self._drop_unsent()
         self._watch(self._events & ~WRITABLE)
         if self._state is CLOSED:
             self._release()

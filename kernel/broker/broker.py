@@ -173,6 +173,8 @@ class Broker:
             frame_bytes_max=self.config.number("socket.request.max.bytes"),
             connections_max=self.config.number("max.connections"),
             idle_ms_max=self.config.number("connections.max.idle.ms"),
+            requests_bytes_max=self.config.number("queued.max.request.bytes"),
+            answers_bytes_max=self.config.number("queued.max.response.bytes"),
         )
         return BrokerServer({}, host=host, port=port, limits=limits, turns=self._turns)
 
@@ -245,7 +247,9 @@ class Broker:
             TopicHandlers(cluster, config, configs).table(),
             ConfigHandlers(cluster, configs).table(),
             ProduceHandlers(cluster, logs, configs, verification, self._clock).table(),
-            FetchHandlers(cluster, logs, max_bytes=config.number("fetch.max.bytes")).table(),
+            FetchHandlers(
+                cluster, logs, max_bytes=config.number("fetch.max.bytes"), answers=server.memory.answers
+            ).table(),
             OffsetHandlers(cluster, logs, self._clock).table(),
             LoopHandlers(self._turns).table(),
         ):

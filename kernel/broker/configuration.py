@@ -1,8 +1,8 @@
 """A broker's settings, by Kafka's names and with Kafka's defaults (3.9.1, asked of its own KafkaConfig).
 
-Two defaults are ours, to be safe on a shared machine: the broker listens on 127.0.0.1 instead of everywhere, and
-`log.dirs` has to be given by whoever starts the broker. Names that Kafka has and we do not implement are in
-`kernel.broker.kafka_settings`; using one is a warning.
+Three defaults are ours, to be safe on a shared machine: the broker listens on 127.0.0.1 instead of everywhere,
+`log.dirs` has to be given by whoever starts the broker, and queued.max.request.bytes is bounded. Names that Kafka has
+and we do not implement are in `kernel.broker.kafka_settings`; using one is a warning.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kernel.broker.budget import ANSWERS_BYTES_MAX, REQUESTS_BYTES_MAX
 from kernel.broker.effective_configs import DYNAMIC_BROKER_SETTINGS
 from kernel.broker.kafka_settings import KAFKA_BROKER_SETTINGS
 from kernel.broker.topic_configs import ConfigType, TopicSetting, problem
@@ -79,6 +80,18 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             _number("port", 9092, "the port when listeners is not given; 0 chooses a free one", high=65535),
             _text("host.name", "127.0.0.1", "the host when listeners is not given"),
             _number("socket.request.max.bytes", 104_857_600, "the largest request, in bytes", low=1),
+            _number(
+                "queued.max.request.bytes",
+                REQUESTS_BYTES_MAX,
+                "what all connections hold of requests, in bytes; at least socket.request.max.bytes",
+                low=1,
+            ),
+            _number(
+                "queued.max.response.bytes",
+                ANSWERS_BYTES_MAX,
+                "what all connections hold of answers that clients have not taken, in bytes (not Kafka's)",
+                low=1,
+            ),
             _number("max.connections", INT_MAX, "the most connections at a time"),
             _number("connections.max.idle.ms", 600_000, "idle connections are closed after this time", low=-1),
             # -- ZooKeeper
@@ -155,6 +168,14 @@ class BrokerConfig:
         config = cls(MappingProxyType(values), MappingProxyType({k: v for k, v in given.items() if k in values}))
         if config.number("group.min.session.timeout.ms") > config.number("group.max.session.timeout.ms"):
             raise ConfigurationError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
+        frame_bytes, requests_bytes = (
+            config.number(name) for name in ("socket.request.max.bytes", "queued.max.request.bytes")
+        )
+        if requests_bytes < frame_bytes:
+            raise ConfigurationError(
+                f"queued.max.request.bytes={requests_bytes} must not be below socket.request.max.bytes={frame_bytes}:"
+                " the largest request would never be read"
+            )
         return config, warnings
 
     def number(self, name: str) -> int:

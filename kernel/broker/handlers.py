@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_ch
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
+    from kernel.broker.budget import Claim
     from kernel.wire.codec import Reader
 
 
@@ -36,6 +37,16 @@ class Encoded(NamedTuple):
     """A response's bytes behind its correlation id: a flexible header's tags, then the body in its version."""
 
     tail: bytes
+
+
+class Claiming(dict[str, Any]):
+    """An answer that is large; `claim` is for its bytes, and ends when the answer is dropped, however that happens."""
+
+    __slots__ = ("claim",)
+
+    def __init__(self, answer: Mapping[str, Any], claim: Claim) -> None:
+        super().__init__(answer)
+        self.claim = claim
 
 
 Answer = Mapping[str, Any] | Encoded | None

@@ -19,6 +19,7 @@ from uuid import UUID
 
 from kernel.broker.cluster_view import NO_LEADER
 from kernel.broker.down_conversion import NotConvertible, down_converted
+from kernel.broker.handlers import Claiming
 from kernel.broker.handlers_produce import endpoints
 from kernel.broker.records import CorruptRecords
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageFailed
@@ -29,6 +30,7 @@ from kernel.wire.versions import Api
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from kernel.broker.budget import Budget
     from kernel.broker.cluster_view import ClusterView
     from kernel.broker.handlers import HandlerTable, RequestContext
     from kernel.broker.logs import LedLogs
@@ -98,10 +100,11 @@ class Available:
 class FetchHandlers:
     """Reads from the logs that this broker leads."""
 
-    def __init__(self, cluster: ClusterView, logs: LedLogs, *, max_bytes: int) -> None:
+    def __init__(self, cluster: ClusterView, logs: LedLogs, *, max_bytes: int, answers: Budget) -> None:
         self._cluster = cluster
         self._logs = logs
         self._max_bytes = max_bytes
+        self._answers = answers
 
     def table(self) -> HandlerTable:
         return {Api.Fetch: self.fetch}
@@ -121,8 +124,11 @@ class FetchHandlers:
             try:
                 left_s = deadline - loop.time()
                 if not wanted or left_s <= 0 or await size_of.reaches(min(body.min_bytes, max_bytes)):
-                    answers = await read(wanted, max_bytes)
-                    return self._answer(wanted, await _for_version(context.version, wanted, answers))
+                    claim = await self._answers.claim(self._wanted_bytes(wanted, max_bytes))
+                    answers = await read(wanted, min(max_bytes, claim.bytes))
+                    answers = await _for_version(context.version, wanted, answers)
+                    claim.keep(sum(len(answer["records"]) for answer in answers))
+                    return Claiming(self._answer(wanted, answers), claim)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(left_s):
                         await moved.wait()
@@ -152,6 +158,11 @@ class FetchHandlers:
                 for one in topic.partitions
             ]
         return wanted
+
+    def _wanted_bytes(self, wanted: Sequence[Wanted], max_bytes: int) -> int:
+        """As many as may be read, before anything is."""
+        partitions = ((one, led) for one in wanted if (led := self._led(one)) is not None)
+        return min(max_bytes, sum(max(one.max_bytes, 0) for one, led in partitions if one.offset < led.end_offset))
 
     def _led(self, one: Wanted) -> PartitionLog | None:
         return None if one.tp is None else self._logs.get(one.tp)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from kernel.broker import api_versions
 from kernel.broker.answered_socket import AnsweredSocket
+from kernel.broker.budget import FREE_BYTES
 from kernel.broker.connection_state import PARTIAL, QUEUED, QUIET, UNREAD, WAITING
 from kernel.broker.handlers import Encoded, Later, RequestContext
 from kernel.broker.poller import READABLE
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 #: Unread bytes kept for a muted connection before its socket is no longer read.
 READ_AHEAD_BYTES = 64 * 1024
-#: What is received at once, and when it is the rest of something long.
-RECEIVED_BYTES, REST_BYTES = 64 * 1024, 256 * 1024
 #: Heartbeats of one connection answered before the others get their turn.
 TURN_REQUESTS = 32
 
@@ -66,7 +65,13 @@ class ServedConnection(AnsweredSocket):
 
     def _read(self) -> None:
         try:
-            data = self._receive(RECEIVED_BYTES if self._state is QUIET else REST_BYTES)
+            if self._state is QUIET:
+                data = self._receive(self._memory.first_bytes)
+            elif receivable := self._receivable():
+                data = self._receive(receivable)
+            else:
+                self._watch(self._events & ~READABLE)
+                return
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -90,9 +95,14 @@ class ServedConnection(AnsweredSocket):
             if self.is_prompt:
                 self._begin(frame)
             else:  # its turn is now: the patient are read for a budget of their own
+                if len(frame) > FREE_BYTES:
+                    self._at_work = len(frame)
+                    self._account()
                 self._serve_or_close(frame)
         else:
             self._buffer.feed(data)
+            self._moved += len(data)
+            self._account()
             if self._state is QUIET or self._state is PARTIAL:
                 self._serve_kept()
             elif len(self._buffer) > READ_AHEAD_BYTES:
@@ -116,6 +126,7 @@ class ServedConnection(AnsweredSocket):
         if frame[:2] == _HEARTBEAT:
             self._serve_or_close(frame)
         else:
+            self._at_work = len(frame) if len(frame) > FREE_BYTES else 0
             if frame[:2] == _JOIN_GROUP and self.is_prompt:
                 self._move(prompt=False)
             self._frame = frame
@@ -154,6 +165,8 @@ class ServedConnection(AnsweredSocket):
     def _rest(self) -> None:
         """Nothing whole is kept."""
         self._state = PARTIAL if len(self._buffer) else QUIET
+        if self._claimed:
+            self._account()
         if self._has_ended:
             self._close()
         elif not self._events & READABLE:
@@ -165,6 +178,8 @@ class ServedConnection(AnsweredSocket):
             self._serve(frame)
         except ProtocolError as error:
             self.close(str(error))
+        if self._at_work and self._state is not WAITING:
+            self._finish_request()
 
     def _serve(self, frame: bytes) -> None:
         try:

@@ -6,6 +6,7 @@ As asyncio's transports, without their cost: no handle for each read, no buffer 
 from __future__ import annotations
 
 import socket
+from collections import deque
 from typing import TYPE_CHECKING
 
 from kernel.broker.poller import READABLE, WRITABLE
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Unsent bytes with which a client counts as one that does not read.
 UNSENT_BYTES_MAX = 64 * 1024
+#: Shorter pieces of what is unsent are put together, longer ones are kept as they are.
+COPIED_BYTES_MAX = 16 * 1024
 
 
 class ServedSocket:
@@ -24,7 +27,18 @@ class ServedSocket:
     report that its client has gone again and again, though what the client sent before is still to be read.
     """
 
-    __slots__ = ("_events", "_readiness", "_receive", "_send_now", "_socket", "_unsent", "fd", "is_prompt")
+    __slots__ = (
+        "_events",
+        "_moved",
+        "_readiness",
+        "_receive",
+        "_send_now",
+        "_socket",
+        "_unsent",
+        "_unsent_bytes",
+        "fd",
+        "is_prompt",
+    )
 
     def __init__(self, readiness: Readiness, accepted: socket.socket) -> None:
         accepted.setblocking(False)
@@ -34,7 +48,9 @@ class ServedSocket:
         self._readiness = readiness
         self._socket = accepted
         self._receive, self._send_now = accepted.recv, accepted.send
-        self._unsent = bytearray()
+        self._unsent: deque[bytearray | memoryview] = deque()
+        self._unsent_bytes = 0
+        self._moved = 0  # bytes that were received in parts, or sent late
         self._events = READABLE
         readiness.watch(self, READABLE)
 
@@ -79,10 +95,7 @@ class ServedSocket:
             self.is_prompt = prompt
 
     def _send(self, data: bytes) -> None:
-        unsent = self._unsent
-        if unsent:
-            unsent += data
-        else:
+        if not self._unsent:
             try:
                 sent = self._send_now(data)
             except (BlockingIOError, InterruptedError):
@@ -92,24 +105,51 @@ class ServedSocket:
                 return
             if sent == len(data):
                 return
-            unsent += memoryview(data)[sent:]
+            self._keep_unsent(memoryview(data)[sent:])
             self._watch(self._events | WRITABLE)
-        if len(unsent) > UNSENT_BYTES_MAX:
+        else:
+            self._keep_unsent(data)
+        self._account_unsent()
+        if self._unsent_bytes > UNSENT_BYTES_MAX:
             self._on_unread()
+
+    def _keep_unsent(self, data: bytes | memoryview) -> None:
+        """What is long is not copied."""
+        unsent = self._unsent
+        self._unsent_bytes += len(data)
+        if len(data) >= COPIED_BYTES_MAX:
+            unsent.append(memoryview(data))
+        elif unsent and isinstance(unsent[-1], bytearray) and len(unsent[-1]) < COPIED_BYTES_MAX:
+            unsent[-1] += data
+        else:
+            unsent.append(bytearray(data))
 
     def _send_rest(self) -> None:
         unsent = self._unsent
-        try:
-            sent = self._send_now(unsent)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            self._lose()
-            return
-        del unsent[:sent]
+        while unsent:
+            first = unsent[0]
+            try:
+                sent = self._send_now(first)
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError:
+                self._lose()
+                return
+            self._unsent_bytes -= sent
+            self._moved += sent
+            if sent < len(first):
+                unsent[0] = memoryview(first)[sent:]
+                break
+            unsent.popleft()
         if not unsent:
             self._watch(self._events & ~WRITABLE)
-        self._on_read(len(unsent))
+        self._account_unsent()
+        self._on_read(self._unsent_bytes)
+
+    def _drop_unsent(self) -> None:
+        self._unsent.clear()
+        self._unsent_bytes = 0
+        self._account_unsent()
 
     def _put_away(self) -> None:
         if self._events:
@@ -126,6 +166,10 @@ class ServedSocket:
 
     def abort(self) -> None:
         """Close at once."""
+        raise NotImplementedError
+
+    def _account_unsent(self) -> None:
+        """`_unsent_bytes` has changed."""
         raise NotImplementedError
 
     def _read(self) -> None:

@@ -1,7 +1,8 @@
 """The broker's TCP side: frames in, handlers called, responses out in order.
 
 Everything from outside is bounded: the size of a frame, the number of connections, what is read ahead of a request
-that still waits, what is written ahead of a client that does not read (`served_connection`). Whatever is malformed
+that still waits, what is written ahead of a client that does not read (`served_connection`), and what all connections
+hold together of requests and of answers (`budget`). Whatever is malformed
 closes its own connection and nothing else, as Kafka does; ApiVersions alone has an answer for a version that is not
 known (KIP-511).
 
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.broker import api_versions
 from kernel.broker.accepting import Listener
+from kernel.broker.budget import ANSWERS_BYTES_MAX, REQUESTS_BYTES_MAX, Memory
 from kernel.broker.handlers import ReadByHand, Repeatable, readers_of
 from kernel.broker.readiness import Readiness
 from kernel.broker.served_connection import ServedConnection
@@ -46,9 +48,14 @@ SWEPT_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """Kafka's socket.request.max.bytes, max.connections and connections.max.idle.ms."""
+    """Kafka's socket.request.max.bytes, max.connections, connections.max.idle.ms and queued.max.request.bytes.
+
+    `answers_bytes_max` is our own queued.max.response.bytes.
+    """
 
     frame_bytes_max: int = MAX_FRAME_BYTES
+    requests_bytes_max: int = REQUESTS_BYTES_MAX
+    answers_bytes_max: int = ANSWERS_BYTES_MAX
     connections_max: int = 2**31 - 1
     idle_ms_max: int = 600_000
 
@@ -71,6 +78,11 @@ class BrokerServer:
         self.host = "127.0.0.1" if host == "localhost" else host
         self.port = port
         self.limits = limits or ServerLimits()
+        self.memory = Memory(
+            requests_bytes_max=self.limits.requests_bytes_max,
+            answers_bytes_max=self.limits.answers_bytes_max,
+            frame_bytes_max=self.limits.frame_bytes_max,
+        )
         self.turns = Turns() if turns is None else turns  # an empty one is false
         self.readiness: Readiness
         self.repeat_heartbeat: Repeat | None = None
@@ -122,6 +134,7 @@ class BrokerServer:
         for connection in list(self.connections):
             connection.abort()
         self.readiness.close()
+        self.memory.close()
         # Only tasks are ours to cancel; a bare future belongs to the handler that will still complete it.
         tasks = list(self._waiting)
         for task in tasks:

@@ -33,8 +33,11 @@ _SHORT = struct.Struct(">h")
 _INT = struct.Struct(">i")
 _SIZE_AND_ID = struct.Struct(">ii")
 
+#: Fields of a response in pieces that are not copied.
+_LONG_BYTES = 16 * 1024
+
 Read = Callable[[bytes, int], tuple[Any, int]]
-Write = Callable[[io.BytesIO, Any], None]
+Write = Callable[[Any, Any], None]
 
 
 class Request(NamedTuple):
@@ -184,6 +187,36 @@ def encode_response(api: Api, version: int, correlation_id: int, body: Mapping[s
     # ApiVersions responses have header version 0 for ever (KIP-511); kio's header schema knows.
     buffer.write(b"\0\0\0\0" + _INT.pack(correlation_id) + (b"\0" if codec.flexible_header else b""))
     return codec.encode(buffer, body)
+
+
+class _Pieces:
+    """A buffer that keeps what is long as it is, instead of copying it."""
+
+    def __init__(self, begin: bytes) -> None:
+        self.pieces: list[bytes] = []
+        self._short = bytearray(begin)
+
+    def write(self, data: bytes) -> int:
+        if len(data) < _LONG_BYTES:
+            self._short += data
+        else:
+            self.pieces += (bytes(self._short), data)
+            self._short.clear()
+        return len(data)
+
+    def finish(self) -> list[bytes]:
+        """All that was written, with the frame's size in front."""
+        pieces = [*self.pieces, bytes(self._short)]
+        pieces[0] = _INT.pack(sum(map(len, pieces))) + pieces[0]
+        return pieces
+
+
+def encode_response_in_pieces(api: Api, version: int, correlation_id: int, body: Mapping[str, Any]) -> list[bytes]:
+    """As `encode_response`, for what holds long fields (records): these are not copied."""
+    codec = _codec(api, version, request=False)
+    buffer = _Pieces(_INT.pack(correlation_id) + (b"\0" if codec.flexible_header else b""))
+    codec.write(buffer, codec.build(body))
+    return buffer.finish()
 
 
 def response_with(correlation_id: int, tail: bytes) -> bytes:

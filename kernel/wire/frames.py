@@ -50,6 +50,15 @@ class FrameBuffer:
         data = self._data
         return len(data) >= 4 and len(data) >= 4 + min(_SIZE.unpack_from(data)[0], self._max_bytes)
 
+    @property
+    def announced(self) -> int:
+        """The first frame's size; 0 while it has not come."""
+        announced: int = _SIZE.unpack_from(self._data)[0] if len(self._data) >= 4 else 0
+        return announced
+
+    def clear(self) -> None:
+        self._data = bytearray()
+
     def feed(self, data: bytes) -> None:
         self._data += data
 

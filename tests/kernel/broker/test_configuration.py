@@ -40,6 +40,7 @@ def test_setting_that_only_kafka_has_is_a_warning() -> None:
         ("auto.create.topics.enable", "yes", "true or false"),
         ("port", "70000", "between 0 and 65535"),
         ("listeners", "SSL://127.0.0.1:9093", "PLAINTEXT"),
+        ("queued.max.request.bytes", "100000000", "must not be below socket.request.max.bytes=104857600"),
         ("group.min.session.timeout.ms", "2000000", "must not be above group.max.session.timeout.ms"),
     ],
 )
