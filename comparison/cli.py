@@ -37,6 +37,7 @@ COMMANDS = {
     "diagram": Command("comparison.cli_diagram", "Draw a rebalance of the zookeeper design from a run's traces."),
     "zookeeper": Command("comparison.cli_zookeeper", "Start, look at and stop a ZooKeeper server."),
     "broker": Command("comparison.cli_broker", "Run a broker with the group coordinator."),
+    "topic": Command("comparison.cli_topic", "Create, list, describe and delete topics."),
     "consume": Command("comparison.cli_clients", "Be a member of a group."),
     "produce": Command("comparison.cli_clients", "Produce records."),
     "doctor": Command("comparison.doctor", "Check what this machine has, and say the remedy."),
@@ -75,6 +76,7 @@ Examples:
 By hand, in a few terminals:
   rebalance-lab zookeeper start
   rebalance-lab broker --zookeeper 127.0.0.1:2181 --port 9092
+  rebalance-lab topic create orders --partitions 6
   rebalance-lab consume --design zookeeper --group g --topic orders
   rebalance-lab produce --topic orders --rate 5
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from comparison.by_hand import started_zookeeper, state_option, tell_of_silence, zookeeper_at
 from comparison.detaching import detach
 from comparison.exits import Exit
 from comparison.scenarios.broker_composition import broker_of
 from comparison.scenarios.configuration import for_part
-from comparison.state import forget, read_state, state_dir, states, stop_server, this_process, write_state
+from comparison.state import forget, state_dir, states, stop_server, this_process, write_state
 from kernel.broker import measured_loop
 from kernel.broker.configuration import BROKER_SETTINGS, BrokerConfig
-from kernel.errors import ConfigurationError, EnvironmentFault
+from kernel.errors import EnvironmentFault
 from kernel.settings import split_pairs
 from kernel.trace.events import Role
 from kernel.trace.writer import SilentTracer, TraceIdentity, TraceWriter
@@ -28,8 +30,9 @@ if TYPE_CHECKING:
     from kernel.broker.broker import Broker
     from kernel.trace.writer import Tracer
 
-#: Kafka's default of 3 would keep a single broker from ever coordinating a group.
-ONE_BROKER = {"offsets.topic.replication.factor": "1"}
+#: Where Kafka's defaults hide what the lab is to show: a replication factor of 3 would keep a single broker from ever
+#: coordinating a group, and of several members only one can own a topic's only partition.
+LAB_DEFAULTS = {"offsets.topic.replication.factor": "1", "num.partitions": "6"}
 DEFAULT_PORT = 9092
 
 
@@ -48,6 +51,7 @@ and after kill -9. Without broker.id it becomes the one of that folder that last
 not run; broker.id is only needed to choose between several.
 --set takes Kafka's own names. A Kafka setting that is not implemented warns; any other name is an error.
 offsets.topic.replication.factor is 1 unless set, so that one broker is enough for groups; nobody takes over from it.
+num.partitions is 6 unless set, so that several members share a topic that was created without a number.
 To see a takeover start three, each with offsets.topic.replication.factor=3 and default.replication.factor=3.""",
 )
 @click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot]; default: the one started from here.")
@@ -58,6 +62,7 @@ To see a takeover start three, each with offsets.topic.replication.factor=3 and 
 @click.option("--folder", type=click.Path(path_type=Path), help="Data; by default beside the state file.")
 @click.option("--trace", type=click.Path(path_type=Path), help="Write the broker's events to this file.")
 @click.option("--detach", "in_background", is_flag=True, help="Return once it serves; end it with `broker stop`.")
+@state_option
 @click.pass_context
 def broker(
     context: click.Context,
@@ -72,31 +77,20 @@ def broker(
     if context.invoked_subcommand is not None:
         return
     given, warnings = for_part(BROKER_SETTINGS, split_pairs(pairs))
-    settings = {"port": str(port), **ONE_BROKER, **given}
+    settings = {"port": str(port), **LAB_DEFAULTS, **given}
     _tell(warnings)
+    connect = zookeeper_at(connect) if connect else started_zookeeper()
     if in_background:
-        _, listened = BrokerConfig.from_settings(settings)[0].listener
-        if listened == 0:
-            raise ConfigurationError("--detach needs a port of your choice: `broker stop --port` names it by that")
         arguments = ["broker", "--port", str(port)]
         arguments += [part for name, value in given.items() for part in ("--set", f"{name}={value}")]
-        arguments += ["--zookeeper", connect] if connect else []
+        arguments += ["--zookeeper", connect]
         arguments += ["--folder", str(folder.absolute())] if folder else []
         arguments += ["--trace", str(trace.absolute())] if trace else []
-        name = f"broker-{listened}"
-        click.echo(detach(arguments, name, state_dir() / f"{name}.log").address)
+        config, _ = BrokerConfig.from_settings(settings)
+        tell_of_silence(connect, config.number("zookeeper.connection.timeout.ms"))
+        click.echo(detach(arguments, "broker-", state_dir() / f"broker-starting-{os.getpid()}.log").address)
         return
-    measured_loop.run(_serve(connect or started_zookeeper(), settings, folder or state_dir() / "data", trace))
-
-
-def started_zookeeper() -> str:
-    """The address of the ZooKeeper started from here; raises `EnvironmentFault` when there is none."""
-    state = read_state("zookeeper")
-    if state is None or not state.running:
-        raise EnvironmentFault(
-            "no ZooKeeper: start one with `rebalance-lab zookeeper start`, or name one with --zookeeper HOST:PORT"
-        )
-    return state.address
+    measured_loop.run(_serve(connect, settings, folder or state_dir() / "data", trace))
 
 
 async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Path | None) -> None:
@@ -113,8 +107,11 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
             tracer = stack.enter_context(contextlib.closing(writer))
         _writable(folder)
         server, _ = broker_of(settings, connect, folder, tracer)
+        waits_ms = server.config.number("zookeeper.connection.timeout.ms")
+        await asyncio.to_thread(tell_of_silence, connect, waits_ms)
         try:
-            await server.start()
+            if not await _started(told, server):
+                return
             state = this_process(
                 f"broker-{server.address.port}", f"127.0.0.1:{server.address.port}", folder, zookeeper=connect
             )
@@ -125,6 +122,19 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
             await _told_or_failed(told, server)
         finally:
             await server.stop()
+
+
+async def _started(told: asyncio.Event, server: Broker) -> bool:
+    """Start it; False when it is told to stop before it serves."""
+    starting, waiting = asyncio.create_task(server.start()), asyncio.create_task(told.wait())
+    await asyncio.wait([starting, waiting], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        return False
+    starting.result()
+    return True
 
 
 async def _told_or_failed(told: asyncio.Event, server: Broker) -> None:
@@ -157,6 +167,7 @@ def _writable(folder: Path) -> None:
 Example:
   rebalance-lab broker status"""
 )
+@state_option
 def status() -> int:
     """The brokers started from here; exit code 1 when none runs."""
     running = [state for state in states("broker-") if state.running]
@@ -174,6 +185,7 @@ Examples:
   rebalance-lab broker stop --port 9093"""
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Only the broker on this port; default: all of them.")
+@state_option
 def stop(port: int | None) -> int:
     """Stop brokers started from here: pid and start time must both be theirs."""
     found = [state for state in states("broker-") if port is None or state.name == f"broker-{port}"]

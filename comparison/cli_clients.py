@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from comparison.cli_broker import started_zookeeper
-from comparison.scenarios.cluster_access import ClusterAccess, addresses
+from comparison.by_hand import bootstrap_of, started_zookeeper, state_option, tell_of_silence, zookeeper_at
+from comparison.scenarios.cluster_access import ClusterAccess
 from comparison.scenarios.configuration import for_part
 from comparison.scenarios.designs import DESIGNS, ConsumerRequest, subscribe_by_pattern
 from comparison.state import states
-from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceFailed, UserError
+from kernel.errors import ConfigurationError, RebalanceFailed, UserError
 from kernel.java_regex import compiled
 from kernel.serials import numbered_value, serial_of
 from kernel.settings import split_pairs
@@ -38,16 +38,6 @@ _LINE_MAX = 1 << 20
 STREAMS_MAX = 1_000
 
 
-def started_brokers() -> str:
-    """Addresses of the brokers started from here; raises `EnvironmentFault` when none runs."""
-    running = [state.address for state in states("broker-") if state.running]
-    if not running:
-        raise EnvironmentFault(
-            "no broker: start one with `rebalance-lab broker`, or name one with --bootstrap-server HOST:PORT"
-        )
-    return ",".join(running)
-
-
 def zookeeper_of(design: str, given: str | None, bootstrap: str | None) -> str:
     """--zookeeper, or where what is started from here is registered; '' for designs without a session.
 
@@ -57,7 +47,7 @@ def zookeeper_of(design: str, given: str | None, bootstrap: str | None) -> str:
     if not DESIGNS[design].sessions:
         return ""
     if given:
-        return given
+        return zookeeper_at(given)
     brokers = [state for state in states("broker-") if state.running]
     registered = {state.details["zookeeper"] for state in brokers if "zookeeper" in state.details}
     if not registered or bootstrap or not DESIGNS[design].coordinator:
@@ -68,16 +58,6 @@ def zookeeper_of(design: str, given: str | None, bootstrap: str | None) -> str:
             "say where with --zookeeper, and which brokers with --bootstrap-server"
         )
     return registered.pop()
-
-
-def bootstrap_of(given: str | None) -> str:
-    """Checked text of --bootstrap-server, or the brokers started from here."""
-    text = given or started_brokers()
-    try:
-        addresses(text)
-    except ValueError as error:
-        raise ConfigurationError(f"--bootstrap-server {text!r}: {error}") from error
-    return text
 
 
 def topics_of(texts: Sequence[str]) -> dict[str, int]:
@@ -227,6 +207,7 @@ Without --zookeeper and --bootstrap-server, the servers started from here are us
 )
 @click.option("--max-records", type=click.IntRange(1), help="Leave after this many records.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@state_option
 def consume(  # noqa: PLR0913  # click hands each option over by its name
     design: str,
     group: str,
@@ -253,15 +234,19 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
         bootstrap=bootstrap_of(bootstrap) if DESIGNS[design].coordinator else "",
         settings=settings,
     )
+    if request.zookeeper:
+        tell_of_silence(request.zookeeper)
     consumer = DESIGNS[design].consumer
-    asyncio.run(_consume(lambda: consumer(request, SilentTracer()), wanted, Printer(form), max_records))
+    asyncio.run(_consume(design, lambda: consumer(request, SilentTracer()), wanted, Printer(form), max_records))
 
 
-async def _consume(make: Callable[[], GroupConsumer], wanted: Wanted, printer: Printer, most: int | None) -> None:
+async def _consume(
+    design: str, make: Callable[[], GroupConsumer], wanted: Wanted, printer: Printer, most: int | None
+) -> None:
     consumer = make()
     printer.assignment = consumer.assignment
     told = _told()
-    polling = asyncio.create_task(_poll(consumer, wanted, printer, most))
+    polling = asyncio.create_task(_poll(design, consumer, wanted, printer, most))
     waiting = asyncio.create_task(told.wait())
     try:
         await asyncio.wait([polling, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -275,7 +260,7 @@ async def _consume(make: Callable[[], GroupConsumer], wanted: Wanted, printer: P
     printer.say("left", f"after {printer.records} records", records=printer.records)
 
 
-async def _poll(consumer: GroupConsumer, wanted: Wanted, printer: Printer, most: int | None) -> None:
+async def _poll(design: str, consumer: GroupConsumer, wanted: Wanted, printer: Printer, most: int | None) -> None:
     await consumer.start()
     printer.say("started", "")
     try:
@@ -283,6 +268,10 @@ async def _poll(consumer: GroupConsumer, wanted: Wanted, printer: Printer, most:
     except RebalanceFailed as error:
         # As the original: registered, idle, and cured by the next change of the group.
         printer.say("failed", str(error), error=str(error))
+    else:
+        # The listeners of the zookeeper design hear nothing of a rebalance that gives them nothing.
+        if design == "zookeeper" and not any(consumer.assignment().values()):
+            printer.partitions("assigned", 0, ())
     while most is None or printer.records < most:
         for batch in await consumer.getmany(timeout_ms=POLL_MS):
             printer.batch(batch)
@@ -301,6 +290,7 @@ Examples:
 @click.option("--count", type=click.IntRange(1), help="End after this many records.")
 @click.option("--stdin", "from_stdin", is_flag=True, help="Send the lines of standard input instead of numbered ones.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@state_option
 def produce(topic: str, bootstrap: str | None, rate: float, count: int | None, from_stdin: bool, form: str) -> None:
     """Produce records, one partition after the other; shows where each is stored."""
     asyncio.run(_produce(bootstrap_of(bootstrap), topic, rate, count, Printer(form), from_stdin=from_stdin))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
+from comparison.by_hand import state_option
 from comparison.detaching import Told, detach
 from comparison.exits import Exit
 from comparison.state import forget, read_state, state_dir, stop_server, this_process, write_state
@@ -33,20 +35,30 @@ def zookeeper() -> None:
     epilog="""\b
 Examples:
   rebalance-lab zookeeper start
-  rebalance-lab zookeeper start --port 0 --detach     on a free port, in the background"""
+  rebalance-lab zookeeper start --port 0 --detach     on a free port, in the background
+
+\b
+To have two at once, give each a folder of its own, and the same to the commands that are to use it:
+  rebalance-lab zookeeper start --state ./second --port 0 --detach
+  rebalance-lab broker --state ./second --port 0 --detach
+  rebalance-lab consume --state ./second --design eager --group g --topic orders"""
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: a free one.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Data and log; by default beside the state file.")
 @click.option("--detach", "in_background", is_flag=True, help="Return once it serves; end it with `zookeeper stop`.")
+@state_option
 def start(port: int, folder: Path | None, in_background: bool) -> None:
     """Start a server; prints what clients connect to."""
     running = read_state(NAME)
     if running is not None and running.running:
-        raise EnvironmentFault(f"a ZooKeeper runs already at {running.address} (pid {running.pid}): stop it first")
+        raise EnvironmentFault(
+            f"a ZooKeeper runs already at {running.address} (pid {running.pid}): stop it first, or give this one a"
+            " folder of its own with --state"
+        )
     if in_background:
         arguments = ["zookeeper", "start", "--port", str(port)]
         arguments += ["--folder", str(folder.absolute())] if folder else []
-        click.echo(detach(arguments, NAME, state_dir() / "zookeeper-start.log").address)
+        click.echo(detach(arguments, NAME, state_dir() / f"zookeeper-starting-{os.getpid()}.log").address)
         return
     told = Told()
     with EmbeddedZooKeeper(folder or state_dir() / NAME, port=port or None) as server:
@@ -67,6 +79,7 @@ def start(port: int, folder: Path | None, in_background: bool) -> None:
 Example:
   rebalance-lab zookeeper status || rebalance-lab zookeeper start --detach"""
 )
+@state_option
 def status() -> int:
     """Whether the started server serves; exit code 1 when it does not."""
     state = read_state(NAME)
@@ -85,6 +98,7 @@ def status() -> int:
 Example:
   rebalance-lab zookeeper stop"""
 )
+@state_option
 def stop() -> int:
     """Stop the server that `zookeeper start` started: pid and start time must both be its own."""
     state = read_state(NAME)

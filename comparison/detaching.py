@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from comparison.state import ServerState, process_start, read_state
+from comparison.state import ServerState, process_start, states
 from kernel.errors import EnvironmentFault
 
 if TYPE_CHECKING:
@@ -31,10 +31,11 @@ class Told:
         return self._event.wait(seconds)
 
 
-def detach(arguments: Sequence[str], name: str, log: Path) -> ServerState:
+def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
     """Start this command again in a session of its own, and return its state once it has written one.
 
-    Raises `EnvironmentFault` with what it said when it ends instead.
+    The state's name begins with `prefix`, since a server that chooses its own port is named by it only then; so is the
+    log. Raises `EnvironmentFault` with what it said when it ends instead.
     """
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -52,16 +53,17 @@ def detach(arguments: Sequence[str], name: str, log: Path) -> ServerState:
     started = process_start(child.pid)
     deadline = time.monotonic() + START_S
     while child.poll() is None:
-        state = read_state(name)
-        if state is not None and (state.pid, state.started) == (child.pid, started):
-            child.returncode = 0  # it lives on: not ours to wait for
-            return state
+        for state in states(prefix):
+            if (state.pid, state.started) == (child.pid, started):
+                child.returncode = 0  # it lives on: not ours to wait for
+                log.replace(log.with_name(f"{state.name}.log"))
+                return state
         if time.monotonic() > deadline:
             child.terminate()
             child.wait()
-            raise EnvironmentFault(f"{name} did not start within {START_S:g} s; see {log}")
+            raise EnvironmentFault(f"{arguments[0]} did not start within {START_S:g} s; see {log}")
         time.sleep(0.05)
-    raise EnvironmentFault(_last_line(log) or f"{name} ended with exit code {child.returncode}; see {log}")
+    raise EnvironmentFault(_last_line(log) or f"{arguments[0]} ended with exit code {child.returncode}; see {log}")
 
 
 def _last_line(log: Path) -> str:

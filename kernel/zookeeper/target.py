@@ -77,7 +77,7 @@ def open_zookeeper(spec: str | ZooKeeperTarget, run_dir: Path, *, ensemble: bool
     target = parse_target(spec) if isinstance(spec, str) else spec
     match target.kind:
         case TargetKind.RUNNING:
-            _require_serving(target)
+            require_serving(target)
             yield ZooKeeperHandle(target.connect_string, (), target.kind, target.addresses)
         case TargetKind.EMBEDDED:
             with ZooKeeperEnsemble(run_dir) if ensemble else EmbeddedZooKeeper(run_dir) as embedded:
@@ -91,8 +91,8 @@ def open_zookeeper(spec: str | ZooKeeperTarget, run_dir: Path, *, ensemble: bool
                 yield ZooKeeperHandle(container.connect_string, (), target.kind, container.addresses)
 
 
-def _require_serving(target: ZooKeeperTarget) -> None:
-    """One server that serves is enough; where four-letter words are not allowed, one that listens."""
+def require_serving(target: ZooKeeperTarget) -> None:
+    """Raise `Unavailable` unless a server serves, or listens where four-letter words are not allowed."""
     silent = []
     for host, port in target.addresses:
         if server_mode(host, port) is not None or _listens(host, port):

@@ -1,0 +1,119 @@
+"""`rebalance-lab topic`, two sets of servers beside each other, and servers on ports of their own choice."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.exits import Exit
+from kernel.ports import free_ports
+from kernel.waiting import wait_until
+from tests.support.terminals import Terminals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
+    terminals = Terminals(tmp_path_factory.mktemp("topics"))
+    started = terminals.run("zookeeper", "start", "--detach", "--port", "0")
+    assert started.returncode == 0, started.stderr
+    broker = terminals.run("broker", "--detach", "--port", "0")
+    assert broker.returncode == 0, broker.stderr
+    yield terminals
+    terminals.close()
+
+
+def test_a_topic_is_created_listed_described_and_deleted(terminals: Terminals) -> None:
+    created = terminals.run("topic", "create", "orders", "--partitions", "3", "--set", "retention.ms=60000")
+    assert created.stdout == "created orders with 3 partitions\n", created.stderr
+    assert terminals.run("produce", "--topic", "orders", "--count", "4", "--rate", "1000").returncode == 0
+    assert "orders: 3 partitions" in terminals.run("topic", "list").stdout
+    described = json.loads(terminals.run("topic", "describe", "orders", "--format", "json").stdout)
+    assert [(row["number"], row["begin_offset"], row["end_offset"]) for row in described["partitions"]] == [
+        (0, 0, 2),
+        (1, 0, 1),
+        (2, 0, 1),
+    ]
+    assert ", offsets 0 to 2" in terminals.run("topic", "describe", "orders").stdout
+    assert terminals.run("topic", "delete", "orders").stdout == "deleted orders\n"
+    assert "orders" not in terminals.run("topic", "list").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("create", "taken"), "topic 'taken' was not created: TOPIC_ALREADY_EXISTS"),
+        (("create", "no", "--set", "retention.ms=abc"), "topic 'no' was not created: INVALID_CONFIG"),
+        (("create", "no/slash"), "topic 'no/slash' was not created: INVALID_TOPIC_EXCEPTION"),
+        (("create", "no", "--replication-factor", "2"), "topic 'no' was not created: INVALID_REPLICATION_FACTOR"),
+        (("describe", "no"), "topic 'no' cannot be described: UNKNOWN_TOPIC_OR_PARTITION"),
+        (("delete", "no"), "topic 'no' was not deleted: UNKNOWN_TOPIC_OR_PARTITION"),
+    ],
+)
+def test_what_cannot_be_done_with_a_topic_is_told_and_changes_nothing(
+    terminals: Terminals, arguments: tuple[str, ...], told: str
+) -> None:
+    terminals.run("topic", "create", "taken")
+    before = terminals.run("topic", "list").stdout
+    refused = terminals.run("topic", *arguments)
+    assert refused.returncode == Exit.USAGE
+    assert told in refused.stderr
+    assert terminals.run("topic", "list").stdout == before
+
+
+def test_a_topic_created_on_demand_has_partitions_for_several_members(terminals: Terminals) -> None:
+    assert terminals.run("produce", "--topic", "demanded", "--count", "1").returncode == 0
+    assert "demanded: 6 partitions" in terminals.run("topic", "list").stdout
+
+
+def test_a_member_that_gets_nothing_says_so(terminals: Terminals) -> None:
+    assert terminals.run("topic", "create", "single", "--partitions", "1").returncode == 0
+    arguments = ("consume", "--design", "zookeeper", "--group", "g", "--topic", "single")
+    members = []
+    for _ in range(2):
+        member, output = terminals.open(*arguments)
+        wait_until(lambda output=output: "assigned" in output.read_text(), 60, output.read_text)
+        members.append((member, output))
+    wait_until(
+        lambda: any("assigned: nothing" in output.read_text() for _, output in members),
+        60,
+        lambda: "".join(output.read_text() for _, output in members),
+    )
+    for member, _ in members:
+        member.send_signal(signal.SIGINT)
+    assert [member.wait(60) for member, _ in members] == [0, 0]
+
+
+def test_a_second_set_of_servers_has_a_folder_of_its_own(terminals: Terminals, tmp_path: Path) -> None:
+    second = ("--state", str(tmp_path / "second"))
+    refused = terminals.run("zookeeper", "start", "--detach", "--port", "0")
+    assert refused.returncode == Exit.USAGE
+    assert "--state" in refused.stderr
+    try:
+        assert terminals.run("zookeeper", "start", "--detach", "--port", "0", *second).returncode == 0
+        broker = terminals.run("broker", "--detach", "--port", "0", *second)
+        assert broker.returncode == 0, broker.stderr
+        assert broker.stdout.strip() in terminals.run("broker", "status", *second).stdout
+        assert broker.stdout.strip() not in terminals.run("broker", "status").stdout
+        assert terminals.run("topic", "create", "only-there", *second).returncode == 0
+        assert "only-there" not in terminals.run("topic", "list").stdout
+    finally:
+        terminals.run("broker", "stop", *second)
+        terminals.run("zookeeper", "stop", *second)
+
+
+def test_a_broker_that_finds_no_zookeeper_says_so_and_can_be_stopped(terminals: Terminals) -> None:
+    (nobody,) = free_ports(1)
+    broker, output = terminals.open("broker", "--zookeeper", f"127.0.0.1:{nobody}", "--port", "0")
+    wait_until(lambda: "no ZooKeeper answers at" in output.read_text(), 30, output.read_text)
+    broker.send_signal(signal.SIGINT)
+    assert broker.wait(15) == 0  # the default of zookeeper.connection.timeout.ms is 18 s
+    garbage = terminals.run("broker", "--zookeeper", "garbage", "--port", "0")
+    assert garbage.returncode == Exit.USAGE
+    assert "'garbage' has no port" in garbage.stderr
