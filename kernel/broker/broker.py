@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING, Self
 
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC, without_brokers
 from kernel.broker.config_store import ConfigStore
+from kernel.broker.handlers_cluster import ClusterHandlers
 from kernel.broker.handlers_configs import ConfigHandlers
 from kernel.broker.handlers_fetch import FetchHandlers
 from kernel.broker.handlers_loop import LoopHandlers
 from kernel.broker.handlers_metadata import MetadataHandlers
 from kernel.broker.handlers_offsets import OffsetHandlers
 from kernel.broker.handlers_produce import ProduceHandlers
+from kernel.broker.handlers_records import RecordHandlers
 from kernel.broker.handlers_topics import TopicHandlers
 from kernel.broker.identity import BrokerRuns, check_cluster, claim
 from kernel.broker.leadership import Cluster
 from kernel.broker.logs import LedLogs
 from kernel.broker.registration import ensure_cluster, find_cluster, next_node_id
+from kernel.broker.retention import Retention
 from kernel.broker.server import BrokerServer, ServerLimits
 from kernel.broker.services import BrokerServices
 from kernel.broker.storage.storage import Storage
@@ -112,6 +115,8 @@ class Broker:
             logs = LedLogs(storage)
             configs = ConfigStore(node_id, self.config.given, self._clock)
             configs.connect(lambda: self.cluster.session)
+            interval_ms = self.config.number("log.retention.check.interval.ms")
+            retention = Retention(logs, configs, self._clock, interval_ms=interval_ms)
             self.cluster.subscribe(configs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.on_topic_deleted(storage.forget_topic)
@@ -126,6 +131,8 @@ class Broker:
             await self.cluster.start()
             starting.push_async_callback(configs.stop)
             await configs.start()
+            starting.push_async_callback(retention.stop)
+            retention.start()
             starting.push_async_callback(server.stop)
             await server.serve()
             self._running = starting.pop_all()
@@ -246,6 +253,8 @@ class Broker:
             MetadataHandlers(cluster, topics, auto_create=config.flag("auto.create.topics.enable")).table(),
             TopicHandlers(cluster, config, configs).table(),
             ConfigHandlers(cluster, configs).table(),
+            ClusterHandlers(cluster, lambda: cluster.session).table(),
+            RecordHandlers(cluster, logs, configs, self._data_dir).table(),
             ProduceHandlers(cluster, logs, configs, verification, self._clock).table(),
             FetchHandlers(
                 cluster, logs, max_bytes=config.number("fetch.max.bytes"), answers=server.memory.answers

@@ -173,11 +173,12 @@ def _described(topic: TopicView, snapshot: ClusterSnapshot) -> dict[str, Any]:
         "name": topic.name,
         "topic_id": topic.topic_id,
         "is_internal": topic.internal,
-        "partitions": [_partition(index, view, snapshot) for index, view in enumerate(topic.partitions)],
+        "partitions": [described_partition(index, view, snapshot) for index, view in enumerate(topic.partitions)],
     }
 
 
-def _partition(index: int, view: PartitionView, snapshot: ClusterSnapshot) -> dict[str, Any]:
+def described_partition(index: int, view: PartitionView, snapshot: ClusterSnapshot) -> dict[str, Any]:
+    """One partition as Metadata and DescribeTopicPartitions answer it."""
     # A leader that has gone from /brokers/ids is as good as none until the controller has named another.
     leader = view.leader if view.leader in snapshot.brokers else NO_LEADER
     return {

@@ -159,19 +159,22 @@ class OffsetHandlers:
             return led.start_offset, -1, led.leader_epoch
         if timestamp_ms == MAX_TIMESTAMP:
             timestamp_ms = await _largest_timestamp(led)
-        batch = await led.batch_for_timestamp(timestamp_ms) if timestamp_ms >= 0 else None
-        if batch is None:
-            return -1, -1, -1
-        ((header, _),) = headers_of(batch)
-        if header.base_offset >= end:
-            return -1, -1, -1
-        if is_control(header):  # a record like any other here: its offset is where to go on reading
-            return header.base_offset, header.max_timestamp, header.leader_epoch
-        # Unpacking may take a while; the event loop has heartbeats to answer meanwhile.
-        records, _ = await asyncio.to_thread(decode, led.topic_partition, batch, led.start_offset)
-        for record in records:
-            if record.timestamp_ms >= timestamp_ms:
-                return record.offset, record.timestamp_ms, header.leader_epoch
+        next_offset = led.start_offset
+        while timestamp_ms >= 0 and next_offset < end:
+            batch = await led.batch_for_timestamp(timestamp_ms, next_offset)
+            if batch is None:
+                break
+            ((header, _),) = headers_of(batch)
+            if header.base_offset >= end:
+                break
+            if is_control(header):  # a record like any other here: its offset is where to go on reading
+                return header.base_offset, header.max_timestamp, header.leader_epoch
+            # Unpacking may take a while; the event loop has heartbeats to answer meanwhile.
+            records, _ = await asyncio.to_thread(decode, led.topic_partition, batch, led.start_offset)
+            for record in records:
+                if record.timestamp_ms >= timestamp_ms:
+                    return record.offset, record.timestamp_ms, header.leader_epoch
+            next_offset = header.next_offset  # the record that is that young was deleted
         return -1, -1, -1
 
 

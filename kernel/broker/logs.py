@@ -26,6 +26,10 @@ class LedLogs:
         """None: this broker does not lead `tp` (NOT_LEADER_OR_FOLLOWER)."""
         return self._logs.get(tp)
 
+    def all(self) -> list[PartitionLog]:
+        """Every log that this broker leads now, by topic and partition."""
+        return [led for _, led in sorted(self._logs.items())]
+
     async def on_lead(self, leadership: Leadership) -> None:
         tp = leadership.topic_partition
         self._logs[tp] = await self._storage.take_over(tp, leadership.topic_id, leadership.leader_epoch)

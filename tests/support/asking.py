@@ -62,12 +62,23 @@ class Asking:
         return self._plain(answer)
 
     async def _settled(self) -> None:
-        """Each topic of this run has leaders: what is asked next is not about the moments of its creation."""
+        """Each topic of this run is led: what is asked next is not about the moments of its creation."""
 
         async def led() -> bool:
             answer = await self.connection.send(Api.Metadata, 9, {"topics": None})
             ours = [topic for topic in answer.topics if topic.name.startswith(self._prefix)]
-            return all(partition.leader_id >= 0 for topic in ours for partition in topic.partitions)
+            rows = [
+                {
+                    "name": topic.name,
+                    "partitions": [
+                        {"partition_index": one.partition_index, "current_leader_epoch": -1, "timestamp": -1}
+                    ],
+                }
+                for topic in ours
+                for one in topic.partitions
+            ]
+            listed = await self.connection.send(Api.ListOffsets, 7, {"replica_id": -1, "topics": rows})
+            return all(one.error_code is ErrorCode.none for topic in listed.topics for one in topic.partitions)
 
         await until(led, 10, "every topic to be led")
 

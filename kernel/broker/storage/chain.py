@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ def from_offset(chain: Sequence[Segment], offset: int) -> Sequence[Segment]:
     """The segments from the one that holds `offset` on; all of them when `offset` lies before the first."""
     position = bisect_right(chain, offset, key=lambda segment: segment.start)
     return chain[max(position - 1, 0) :]
+
+
+def trimmed(chain: Chain, start: int, before: int) -> tuple[Chain, int]:
+    """(chain, start of the term behind it) when everything below `before` is given up; see `storage.trimming`."""
+    left = tuple(replace(one, start=max(one.start, before)) for one in chain if one.end > before)
+    return left, max(start, before) if not left else start
 
 
 def to_json(chain: Chain) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kernel.broker.storage.batches import AppendBatch
+    from kernel.broker.storage.chain import Chain
     from kernel.broker.storage.terms import Term, TermWish
     from kernel.broker.storage.transactions import OpenTransactions
 
@@ -54,6 +55,20 @@ class TakeOver:
 
 
 @dataclass(slots=True, eq=False)
+class Trim:
+    """Give up what lies before `start` or before the chain's begin, durably; answered with None."""
+
+    term: Term
+    chain: Chain
+    start: int
+    future: asyncio.Future[object]
+
+    def acknowledged(self) -> None:
+        """On the event loop, which alone reads and changes these two."""
+        self.term.chain, self.term.start_offset = self.chain, self.start
+
+
+@dataclass(slots=True, eq=False)
 class Forget:
     """Delete our rows of a topic that is no more; answered with None."""
 
@@ -68,6 +83,6 @@ class Stop:
     future: asyncio.Future[object]
 
 
-Job = Append | Upsert | TakeOver | Forget | Stop
+Job = Append | Upsert | TakeOver | Trim | Forget | Stop
 #: A job, and what becomes of its future: a result, or an error.
 Answer = tuple[Job, object, StorageError | None]

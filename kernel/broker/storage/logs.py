@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from kernel.broker.mistakes import stopped
-from kernel.broker.storage.chain import Segment, extended
+from kernel.broker.storage.chain import Segment, extended, trimmed
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange
-from kernel.broker.storage.jobs import Append, Upsert
+from kernel.broker.storage.jobs import Append, Trim, Upsert
 from kernel.broker.storage.transactions import AbortedTransaction, OpenTransactions, last_stable_offset
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class PartitionLog(Log):
         super().__init__(term, reader, perform)
         self._end_offset = term.end_offset
         self._transactions = term.transactions
+        self._trimming = asyncio.Lock()
         self._callbacks: dict[object, Callable[[], None]] = {}
 
     @property
@@ -90,7 +91,7 @@ class PartitionLog(Log):
     @property
     def last_stable_offset(self) -> int:
         """Everything below is decided: the first offset of the oldest open transaction, or the end."""
-        return last_stable_offset(self._transactions, self._end_offset)
+        return max(last_stable_offset(self._transactions, self._end_offset), self.start_offset)
 
     def has_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         """Whether this incarnation of a producer has a transaction open here."""
@@ -160,10 +161,42 @@ class PartitionLog(Log):
         segments = _up_to(self._segments(), end)
         return await self._read(lambda: self._reader.size(segments, offset, max_bytes))
 
-    async def batch_for_timestamp(self, timestamp_ms: int) -> bytes | None:
-        """The first batch whose largest timestamp is at least `timestamp_ms`; the record is somewhere inside."""
+    async def batch_for_timestamp(self, timestamp_ms: int, from_offset: int = 0) -> bytes | None:
+        """The first batch whose largest timestamp is at least `timestamp_ms`; the record is somewhere inside.
+
+        Of those that end at `from_offset` or behind it.
+        """
         segments = self._segments()
-        return await self._read(lambda: self._reader.first_at_or_after(segments, timestamp_ms))
+        return await self._read(lambda: self._reader.first_at_or_after(segments, timestamp_ms, from_offset))
+
+    async def expired_before(self, oldest_ms: int, bytes_max: int) -> int:
+        """Where a log begins that keeps its batches from `oldest_ms` on (below 0: all) and `bytes_max` (below 0: all).
+
+        Whole batches from the start on; those of an open transaction, and what is behind it, stay.
+        """
+        segments = self._segments()
+        kept_from = self.start_offset
+        if oldest_ms >= 0:
+            first = await self._read(lambda: self._reader.first_to_keep(segments, oldest_ms))
+            kept_from = self.last_stable_offset if first is None else max(kept_from, first)
+        if bytes_max >= 0:
+            kept_from = max(kept_from, await self._read(lambda: self._reader.start_of_last(segments, bytes_max)))
+        return min(kept_from, self.last_stable_offset)
+
+    async def trim(self, before: int) -> int:
+        """Give up every record below `before`, durably; the offset at which the log begins now.
+
+        Raises OffsetOutOfRange (above the end), Fenced, StorageFailed; nothing has changed then.
+        """
+        if before > self._end_offset:
+            raise OffsetOutOfRange(f"{self.topic_partition} ends at {self._end_offset}, before {before}")
+        async with self._trimming:
+            self._check_open()
+            if before > self.start_offset:
+                chain, start = trimmed(self._term.chain, self._term.start_offset, before)
+                future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+                await self._perform(Trim(self._term, chain, start, future))
+            return self.start_offset
 
     def on_advance(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` on the event loop whenever `end_offset` grows, or the log closes; returns the cancel."""

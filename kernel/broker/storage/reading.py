@@ -116,8 +116,8 @@ class Reader:
                             return max_bytes
         return size
 
-    def first_at_or_after(self, segments: Sequence[Segment], timestamp_ms: int) -> bytes | None:
-        """The first batch whose largest timestamp is at least `timestamp_ms`."""
+    def first_at_or_after(self, segments: Sequence[Segment], timestamp_ms: int, from_offset: int = 0) -> bytes | None:
+        """The first batch that ends at `from_offset` or behind it and has a timestamp of at least `timestamp_ms`."""
         with faults_named("look for a timestamp"):
             for segment in segments:
                 row = (
@@ -125,8 +125,8 @@ class Reader:
                     .get(segment.file)
                     .execute(
                         "SELECT payload FROM batch WHERE term = ? AND base_offset < ? AND max_timestamp_ms >= ?"
-                        " ORDER BY base_offset LIMIT 1",
-                        (segment.term, segment.end, timestamp_ms),
+                        " AND last_offset >= ? ORDER BY base_offset LIMIT 1",
+                        (segment.term, segment.end, timestamp_ms, max(segment.start, from_offset)),
                     )
                     .fetchone()
                 )
@@ -134,6 +134,42 @@ class Reader:
                     payload: bytes = row[0]
                     return payload
         return None
+
+    def first_to_keep(self, segments: Sequence[Segment], oldest_ms: int) -> int | None:
+        """The offset of the first batch that is not older than `oldest_ms` or has no timestamp; None: all are older."""
+        query = (
+            "SELECT base_offset FROM batch WHERE term = ? AND base_offset < ? AND last_offset >= ?"
+            " AND (max_timestamp_ms >= ? OR max_timestamp_ms < 0) ORDER BY base_offset LIMIT 1"
+        )
+        with faults_named("look for records that are too old"):
+            for segment in segments:
+                parameters = (segment.term, segment.end, segment.start, oldest_ms)
+                row = self._pool().get(segment.file).execute(query, parameters).fetchone()
+                if row is not None:
+                    return int(row[0])
+        return None
+
+    def start_of_last(self, segments: Sequence[Segment], bytes_max: int) -> int:
+        """Where whole batches begin that are `bytes_max` together, or the least that is more; from the end back.
+
+        As Kafka drops segments: the oldest goes as long as what is left has that many bytes (UnifiedLog).
+        """
+        size = 0
+        start = segments[-1].end if segments else 0
+        query = (
+            "SELECT base_offset, length(payload) FROM batch WHERE term = ? AND base_offset < ? AND last_offset >= ?"
+            " ORDER BY base_offset DESC"
+        )
+        with faults_named("measure records"):
+            for segment in reversed(segments):
+                parameters = (segment.term, segment.end, segment.start)
+                with closing(self._pool().get(segment.file).execute(query, parameters)) as rows:
+                    for base_offset, length in rows:
+                        if size >= bytes_max:
+                            return start
+                        size += length
+                        start = base_offset
+        return start
 
     def pairs(self, file: str, term: int) -> list[Iterable[tuple[bytes, bytes]]]:
         """All pairs of a term, as one moment knows them: pages of small ones in the order of keys, then the large."""

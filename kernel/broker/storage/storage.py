@@ -18,7 +18,7 @@ from kernel.broker.mistakes import stopped
 from kernel.broker.storage.epochs import topic_folder, topic_named
 from kernel.broker.storage.errors import Fenced, StorageError
 from kernel.broker.storage.files import SUFFIX, faults_named
-from kernel.broker.storage.jobs import Append, Forget, Stop, TakeOver, Upsert
+from kernel.broker.storage.jobs import Append, Forget, Stop, TakeOver, Trim, Upsert
 from kernel.broker.storage.logs import KeyValueLog, Log, PartitionLog
 from kernel.broker.storage.reading import Reader
 from kernel.broker.storage.terms import Term, TermWish
@@ -173,10 +173,12 @@ class Storage:
             try:
                 if isinstance(job, Append) and error is None:
                     job.acknowledged(value)
-                if isinstance(job, Append | Upsert) and error is not None:
+                if isinstance(job, Trim) and error is None:
+                    job.acknowledged()
+                if isinstance(job, Append | Upsert | Trim) and error is not None:
                     self._notice(job.term, error)
             except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
-                assert isinstance(job, Append | Upsert), job
+                assert isinstance(job, Append | Upsert | Trim), job
                 error = job.term.stop(mistake)
                 self._notice(job.term, error)
             finally:

@@ -27,8 +27,9 @@ from kernel.broker.storage.appending import AppendPlan, ProducerState, plan_appe
 from kernel.broker.storage.batches import placed
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import FOLDER, MISUSES, Transaction, create_file, faults_named
-from kernel.broker.storage.jobs import Answer, Append, Forget, Job, Stop, TakeOver, Upsert
+from kernel.broker.storage.jobs import Answer, Append, Forget, Job, Stop, TakeOver, Trim, Upsert
 from kernel.broker.storage.terms import Term, producer_row, take_over
+from kernel.broker.storage.trimming import trim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,6 +125,9 @@ class Writer:
                 elif isinstance(waiting[0], TakeOver):
                     self._at_work = takeovers = _at_front(waiting, TakeOver)
                     answers = self._take_over(takeovers)
+                elif isinstance(waiting[0], Trim):
+                    self._at_work = (trim_job := waiting.popleft(),)
+                    answers = [self._trim(trim_job)]
                 else:
                     self._at_work = (job := waiting.popleft(),)
                     answers = [self._forget(job)]
@@ -160,6 +164,16 @@ class Writer:
             (job, None, result) if isinstance(result, StorageError) else (job, result, None)
             for job, result in zip(jobs, done, strict=True)
         ]
+
+    def _trim(self, job: Job) -> Answer:
+        try:
+            assert isinstance(job, Trim), job
+            trim(self._connection, self._file, job)
+        except StorageError as refusal:
+            return job, None, refusal
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+            return job, None, stopped(f"giving up records in {self._file}", mistake)
+        return job, None, None
 
     def _forget(self, job: Job) -> Answer:
         try:

@@ -66,6 +66,9 @@ async def created(broker: Broker, *wanted: dict[str, Any]) -> None:
         connection = await client.any_connection()
         answer = await connection.call(Api.CreateTopics, {"topics": list(wanted), "timeout": 10_000})
         assert all(one.error_code is ErrorCode.none for one in answer.topics), answer
+    # That ZooKeeper names a leader is not yet that it has taken over.
+    partitions = [TopicPartition(one["name"], 0) for one in wanted]
+    await until(lambda: all(broker.cluster.leads(tp) for tp in partitions), 10, "the topics to be led")
 
 
 async def alter(client: ClusterClient, name: str, **configs: str | None) -> Any:
