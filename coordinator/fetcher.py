@@ -6,6 +6,10 @@ a queue that nobody reads any more. A partition's position is the next offset to
 
 Errors that a new leader cures (and brokers that do not answer) refresh the metadata, every retry.backoff.ms; an
 offset out of range is set anew by auto.offset.reset; anything else is raised by the next `take`.
+
+A batch that cannot be read is treated as by Kafka's consumer: what stands before it is handed out, then `take` raises,
+again and again (with retry.backoff.ms in between, in which other partitions are read on), until somebody commits an
+offset behind it. It is never skipped in silence.
 """
 
 from __future__ import annotations
@@ -70,6 +74,7 @@ class _Queue:
     records: deque[Record] = field(default_factory=deque)
     paused: bool = False
     stale: bool = False  #: its leader has to be looked up before it is asked for again
+    corrupt: str = ""  #: why what comes behind `records` cannot be read
 
 
 class FetchSettings(Protocol):
@@ -159,6 +164,12 @@ class Fetcher:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
+        for queue in self._queues.values():
+            if queue.corrupt and not queue.records and not queue.paused:
+                message, queue.corrupt = queue.corrupt, ""
+                queue.stale = True  # asked for again after a while: it may have been repaired, or skipped
+                self._refresh_soon()
+                raise FetchFailed(message)
         batches = []
         for key, queue in list(self._queues.items()):
             if max_records <= 0:
@@ -209,7 +220,7 @@ class Fetcher:
             return
         wanted: dict[int, dict[TopicPartition, _Queue]] = {}
         for queue in self._queues.values():
-            if queue.paused or len(queue.records) >= PREFETCH_RECORDS:
+            if queue.paused or queue.corrupt or len(queue.records) >= PREFETCH_RECORDS:
                 continue
             node = None if queue.stale else self._client.leader_of(queue.tp)
             if node is None:
@@ -271,7 +282,11 @@ class Fetcher:
         queue.next_fetch = fetched.next_offset
         if not queue.records:
             queue.position = fetched.next_offset
-        if fetched.records:
+        if fetched.corrupt is not None:
+            queue.corrupt = (
+                f"{fetched.corrupt}; what stands before it was handed out; to go on behind it, commit a later offset"
+            )
+        if fetched.records or queue.corrupt:
             self._changed()
 
     async def _reset(self, connection: BrokerConnection, queues: Iterable[_Queue]) -> None:

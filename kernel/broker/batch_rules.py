@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _BASE_OFFSET, _MAX_TIMESTAMP, _MAX_TIMESTAMP_AT = struct.Struct(">q"), struct.Struct(">q"), 35
 _CHECKSUM, _CHECKSUM_AT, _ATTRIBUTES, _ATTRIBUTES_AT = struct.Struct(">I"), 17, struct.Struct(">h"), 21
-#: A batch at least this large is unpacked on a thread.
-LARGE_BYTES = 32 * 1024
 #: ProduceResponse names so many records of a refused batch at most.
 _ERRORS_MAX = 100
 

@@ -13,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Self
 
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC, without_brokers
+from kernel.broker.compression import UnpackingTurn
 from kernel.broker.config_store import ConfigStore
 from kernel.broker.handlers_cluster import ClusterHandlers
 from kernel.broker.handlers_configs import ConfigHandlers
@@ -249,17 +250,18 @@ class Broker:
             logs=logs,
             verification=verification,
         )
+        turn = UnpackingTurn()
         for table in (
             MetadataHandlers(cluster, topics, auto_create=config.flag("auto.create.topics.enable")).table(),
             TopicHandlers(cluster, config, configs).table(),
             ConfigHandlers(cluster, configs).table(),
             ClusterHandlers(cluster, lambda: cluster.session).table(),
             RecordHandlers(cluster, logs, configs, self._data_dir).table(),
-            ProduceHandlers(cluster, logs, configs, verification, self._clock).table(),
+            ProduceHandlers(cluster, logs, configs, verification, turn, self._clock).table(),
             FetchHandlers(
-                cluster, logs, max_bytes=config.number("fetch.max.bytes"), answers=server.memory.answers
+                cluster, logs, turn, max_bytes=config.number("fetch.max.bytes"), answers=server.memory.answers
             ).table(),
-            OffsetHandlers(cluster, logs, self._clock).table(),
+            OffsetHandlers(cluster, logs, turn, self._clock).table(),
             LoopHandlers(self._turns).table(),
         ):
             server.mount(table)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.connection import REQUEST_TIMEOUT_MS, BrokerConnection
-from kernel.broker.records import decode
+from kernel.broker.records import readable
 from kernel.values import NO_OFFSET, Record, TopicPartition
 from kernel.wire.errors import ErrorCode, error_name
 from kernel.wire.versions import Api
@@ -17,17 +17,23 @@ from kernel.wire.versions import Api
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kernel.broker.records import CorruptRecords
+
 EARLIEST, LATEST = -2, -1  #: ListOffsets' special timestamps
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedPartition:
-    """`error` is '' or Kafka's name; `next_offset` is where to go on (past control batches and old records)."""
+    """`error` is '' or Kafka's name; `next_offset` is where to go on (past control batches and old records).
+
+    `corrupt` says why the batch at `next_offset` cannot be read; `records` are those in front of it.
+    """
 
     error: str
     high_watermark: int
     records: tuple[Record, ...]
     next_offset: int
+    corrupt: CorruptRecords | None = None
     log_start_offset: int = -1
 
 
@@ -53,7 +59,7 @@ async def fetch(  # noqa: PLR0913  # Fetch's own fields, each by its name
     timeout_ms: int = REQUEST_TIMEOUT_MS,
     committed: bool = False,
 ) -> dict[TopicPartition, FetchedPartition]:
-    """One Fetch from the broker that leads these partitions. Raises as `BrokerConnection.call`, and `CorruptRecords`.
+    """One Fetch from the broker that leads these partitions. Raises as `BrokerConnection.call`.
 
     `committed`: without what transactions have aborted, and not beyond the first one that is open (isolation.level).
 
@@ -71,7 +77,7 @@ async def fetch(  # noqa: PLR0913  # Fetch's own fields, each by its name
     )
     return {
         tp: FetchedPartition(
-            part.error, part.high_watermark, *decode(tp, part.data, offsets[tp], part.aborted), part.log_start_offset
+            part.error, part.high_watermark, *readable(tp, part.data, offsets[tp], part.aborted), part.log_start_offset
         )
         for tp, part in fetched.items()
     }

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 import cramjam
 
-from kernel.broker.records import CODEC_MASK, CODECS, LOG_APPEND_TIME, decode, headers_of, is_control
+from kernel.broker.compression import CODECS
+from kernel.broker.records import CODEC_MASK, LOG_APPEND_TIME, decode, headers_of, is_control
 from kernel.errors import RebalanceLabError
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ _CHECKSUM = struct.Struct(">I")
 _LENGTH = struct.Struct(">i")
 _NULL = _LENGTH.pack(-1)
 
+#: How many times the stored bytes an answer may have, and what it may have in any case.
+GROWS_MAX, _GROWN_BYTES_MIN = 4, 1024 * 1024
+
 
 class NotConvertible(RebalanceLabError):
     """The old formats have no such codec: the client needs a newer version, or the producer another codec."""
@@ -42,13 +46,16 @@ def down_converted(tp: TopicPartition, data: bytes, offset: int, magic: int) -> 
     """`data`, batches of format 2, as messages of format `magic` (0 or 1) for a reader that stands at `offset`.
 
     Data that holds no whole batch comes back as it is: the size at its begin tells an old client that a message does
-    not fit into its limit. Raises `NotConvertible` and `CorruptRecords`.
+    not fit into its limit. Batches that were packed well may become much more: once that is `GROWS_MAX` times what was
+    stored, the rest is left for the next Fetch. Raises `NotConvertible` and `CorruptRecords`.
     """
     assert magic in (0, 1), f"messages are of format 0 or 1, not {magic}"
     out: list[bytes] = []
-    whole = 0
+    whole = size = 0
     for header, batch in headers_of(data):
         whole += 1
+        if size > max(GROWS_MAX * len(data), _GROWN_BYTES_MIN):
+            break
         if is_control(header):
             continue
         codec = header.attributes & CODEC_MASK
@@ -57,9 +64,11 @@ def down_converted(tp: TopicPartition, data: bytes, offset: int, magic: int) -> 
         records, _ = decode(tp, bytes(batch), 0 if codec else offset)
         time_bit = header.attributes & LOG_APPEND_TIME if magic else 0
         if not codec:
-            out += [_message(record, record.offset, magic, time_bit) for record in records]
-        elif records:
-            out.append(_wrapped(records, magic, codec, time_bit))
+            converted = [_message(record, record.offset, magic, time_bit) for record in records]
+        else:
+            converted = [_wrapped(records, magic, codec, time_bit)] if records else []
+        out += converted
+        size += sum(map(len, converted))
     return b"".join(out) if whole else data
 
 

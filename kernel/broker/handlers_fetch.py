@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from kernel.broker.budget import Budget
     from kernel.broker.cluster_view import ClusterView
+    from kernel.broker.compression import UnpackingTurn
     from kernel.broker.handlers import HandlerTable, RequestContext
     from kernel.broker.logs import LedLogs
     from kernel.broker.storage.logs import PartitionLog
@@ -100,9 +101,12 @@ class Available:
 class FetchHandlers:
     """Reads from the logs that this broker leads."""
 
-    def __init__(self, cluster: ClusterView, logs: LedLogs, *, max_bytes: int, answers: Budget) -> None:
+    def __init__(
+        self, cluster: ClusterView, logs: LedLogs, turn: UnpackingTurn, *, max_bytes: int, answers: Budget
+    ) -> None:
         self._cluster = cluster
         self._logs = logs
+        self._turn = turn
         self._max_bytes = max_bytes
         self._answers = answers
 
@@ -126,7 +130,7 @@ class FetchHandlers:
                 if not wanted or left_s <= 0 or await size_of.reaches(min(body.min_bytes, max_bytes)):
                     claim = await self._answers.claim(self._wanted_bytes(wanted, max_bytes))
                     answers = await read(wanted, min(max_bytes, claim.bytes))
-                    answers = await _for_version(context.version, wanted, answers)
+                    answers = await self._for_version(context.version, wanted, answers)
                     claim.keep(sum(len(answer["records"]) for answer in answers))
                     return Claiming(self._answer(wanted, answers), claim)
                 with contextlib.suppress(TimeoutError):
@@ -137,6 +141,7 @@ class FetchHandlers:
                     cancel()
 
     def _wanted(self, body: Any) -> list[Wanted]:
+        """Each partition once, however often it is named: what was said of it last counts, as in Kafka."""
         names = self._cluster.snapshot.topic_names
         committed = getattr(body, "isolation_level", 0) == READ_COMMITTED
         wanted = []
@@ -157,7 +162,7 @@ class FetchHandlers:
                 )
                 for one in topic.partitions
             ]
-        return wanted
+        return list({(one.topic, one.topic_id, one.partition): one for one in wanted}.values())
 
     def _wanted_bytes(self, wanted: Sequence[Wanted], max_bytes: int) -> int:
         """As many as may be read, before anything is."""
@@ -178,14 +183,15 @@ class FetchHandlers:
         return answers
 
     async def _read_cutting(self, wanted: Sequence[Wanted], max_bytes: int) -> list[dict[str, Any]]:
-        """As `_read`, but a first batch above its partition's limit is cut to it."""
+        """As `_read`, but a first batch above its partition's limit is cut to it, if the answer has room for that."""
         answers = []
         size = 0
         for one in wanted:
             answer = await self._read_one(one, max_bytes - size, at_least_one=False)
-            if answer["error_code"] is ErrorCode.none and not answer["records"] and one.max_bytes > 0:
+            has_room = size == 0 or one.max_bytes <= max_bytes - size
+            if answer["error_code"] is ErrorCode.none and not answer["records"] and one.max_bytes > 0 and has_room:
                 whole = await self._read_one(one, 0, at_least_one=True)
-                if len(whole["records"]) > one.max_bytes:
+                if len(whole["records"]) > one.max_bytes or size == 0:
                     answer = {**whole, "records": whole["records"][: one.max_bytes]}
             size += len(answer["records"])
             answers.append(answer)
@@ -249,29 +255,29 @@ class FetchHandlers:
             "node_endpoints": endpoints(self._cluster, leaders),
         }
 
+    async def _for_version(
+        self, version: int, wanted: Sequence[Wanted], answers: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """What clients of before 0.11 can read: their format of messages, and no error that they take for fatal."""
+        if version > 5:
+            return answers
+        return [await self._for_old_client(version, one, answer) for one, answer in zip(wanted, answers, strict=True)]
 
-async def _for_version(version: int, wanted: Sequence[Wanted], answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What clients of before 0.11 can read: their format of messages, and no error that they take for fatal."""
-    if version > 5:
-        return answers
-    return [await _for_old_client(version, one, answer) for one, answer in zip(wanted, answers, strict=True)]
-
-
-async def _for_old_client(version: int, one: Wanted, answer: dict[str, Any]) -> dict[str, Any]:
-    if answer["error_code"] is ErrorCode.kafka_storage_error:  # FetchResponse: unknown to them, and not retried
-        return _refusal(one, ErrorCode.not_leader_or_follower)
-    if version > 3 or not answer["records"]:
-        return answer
-    assert one.tp is not None, "records came of a partition that is known"
-    magic = 0 if version <= 1 else 1
-    try:
-        # Unpacking and packing may take a while; the event loop has heartbeats to answer meanwhile.
-        messages = await asyncio.to_thread(down_converted, one.tp, answer["records"], one.offset, magic)
-    except (NotConvertible, CorruptRecords) as error:
-        log.warning("for a client of before 0.11: %s", error)
-        zstd = isinstance(error, NotConvertible)
-        return _refusal(one, ErrorCode.unsupported_compression_type if zstd else ErrorCode.corrupt_message)
-    return {**answer, "records": messages}
+    async def _for_old_client(self, version: int, one: Wanted, answer: dict[str, Any]) -> dict[str, Any]:
+        if answer["error_code"] is ErrorCode.kafka_storage_error:  # FetchResponse: unknown to them, and not retried
+            return _refusal(one, ErrorCode.not_leader_or_follower)
+        if version > 3 or not answer["records"]:
+            return answer
+        assert one.tp is not None, "records came of a partition that is known"
+        magic = 0 if version <= 1 else 1
+        try:
+            # Unpacking and packing may take a while; the event loop has heartbeats to answer meanwhile.
+            messages = await self._turn.run(down_converted, one.tp, answer["records"], one.offset, magic)
+        except (NotConvertible, CorruptRecords) as error:
+            log.warning("for a client of before 0.11: %s", error)
+            zstd = isinstance(error, NotConvertible)
+            return _refusal(one, ErrorCode.unsupported_compression_type if zstd else ErrorCode.corrupt_message)
+        return {**answer, "records": messages}
 
 
 def _wrong_epoch(one: Wanted, led: PartitionLog) -> ErrorCode | None:

@@ -8,11 +8,11 @@ leader asks whether what it has read is still there (KIP-320), and kafka-python 
 
 from __future__ import annotations
 
-import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.handlers_fetch import READ_COMMITTED
-from kernel.broker.records import decode, headers_of, is_control
+from kernel.broker.records import CorruptRecords, headers_of, is_control, records_of
 from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kernel.broker.cluster_view import ClusterView
+    from kernel.broker.compression import UnpackingTurn
     from kernel.broker.handlers import HandlerTable, RequestContext
     from kernel.broker.logs import LedLogs
     from kernel.broker.storage.logs import PartitionLog
@@ -38,15 +39,16 @@ _NEVER = 2**15
 #: What an answer has for an epoch that there is not.
 NO_EPOCH, NO_OFFSET = -1, -1
 
-_TIMESTAMP_MAX = 2**63 - 1
+log = logging.getLogger(__name__)
 
 
 class OffsetHandlers:
     """Answers from the logs that this broker leads."""
 
-    def __init__(self, cluster: ClusterView, logs: LedLogs, clock: Clock) -> None:
+    def __init__(self, cluster: ClusterView, logs: LedLogs, turn: UnpackingTurn, clock: Clock) -> None:
         self._cluster = cluster
         self._logs = logs
+        self._turn = turn
         self._clock = clock
 
     def table(self) -> HandlerTable:
@@ -110,7 +112,7 @@ class OffsetHandlers:
             if wanted.timestamp == EARLIEST:
                 offsets = [start]
             elif wanted.timestamp != LATEST and wanted.timestamp < self._clock.wall_ms():
-                old = end > start and await _largest_timestamp(led) <= wanted.timestamp
+                old = end > start and await led.largest_timestamp() <= wanted.timestamp
                 offsets = [start] if old else []
         except Fenced:
             return {"partition_index": tp.partition, "error_code": ErrorCode.not_leader_or_follower}
@@ -142,6 +144,9 @@ class OffsetHandlers:
             return _refusal(tp, ErrorCode.not_leader_or_follower)
         except StorageFailed:
             return _refusal(tp, ErrorCode.kafka_storage_error)
+        except CorruptRecords as error:  # stored before records were checked, or damaged since
+            log.warning("%s: no offset by time: %s", tp, error)
+            return _refusal(tp, ErrorCode.corrupt_message)
         return {
             "partition_index": tp.partition,
             "error_code": ErrorCode.none,
@@ -158,7 +163,7 @@ class OffsetHandlers:
         if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
             return led.start_offset, -1, led.leader_epoch
         if timestamp_ms == MAX_TIMESTAMP:
-            timestamp_ms = await _largest_timestamp(led)
+            timestamp_ms = await led.largest_timestamp()
         next_offset = led.start_offset
         while timestamp_ms >= 0 and next_offset < end:
             batch = await led.batch_for_timestamp(timestamp_ms, next_offset)
@@ -170,10 +175,9 @@ class OffsetHandlers:
             if is_control(header):  # a record like any other here: its offset is where to go on reading
                 return header.base_offset, header.max_timestamp, header.leader_epoch
             # Unpacking may take a while; the event loop has heartbeats to answer meanwhile.
-            records, _ = await asyncio.to_thread(decode, led.topic_partition, batch, led.start_offset)
-            for record in records:
-                if record.timestamp_ms >= timestamp_ms:
-                    return record.offset, record.timestamp_ms, header.leader_epoch
+            found = await self._turn.run(_first_at_or_after, batch, led.start_offset, timestamp_ms)
+            if found is not None:
+                return *found, header.leader_epoch
             next_offset = header.next_offset  # the record that is that young was deleted
         return -1, -1, -1
 
@@ -199,16 +203,12 @@ def _wrong_epoch(led: PartitionLog, epoch: int) -> ErrorCode | None:
     return ErrorCode.fenced_leader_epoch if epoch < led.leader_epoch else ErrorCode.unknown_leader_epoch
 
 
-async def _largest_timestamp(led: PartitionLog) -> int:
-    """Found by halving: a batch for t exists exactly when t is not above the largest. -1 for an empty log."""
-    low, high = -1, _TIMESTAMP_MAX
-    while low < high:
-        middle = low + (high - low + 1) // 2
-        if await led.batch_for_timestamp(middle) is None:
-            high = middle - 1
-        else:
-            low = middle
-    return low
+def _first_at_or_after(batch: bytes, from_offset: int, timestamp_ms: int) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first record that is as young. Raises `CorruptRecords`."""
+    for record in records_of(batch):
+        if record.offset >= from_offset and record.timestamp >= timestamp_ms:
+            return record.offset, record.timestamp
+    return None
 
 
 def _refusal(tp: TopicPartition, code: ErrorCode) -> dict[str, Any]:

@@ -14,8 +14,9 @@ import dataclasses
 import logging
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.batch_rules import LARGE_BYTES, RefusedRecords, conformed, looks_at_records
+from kernel.broker.batch_rules import RefusedRecords, conformed, looks_at_records
 from kernel.broker.cluster_view import INTERNAL_TOPICS, NO_LEADER
+from kernel.broker.record_check import checked_off_the_loop, takes_long
 from kernel.broker.records import RefusedBatch, accepted
 from kernel.broker.storage.errors import (
     Fenced,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kernel.broker.cluster_view import ClusterView
+    from kernel.broker.compression import UnpackingTurn
     from kernel.broker.config_store import ConfigStore
     from kernel.broker.handlers import HandlerTable, RequestContext
     from kernel.broker.logs import LedLogs
@@ -65,12 +67,19 @@ class ProduceHandlers:
     """Appends to the logs that this broker leads."""
 
     def __init__(
-        self, cluster: ClusterView, logs: LedLogs, configs: ConfigStore, verification: Verification, clock: Clock
+        self,
+        cluster: ClusterView,
+        logs: LedLogs,
+        configs: ConfigStore,
+        verification: Verification,
+        turn: UnpackingTurn,
+        clock: Clock,
     ) -> None:
         self._cluster = cluster
         self._logs = logs
         self._configs = configs
         self._verification = verification
+        self._turn = turn
         self._clock = clock
 
     def table(self) -> HandlerTable:
@@ -114,9 +123,10 @@ class ProduceHandlers:
         config, now_ms = self._configs.of(tp.topic), self._clock.wall_ms()
         try:
             batch = accepted(records, max_bytes=config.max_message_bytes, zstd=context.version >= 7)
+            batch = await checked_off_the_loop(batch, self._turn)
             if batch.producer is not None and batch.producer.transactional:
                 batch = await self._verified(led, batch, transactional_id, context.version)
-            batch = await _conformed(tp, batch, config, now_ms)
+            batch = await self._conformed(tp, batch, config, now_ms)
             result = await led.append([batch])
         except RefusedRecords as error:
             refusal = _refusal(tp, error.code, str(error))
@@ -154,6 +164,11 @@ class ProduceHandlers:
             raise RefusedBatch(code, message or "")
         return dataclasses.replace(batch, verified_at=verified_at)
 
+    async def _conformed(self, tp: TopicPartition, batch: AppendBatch, config: TopicConfig, now_ms: int) -> AppendBatch:
+        if takes_long(batch) and looks_at_records(batch, config, now_ms):
+            return await self._turn.run(conformed, tp, batch, config, now_ms)
+        return conformed(tp, batch, config, now_ms)
+
     def _not_led(self, tp: TopicPartition) -> dict[str, Any]:
         """Unknown, or led elsewhere: then the answer says where (KIP-951, version 10 and later)."""
         partition = self._cluster.snapshot.partition(tp)
@@ -174,13 +189,6 @@ class ProduceHandlers:
             code = ErrorCode.invalid_request if body.transactional_id == "" else ErrorCode.invalid_txn_state
             return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
         return await new_producer(self._cluster)
-
-
-async def _conformed(tp: TopicPartition, batch: AppendBatch, config: TopicConfig, now_ms: int) -> AppendBatch:
-    if len(batch.payload) >= LARGE_BYTES and looks_at_records(batch, config, now_ms):
-        # Unpacking may take a while; the event loop has heartbeats to answer meanwhile.
-        return await asyncio.to_thread(conformed, tp, batch, config, now_ms)
-    return conformed(tp, batch, config, now_ms)
 
 
 async def new_producer(cluster: ClusterView) -> dict[str, Any]:

@@ -8,27 +8,24 @@ aiokafka's Cython builder and reader do the bytes of single records.
 from __future__ import annotations
 
 import struct
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import cramjam
 from aiokafka.errors import KafkaError
 from aiokafka.record._crecords import DefaultRecordBatch, DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import _LegacyRecordBatchPy
 from aiokafka.record.util import calc_crc32c
 
+from kernel.broker.compression import CODECS, CannotUnpack, unpacked
 from kernel.broker.control_records import CommittedOnly
 from kernel.broker.storage.batches import AppendBatch, ProducerStamp
 from kernel.values import Record
 from kernel.wire.errors import ErrorCode, ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kernel.values import TopicPartition
-
-CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 #: base offset, length, leader epoch, magic, checksum, attributes, last offset delta, base timestamp, max timestamp,
 #: producer id, producer epoch, base sequence, number of records
@@ -48,11 +45,9 @@ _UNREADABLE = (
     IndexError,
     MemoryError,
     struct.error,
-    cramjam.DecompressionError,
+    CannotUnpack,
+    AssertionError,  # aiokafka's, of a message of the old formats that is packed twice
 )
-
-#: What one compressed batch may unpack to; Kafka itself has no limit.
-UNPACKED_BYTES_MAX = 256 * 1024 * 1024
 
 
 class CorruptRecords(ProtocolError):
@@ -129,12 +124,24 @@ def build_batch(
     return bytes(builder.build())
 
 
+def records_of(batch: bytes) -> Iterator[Any]:
+    """Each record of one magic 2 batch, with `offset`, `timestamp`, `key`, `value` and `headers`; one at a time.
+
+    Raises `CorruptRecords`: lengths, counts and every varint are checked, and that nothing is left at the end. The
+    checksum of a batch that is not compressed is the caller's.
+    """
+    try:
+        yield from DefaultRecordBatch(_unpacked(batch))
+    except _UNREADABLE as error:
+        raise CorruptRecords(str(error)) from error
+
+
 def accepted(data: bytes | None, *, max_bytes: int, zstd: bool = True) -> AppendBatch:
     """What a Produce request (version 3 or later) holds for one partition, checked as Kafka checks it.
 
     Raises `RefusedBatch`. Source: ProduceRequest.validateRecords, LogValidator and UnifiedLog.analyzeAndValidateRecords
     of Kafka 3.9: exactly one batch of magic 2, its checksum, message.max.bytes, offsets without gaps, a sequence
-    when there is a producer id, zstd only from version 7 on. Single records inside are not looked at.
+    when there is a producer id, zstd only from version 7 on. The records inside: `kernel.broker.record_check`.
     """
     if not data:
         raise RefusedBatch(ErrorCode.invalid_record, "a Produce request has exactly one record batch, this one none")
@@ -198,6 +205,14 @@ def headers_of(data: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
         at = end
 
 
+class Readable(NamedTuple):
+    """What of some batches can be read: `corrupt` says why not the one at `next_offset`, None that all of it can be."""
+
+    records: tuple[Record, ...]
+    next_offset: int
+    corrupt: CorruptRecords | None = None
+
+
 def decode(
     tp: TopicPartition, data: bytes, from_offset: int, aborted: Iterable[tuple[int, int]] = ()
 ) -> tuple[tuple[Record, ...], int]:
@@ -207,21 +222,33 @@ def decode(
     from there up to their abort marker hands out nothing either. Decodes magic 0 to 2 and every codec. Raises
     `CorruptRecords`; offsets before `from_offset` are left out, because a batch is stored and sent whole.
     """
+    records, next_offset, corrupt = readable(tp, data, from_offset, aborted)
+    if corrupt is not None:
+        raise corrupt
+    return records, next_offset
+
+
+def readable(tp: TopicPartition, data: bytes, from_offset: int, aborted: Iterable[tuple[int, int]] = ()) -> Readable:
+    """As `decode`, without raising: what stands in front of a batch that cannot be read is there nevertheless."""
     committed = CommittedOnly(aborted)
     records: list[Record] = []
     next_offset = from_offset
+    whole = 0  # records of whole batches
     try:
         for batch in _batches(data):
             if not batch.validate_crc():
-                raise CorruptRecords(f"{tp}: a record batch's checksum is wrong after offset {next_offset}")
+                raise CorruptRecords("its checksum is wrong")  # noqa: TRY301
             if not committed.leaves_out(batch):
                 records += _records(tp, batch, from_offset)
             # Only magic 2 says in its header where it ends.
             batch_end = batch.next_offset if isinstance(batch, DefaultRecordBatch) else _end_of(records, from_offset)
             next_offset = max(next_offset, batch_end)
-    except _UNREADABLE as error:
-        raise CorruptRecords(f"{tp}: a record batch after offset {next_offset} does not decode: {error}") from error
-    return tuple(records), next_offset
+            whole = len(records)
+    except (CorruptRecords, *_UNREADABLE) as error:
+        corrupt = CorruptRecords(f"{tp}: the record batch at offset {next_offset} cannot be read: {error}")
+        corrupt.__cause__ = error
+        return Readable(tuple(records[:whole]), next_offset, corrupt)
+    return Readable(tuple(records), next_offset)
 
 
 def _end_of(records: Sequence[Record], otherwise: int) -> int:
@@ -254,8 +281,23 @@ def _batches(data: bytes) -> Iterator[Any]:
             return
         one = data[at:end]
         # The old formats are read by the reader in Python: the one in Cython checks less. They are rare.
-        yield DefaultRecordBatch(_unpacked(one)) if one[_MAGIC_AT] >= 2 else _LegacyRecordBatchPy(one, one[_MAGIC_AT])
+        yield DefaultRecordBatch(_unpacked(one)) if one[_MAGIC_AT] >= 2 else _OldMessages(one, one[_MAGIC_AT])
         at = end
+
+
+class _OldMessages(_LegacyRecordBatchPy):  # type: ignore[misc]  # aiokafka publishes no types
+    """Formats 0 and 1, unpacked within our bound."""
+
+    def _decompress(self, key_offset: int) -> bytes:
+        """Of a wrapper message: its key, which counts for nothing, and its value, both behind their sizes."""
+        if self._magic == 0 and self._compression_type == CODECS["lz4"]:
+            raise CannotUnpack("lz4 in format 0 has another checksum (KAFKA-3160)")
+        (key_size,) = struct.unpack_from(">i", self._buffer, key_offset)
+        at = key_offset + 4 + max(key_size, 0)
+        (size,) = struct.unpack_from(">i", self._buffer, at)
+        if size < 0:
+            raise CannotUnpack("a wrapper message holds nothing")
+        return unpacked(self._compression_type, bytes(self._buffer[at + 4 : at + 4 + size]))
 
 
 def _unpacked(batch: bytes) -> bytes:
@@ -268,12 +310,7 @@ def _unpacked(batch: bytes) -> bytes:
         return batch
     if calc_crc32c(memoryview(batch)[_CHECKED_FROM:]) != header.checksum:
         raise CorruptRecords("a record batch's checksum is wrong")
-    unpack = _UNPACK.get(codec)
-    if unpack is None:
-        raise CorruptRecords(f"codec {codec} is not known")
-    content = unpack(batch[_HEADER.size :])
-    if len(content) > UNPACKED_BYTES_MAX:
-        raise CorruptRecords(f"a record batch unpacks to {len(content)} bytes, at most {UNPACKED_BYTES_MAX} are read")
+    content = unpacked(codec, batch[_HEADER.size :])
     checked = struct.pack(">h", header.attributes & ~CODEC_MASK) + batch[_ATTRIBUTES_AT + 2 : _HEADER.size] + content
     return b"".join(
         (
@@ -283,60 +320,3 @@ def _unpacked(batch: bytes) -> bytes:
             checked,
         )
     )
-
-
-def _gunzip(data: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(31).decompress(data, UNPACKED_BYTES_MAX + 1)
-    except zlib.error as error:
-        raise CorruptRecords(f"a record batch is not gzip: {error}") from error
-
-
-#: The framing that snappy-java wraps its blocks in: a head of 16 bytes, then size and block, again and again.
-_XERIAL_HEAD = b"\x82SNAPPY\0"
-
-
-def _unsnappy(data: bytes) -> bytes:
-    if not data.startswith(_XERIAL_HEAD):
-        return _unsnapped(data)
-    out = bytearray()
-    at = 16
-    while at < len(data) and len(out) <= UNPACKED_BYTES_MAX:
-        if at + 4 > len(data):
-            raise CorruptRecords("a snappy block ends inside its size")
-        (size,) = struct.unpack_from(">i", data, at)
-        if size < 0 or at + 4 + size > len(data):
-            raise CorruptRecords(f"a snappy block says {size} bytes")
-        out += _unsnapped(data[at + 4 : at + 4 + size])
-        at += 4 + size
-    return bytes(out)
-
-
-def _unsnapped(block: bytes) -> bytes:
-    """One block; it begins with its unpacked size, for which room is made at once."""
-    if (size := cramjam.snappy.decompress_raw_len(block)) > UNPACKED_BYTES_MAX:
-        raise CorruptRecords(f"a snappy block says {size} bytes unpacked")
-    return bytes(cramjam.snappy.decompress_raw(block))
-
-
-def _unzstd(data: bytes) -> bytes:
-    """Zstd packs zeros ten thousand to one: unpacked into room that grows, and not beyond the limit."""
-    size = max(16 * len(data), 64 * 1024)
-    while True:
-        room = bytearray(min(size, UNPACKED_BYTES_MAX))
-        try:
-            written = cramjam.zstd.decompress_into(data, room)
-        except cramjam.DecompressionError as error:
-            if "whole buffer" not in str(error) or len(room) == UNPACKED_BYTES_MAX:
-                raise
-            size *= 8
-            continue
-        return bytes(memoryview(room)[:written])
-
-
-_UNPACK: dict[int, Callable[[bytes], bytes]] = {
-    1: _gunzip,
-    2: _unsnappy,
-    3: lambda data: bytes(cramjam.lz4.decompress(data)),
-    4: _unzstd,
-}

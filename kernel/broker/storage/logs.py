@@ -198,6 +198,11 @@ class PartitionLog(Log):
                 await self._perform(Trim(self._term, chain, start, future))
             return self.start_offset
 
+    async def largest_timestamp(self) -> int:
+        """Of all records, by the headers of their batches, epoch ms; -1 for an empty log."""
+        segments = self._segments()
+        return await self._read(lambda: self._reader.largest_timestamp(segments))
+
     def on_advance(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` on the event loop whenever `end_offset` grows, or the log closes; returns the cancel."""
         key = object()

@@ -28,6 +28,7 @@ _PAGE = (
     f" (SELECT key, value FROM pair WHERE term = ?{{behind}} AND length(value) <= {_PACKED_BYTES_MAX}"
     f" ORDER BY key LIMIT {_PAGE_PAIRS})"
 )
+_LARGEST = "SELECT max(max_timestamp_ms) FROM batch WHERE term = ? AND base_offset < ? AND last_offset >= ?"
 _LARGE = f"SELECT key, value FROM pair WHERE term = ? AND length(value) > {_PACKED_BYTES_MAX}"
 
 #: The cut, as below: markers at or behind the segment's end belong to nobody.
@@ -170,6 +171,17 @@ class Reader:
                         size += length
                         start = base_offset
         return start
+
+    def largest_timestamp(self, segments: Sequence[Segment]) -> int:
+        """Of all batches; -1 when there are none. Each segment is gone through once, without reading a payload."""
+        newest = -1
+        with faults_named("look for the largest timestamp"):
+            for segment in segments:
+                ((found,),) = (
+                    self._pool().get(segment.file).execute(_LARGEST, (segment.term, segment.end, segment.start))
+                )
+                newest = newest if found is None else max(newest, found)
+        return newest
 
     def pairs(self, file: str, term: int) -> list[Iterable[tuple[bytes, bytes]]]:
         """All pairs of a term, as one moment knows them: pages of small ones in the order of keys, then the large."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kernel.broker.client import ClusterClient, fetch
+from kernel.broker.compression import CODECS
 from kernel.broker.producer import ProduceFailed, Producer, ProducerConfig
-from kernel.broker.records import CODECS, NewRecord, build_batch
+from kernel.broker.records import NewRecord, build_batch
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import error_name

@@ -16,8 +16,9 @@ from aiokafka.record.util import calc_crc32c
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kernel.broker.compression import CODECS
 from kernel.broker.down_conversion import NotConvertible, down_converted
-from kernel.broker.records import CODECS, CorruptRecords, NewRecord, build_batch, decode
+from kernel.broker.records import CorruptRecords, NewRecord, build_batch, decode
 from kernel.values import TopicPartition
 
 with warnings.catch_warnings():

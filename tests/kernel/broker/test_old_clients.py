@@ -199,3 +199,26 @@ def test_our_own_client_reads_from_a_broker_that_is_as_old(chroot: str, tmp_path
         assert await list_offset(connection, {TP: 0}) == {TP: ("", -1)}
 
     on_a_broker(chroot, tmp_path, test)
+
+
+@pytest.mark.parametrize("version", [0, 2, 3])
+def test_partition_that_is_named_often_is_answered_once(chroot: str, tmp_path: Path, version: int) -> None:
+    """As by Kafka, for which what is wanted is a map; each further one would bring a cut batch of its own."""
+
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        await produce(connection, batch(b"x" * 10_000))
+        answers = await old_fetch(connection, version, 0, 5_000, partitions=[0] * 1_000)
+        assert len(answers) == 1
+        assert len(answers[0][1]) == (5_000 if version < 3 else 10_034)
+
+    on_a_broker(chroot, tmp_path, test)
+
+
+def test_cut_batches_together_stay_below_the_limit_of_an_answer(chroot: str, tmp_path: Path) -> None:
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        for tp in (TP, OTHER):
+            await produce(connection, batch(b"x" * 10_000), tp)
+        first, second = await old_fetch(connection, 0, 0, 5_000, partitions=(0, 1))
+        assert (len(first[1]), len(second[1])) == (5_000, 0)
+
+    on_a_broker(chroot, tmp_path, test, fetch_max_bytes="9999")

@@ -11,8 +11,9 @@ from aiokafka.record.util import calc_crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import kernel.broker.records as records_module
-from kernel.broker.records import CODECS, CorruptRecords, NewRecord, RefusedBatch, accepted, build_batch, decode
+import kernel.broker.compression as compression_module
+from kernel.broker.compression import CODECS
+from kernel.broker.records import CorruptRecords, NewRecord, RefusedBatch, accepted, build_batch, decode
 from kernel.values import Record, TopicPartition
 
 TP = TopicPartition("t", 3)
@@ -91,7 +92,7 @@ def test_mutated_batch_is_called_corrupt_by_our_own_errors(data: st.DataObject, 
 
 
 def test_batch_that_unpacks_to_more_than_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records_module, "UNPACKED_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(compression_module, "UNPACKED_BYTES_MIN", 1_000_000)
     for codec in ("gzip", "snappy", "lz4", "zstd"):
         small = build_batch([NewRecord(bytes(900_000), None, 1)], codec=codec)
         assert decode(TP, small, 0)[1] == 1

@@ -1,0 +1,154 @@
+"""What is inside a compressed batch, unpacked within a bound: never more room is made than `room_for` allows.
+
+Packed bytes come from outside, and a few kilobytes can unpack to gigabytes. The bound is checked while unpacking, not
+afterwards: gzip is read up to it, a snappy block says its size in front, LZ4 frames and zstd are unpacked into room
+that grows up to it. Kafka itself reads such a batch as a stream and has no bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import cramjam
+
+from kernel.errors import RebalanceLabError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Result = TypeVar("Result")
+
+CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+
+#: What any compressed batch may unpack to, and how many times its packed size if that is more.
+UNPACKED_BYTES_MIN, UNPACKED_TIMES_MAX = 16 * 1024 * 1024, 8
+
+#: The framing that snappy-java wraps its blocks in: a head of 16 bytes, then size and block, again and again.
+_XERIAL_HEAD, _XERIAL_HEAD_BYTES = b"\x82SNAPPY\0", 16
+_FIRST_ROOM_BYTES, _ROOM_GROWS = 64 * 1024, 8
+
+
+class CannotUnpack(RebalanceLabError):
+    """The bytes are not what their codec makes."""
+
+
+class UnpacksTooLarge(CannotUnpack):
+    """They unpack to more than is allowed."""
+
+
+def room_for(packed_bytes: int) -> int:
+    """The most bytes that so many packed ones may unpack to."""
+    return max(UNPACKED_BYTES_MIN, UNPACKED_TIMES_MAX * packed_bytes)
+
+
+def unpacked(codec: int, data: bytes) -> bytes:
+    """`data` without its compression. Raises `CannotUnpack`, also for a codec that is not known."""
+    unpack = _UNPACK.get(codec)
+    if unpack is None:
+        raise CannotUnpack(f"codec {codec} is not known")
+    try:
+        return unpack(data, room_for(len(data)))
+    except (cramjam.DecompressionError, zlib.error, ValueError) as error:
+        raise CannotUnpack(f"{len(data)} bytes are not {_NAMES[codec]}: {error}") from error
+
+
+class UnpackingTurn:
+    """One piece of work with unpacked batches at a time, on a thread: so the bound above is one for all of them."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+
+    async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """`work(*arguments)`. The next one begins when this has really ended, also if its caller is cancelled."""
+        await self._turn.acquire()
+        loop = asyncio.get_running_loop()
+        try:
+            ended = loop.run_in_executor(None, functools.partial(work, *arguments))
+        except BaseException:
+            self._turn.release()
+            raise
+        ended.add_done_callback(self._end)
+        return await asyncio.shield(ended)
+
+    def _end(self, ended: asyncio.Future[Any]) -> None:
+        self._turn.release()
+        if not ended.cancelled():
+            ended.exception()  # nobody may be left to look at it
+
+
+def _too_large(room: int) -> UnpacksTooLarge:
+    return UnpacksTooLarge(f"a batch unpacks to more than {room} bytes")
+
+
+def _gunzip(data: bytes, room: int) -> bytes:
+    """All members, as Java's GZIPInputStream; bytes behind them that are no member are left out, as there."""
+    out = b""
+    while True:
+        member = zlib.decompressobj(31)
+        try:
+            part = member.decompress(data, room - len(out) + 1)
+        except zlib.error:
+            if out:
+                return out
+            raise
+        out = out + part if out else part
+        if len(out) > room:
+            raise _too_large(room)
+        if not member.eof:
+            raise CannotUnpack("a gzip stream ends before its end")
+        data = member.unused_data
+        if not data:
+            return out
+
+
+def _unsnappy(data: bytes, room: int) -> bytes:
+    if not data.startswith(_XERIAL_HEAD):
+        return _unsnapped(data, room)
+    out = bytearray()
+    at = _XERIAL_HEAD_BYTES
+    while at < len(data):
+        if at + 4 > len(data):
+            raise CannotUnpack("a snappy block ends inside its size")
+        (size,) = struct.unpack_from(">i", data, at)
+        if size < 0 or at + 4 + size > len(data):
+            raise CannotUnpack(f"a snappy block says {size} bytes")
+        out += _unsnapped(data[at + 4 : at + 4 + size], room - len(out))
+        at += 4 + size
+    return bytes(out)
+
+
+def _unsnapped(block: bytes, room: int) -> bytes:
+    """One block; it begins with its unpacked size, for which room would be made at once."""
+    if cramjam.snappy.decompress_raw_len(block) > room:
+        raise _too_large(room)
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+def _into_growing_room(decompress_into: Callable[[bytes, bytearray], int], data: bytes, room: int) -> bytes:
+    """For codecs that do not say beforehand how much it will be: what does not fit is tried again with more room."""
+    size = max(_ROOM_GROWS * len(data), _FIRST_ROOM_BYTES)
+    while True:
+        buffer = bytearray(min(size, room))
+        try:
+            written = decompress_into(data, buffer)
+        except cramjam.DecompressionError as error:
+            if "whole buffer" not in str(error):
+                raise
+            if len(buffer) == room:
+                raise _too_large(room) from error
+            size *= _ROOM_GROWS
+            continue
+        return bytes(memoryview(buffer)[:written])
+
+
+_NAMES = {number: name for name, number in CODECS.items()}
+_UNPACK: dict[int, Callable[[bytes, int], bytes]] = {
+    CODECS["gzip"]: _gunzip,
+    CODECS["snappy"]: _unsnappy,
+    CODECS["lz4"]: functools.partial(_into_growing_room, cramjam.lz4.decompress_into),
+    CODECS["zstd"]: functools.partial(_into_growing_room, cramjam.zstd.decompress_into),
+}
