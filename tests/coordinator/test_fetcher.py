@@ -29,6 +29,7 @@ class Settings:
     max_partition_fetch_bytes: int = 1_000_000
     request_timeout_ms: int = 5_000
     retry_backoff_ms: int = 5
+    isolation_level: str = "read_uncommitted"
 
 
 async def taken(fetcher: Fetcher, tp: TopicPartition, number: int) -> list[bytes | None]:
