@@ -16,15 +16,17 @@ Source: KIP-415; IncrementalCooperativeAssignor and WorkerCoordinator of connect
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.assignors.connect import Circumstances, Memory, assign_incrementally
-from kernel.assignors.connect_units import Unit, in_order
+from kernel.assignors.connect_units import Unit
+from kernel.assignors.subscription import java_order
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from kernel.assignors.subscription import MemberSubscription
 
@@ -77,12 +79,12 @@ class DelayedLeader:
     def decide(self, given: Gathering) -> tuple[DelayedLeader, Decision]:
         """Decide one round. Every member of the gathering is named in the answer."""
         assignments: dict[str, set[TopicPartition]] = {member: set() for member in given.subscriptions}
+        claims, remembered = _claims(given), _Remembered(self.connectors)
         connectors, delays = [], []
         for topics, workers in _connectors(given):
-            configured = _configured(given, topics, workers)
-            running = {worker: in_order(_claimed(given, worker) & configured) for worker in workers}
+            configured, running = _circumstances(given, topics, workers, claims)
             memory, decided = assign_incrementally(
-                self._memory_of(topics, absent=given.subscriptions.keys() - workers),
+                remembered.of(topics, absent=given.subscriptions.keys() - workers),
                 Circumstances(
                     now_ms=given.now_ms,
                     max_delay_ms=given.max_delay_ms,
@@ -100,14 +102,24 @@ class DelayedLeader:
         decision = Decision(min(delays, default=0), {member: frozenset(has) for member, has in assignments.items()})
         return replace(self, connectors=tuple(connectors)), decision
 
-    def _memory_of(self, topics: frozenset[str], *, absent: set[str]) -> Memory:
-        """What is remembered of these topics, whichever connectors they were of; `absent` have left the topics."""
-        shares = [connector.memory for connector in self.connectors if connector.topics & topics]
+
+class _Remembered:
+    """What is remembered of each topic; all of it is split up once, however many connectors there are now."""
+
+    def __init__(self, connectors: tuple[Connector, ...]) -> None:
+        self._memories = [connector.memory for connector in connectors]
+        self._at = {topic: at for at, connector in enumerate(connectors) for topic in connector.topics}
+        self._assigned = _by_topic(memory.assigned for memory in self._memories)
+        self._revoked = _by_topic(memory.revoked for memory in self._memories)
+
+    def of(self, topics: frozenset[str], *, absent: set[str]) -> Memory:
+        """Whichever connectors these were of; `absent` have left the topics."""
+        shares = [self._memories[at] for at in sorted({self._at[topic] for topic in topics & self._at.keys()})]
         if not shares:
             return Memory()
         return Memory(
-            assigned=frozenset(unit for share in shares for unit in share.assigned if unit.connector in topics),
-            revoked=frozenset(unit for share in shares for unit in share.revoked if unit.connector in topics),
+            assigned=frozenset(unit for topic in topics for unit in self._assigned.get(topic, ())),
+            revoked=frozenset(unit for topic in topics for unit in self._revoked.get(topic, ())),
             workers=frozenset().union(*(share.workers for share in shares)) - absent,
             generation=shares[0].generation,  # every round decides for all of them
             scheduled_ms=max(share.scheduled_ms for share in shares),
@@ -116,6 +128,13 @@ class DelayedLeader:
             has_revoked=any(share.has_revoked for share in shares),
             revocations=max(share.revocations for share in shares),
         )
+
+
+def _by_topic(units: Iterable[frozenset[Unit]]) -> Mapping[str, list[Unit]]:
+    by_topic: dict[str, list[Unit]] = {}
+    for unit in itertools.chain.from_iterable(units):
+        by_topic.setdefault(unit.connector, []).append(unit)
+    return by_topic
 
 
 def _connectors(given: Gathering) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
@@ -132,14 +151,33 @@ def _connectors(given: Gathering) -> Iterator[tuple[frozenset[str], frozenset[st
         yield frozenset(topics), members
 
 
-def _configured(given: Gathering, topics: frozenset[str], workers: frozenset[str]) -> frozenset[Unit]:
-    """What there is to hand out: not what a member still claims that has left the topic, until it has given it up."""
-    elsewhere = {unit for member in given.subscriptions.keys() - workers for unit in _claimed(given, member)}
-    return frozenset(Unit(topic, n) for topic in topics for n in range(given.sizes[topic])) - elsewhere
+def _claims(given: Gathering) -> Mapping[str, Mapping[str, set[int]]]:
+    """{topic: {member: partitions that it says it owns}}, of all members in one go."""
+    claims: dict[str, dict[str, set[int]]] = {}
+    for member, subscription in given.subscriptions.items():
+        for topic, partition in subscription.owned:
+            claims.setdefault(topic, {}).setdefault(member, set()).add(partition)
+    return claims
 
 
-def _claimed(given: Gathering, member: str) -> frozenset[Unit]:
-    return frozenset(Unit(tp.topic, tp.partition) for tp in given.subscriptions[member].owned)
+def _circumstances(
+    given: Gathering, topics: frozenset[str], workers: frozenset[str], claims: Mapping[str, Mapping[str, set[int]]]
+) -> tuple[frozenset[Unit], dict[str, list[Unit]]]:
+    """What there is to hand out, and what of it each worker runs, in the order of `in_order`.
+
+    What a member still claims that has left a topic is not handed out until it has given it up.
+    """
+    configured: list[Unit] = []
+    running: dict[str, list[Unit]] = {worker: [] for worker in workers}
+    for topic in sorted(topics, key=java_order):
+        claimed = claims.get(topic, {})
+        elsewhere = set().union(*(numbers for member, numbers in claimed.items() if member not in workers))
+        units = {n: Unit(topic, n) for n in range(given.sizes[topic]) if n not in elsewhere}
+        configured += units.values()
+        for member, numbers in claimed.items():
+            if member in workers:
+                running[member] += [units[n] for n in sorted(numbers & units.keys())]
+    return frozenset(configured), running
 
 
 def _partition(unit: Unit) -> TopicPartition:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 
 import pytest
@@ -348,3 +349,44 @@ def test_partitions_that_are_no_more_are_not_kept_by_whoever_leads(size):
     group = Group({"a": partitions("P0 P3 P9"), "b": partitions("P1 u-0")}, sizes={"t": size})
     group.round(0)
     assert all(tp.topic == "t" and tp.partition < size for owned in group.owned.values() for tp in owned)
+
+
+def calls_of_a_round(size: int, partitions: int) -> int:
+    """Python functions called to decide once more for a group in which everybody lacks another topic."""
+    topics = [f"t{n:03d}" for n in range(size)]
+    leader, owned, calls = DelayedLeader(), dict.fromkeys((f"m{n}" for n in range(size)), frozenset()), 0
+
+    def gathering(generation: int) -> Gathering:
+        subscriptions = {
+            member: MemberSubscription(
+                topics=tuple(topics[:n] + topics[n + 1 :]),
+                owned=tuple(sorted(owned[member])),
+                generation=generation - 1,
+            )
+            for n, member in enumerate(owned)
+        }
+        sizes = dict.fromkeys(topics, partitions)
+        return Gathering(
+            now_ms=0, max_delay_ms=FIVE_MINUTES, generation=generation, sizes=sizes, subscriptions=subscriptions
+        )
+
+    leader, decided = leader.decide(gathering(1))
+    owned = dict(decided.assignments)
+    again = gathering(2)
+
+    def count(frame, event, arg):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        leader.completed(1).decide(again)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_round_with_different_subscriptions_looks_at_each_claim_once():
+    """Not once for each set of topics that has subscribers of its own: there may be as many as topics."""
+    few, many = (calls_of_a_round(size, partitions=8_000 // size) for size in (4, 40))  # 8,000 claims
+    assert many < 3 * few
