@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 #: limit: its leader never answers then.
 WALKS = 1_000
 
-#: With fewer subscribers they are compared; with more, one of them is found soon among all members by load.
-FEW_TAKERS = 200
+#: With fewer subscribers they are compared; with more, the first of them among all members by load is looked for.
+FEW_TAKERS = 64
 
 Rank = tuple[int, bytes, str]
 
@@ -68,6 +68,8 @@ class GeneralAssignment:
         self._before = _older_owners(claims)
         self._ranked: list[Rank] = []  #: who takes part, by load and id
         self._part: Collection[str] = self._held.keys()  #: the same
+        #: Of a topic with many subscribers: none of them that takes part comes before this in `_ranked`.
+        self._no_taker_before: dict[str, Rank] = {}
         self._movements = Movements()
         self._even: bool | None = None  #: None until asked since the last move
         self._lopsided = list(sizes)  #: all topics, those that were found lopsided lately first
@@ -129,7 +131,12 @@ class GeneralAssignment:
         takers = self._takers[topic]
         if len(takers) < FEW_TAKERS:
             return min(self._rank(taker) for taker in takers if taker in self._part)[2]
-        return next(member for _, _, member in self._ranked if topic in self._topics_of[member])
+        before = self._no_taker_before.get(topic)
+        start = 0 if before is None else bisect_left(self._ranked, before)
+        places = range(start, len(self._ranked))
+        place = next(place for place in places if topic in self._topics_of[self._ranked[place][2]])
+        self._no_taker_before[topic] = self._ranked[place]
+        return self._ranked[place][2]
 
     def _is_even(self) -> bool:
         if self._even is None:
@@ -162,7 +169,10 @@ class GeneralAssignment:
         self._holders[tp.topic][giver] -= 1
         if not self._holders[tp.topic][giver]:
             del self._holders[tp.topic][giver]
-        insort(self._ranked, self._rank(giver))
+        rank = self._rank(giver)
+        insort(self._ranked, rank)
+        for topic in self._topics_of[giver] & self._no_taker_before.keys():
+            self._no_taker_before[topic] = min(self._no_taker_before[topic], rank)
         self._put(tp, taker)
 
     def _put(self, tp: TopicPartition, member: str) -> None:

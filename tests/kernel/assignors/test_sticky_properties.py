@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel.assignors import sticky_general
+from kernel.assignors.claims import cooperative_claim, settle
 from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
 from kernel.assignors.registry import ASSIGNORS
 from kernel.assignors.sticky import assign_sticky
 from kernel.assignors.sticky_data import encode_sticky
+from kernel.assignors.sticky_general import GeneralAssignment
 from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
 
@@ -189,3 +194,25 @@ def test_claims_mean_the_same_in_user_data_and_in_the_subscription(sizes, claime
     }
     by_subscription, by_user_data = (ASSIGNORS["sticky"](sizes, members) for members in (group, told))
     assert {name: set(by_subscription[name]) for name in group} == {name: set(by_user_data[name]) for name in group}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_first_taker_is_the_same_whether_takers_are_compared_or_looked_for(seed, monkeypatch):
+    """The search begins where no taker came before, which it has to forget when somebody's load falls."""
+    drawn = random.Random(seed)
+    sizes = {f"t{n}": drawn.randint(1, 30) for n in range(drawn.randint(1, 8))}
+    everything = [TopicPartition(topic, n) for topic, size in sizes.items() for n in range(size)]
+    group = {
+        f"m{n}": MemberSubscription(
+            topics=tuple(drawn.sample(list(sizes), drawn.randint(1, len(sizes)))),
+            owned=tuple(drawn.sample(everything, min(len(everything), drawn.choice([0, 1, 12])))),
+            generation=drawn.choice([4, 5]),
+        )
+        for n in range(drawn.randint(2, 40))
+    }
+    sizes = {topic: sizes[topic] for topic in sizes if any(topic in said.topics for said in group.values())}
+    answers = []
+    for few in (0, 1_000):
+        monkeypatch.setattr(sticky_general, "FEW_TAKERS", few)
+        answers.append(GeneralAssignment(sizes, group, settle(sizes, group, cooperative_claim)).build())
+    assert list(map(list, answers[0].values())) == list(map(list, answers[1].values()))
