@@ -7,22 +7,34 @@ that Kafka's own tool writes (`/admin/preferred_replica_election`).
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.cluster_view import topic_name_problem
 from kernel.broker.handlers_metadata import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, described_partition
+from kernel.broker.znodes import preferred_election_node
+from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import NodeExists, ZooKeeperError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from kernel.broker.cluster_view import ClusterSnapshot, ClusterView
     from kernel.broker.handlers import HandlerTable, RequestContext
     from kernel.zookeeper.session import ZooKeeperSession
 
+log = logging.getLogger(__name__)
+
 #: DescribeClusterRequest: who is to be described.
 BROKERS, CONTROLLERS = 1, 2
+#: ElectLeadersRequest: which replica is to lead.
+PREFERRED, UNCLEAN = 0, 1
+Refusal = tuple[ErrorCode, str | None]
+NOT_REFUSED: Refusal = (ErrorCode.none, None)
 #: max.request.partition.size.limit: what DescribeTopicPartitions answers at once, at most.
 PARTITIONS_MAX = 2_000
 
@@ -38,6 +50,7 @@ class ClusterHandlers:
         return {
             Api.DescribeCluster: self.describe_cluster,
             Api.DescribeTopicPartitions: self.describe_partitions,
+            Api.ElectLeaders: self.elect,
         }
 
     def describe_cluster(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
@@ -93,6 +106,87 @@ class ClusterHandlers:
             if name in snapshot.topics and following < len(snapshot.topics[name].partitions):
                 return {"topics": topics, "next_cursor": {"topic_name": name, "partition_index": following}}
         return {"topics": topics, "next_cursor": None}
+
+    # -- ElectLeaders ------------------------------------------------------------------------------------------------
+
+    async def elect(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
+        """Let partitions be led by their first replica again, and wait for it up to the request's timeout (KIP-183)."""
+        kind = getattr(body, "election_type", PREFERRED)
+        snapshot = self._cluster.snapshot
+        if body.topic_partitions is None:
+            wanted = [TopicPartition(name, n) for name, t in snapshot.topics.items() for n in range(len(t.partitions))]
+        else:
+            wanted = [TopicPartition(one.topic, number) for one in body.topic_partitions for number in one.partitions]
+        refused = {tp: refusal for tp in wanted if (refusal := _not_elected(snapshot, tp, kind)) is not None}
+        left = [tp for tp in dict.fromkeys(wanted) if tp not in refused]
+        if left:
+            refused |= await self._elected(left, body.timeout.total_seconds())
+        if body.topic_partitions is None:  # of all, those are named that something was to be done about
+            wanted = [tp for tp in wanted if refused.get(tp, NOT_REFUSED)[0] is not ErrorCode.election_not_needed]
+        topics: dict[str, list[dict[str, Any]]] = {}
+        for tp in dict.fromkeys(wanted):
+            code, message = refused.get(tp, NOT_REFUSED)
+            row = {"partition_id": tp.partition, "error_code": code, "error_message": message}
+            topics.setdefault(tp.topic, []).append(row)
+        return {
+            "error_code": ErrorCode.none if kind in (PREFERRED, UNCLEAN) else ErrorCode.invalid_request,
+            "replica_election_results": [{"topic": name, "partition_result": rows} for name, rows in topics.items()],
+        }
+
+    async def _elected(self, wanted: Sequence[TopicPartition], timeout_s: float) -> dict[TopicPartition, Refusal]:
+        """Those that are not led by their first replica in time, or at all."""
+
+        def led(snapshot: ClusterSnapshot, tp: TopicPartition) -> bool:
+            partition = snapshot.partition(tp)
+            return partition is None or partition.leader == partition.replicas[0]
+
+        try:
+            async with asyncio.timeout(max(timeout_s, 0)):
+                await self._ask_controller(wanted)
+                await self._cluster.until(
+                    lambda snapshot: all(led(snapshot, tp) for tp in wanted), round(timeout_s * 1000)
+                )
+        except TimeoutError:
+            log.info("elections take longer than %g s", timeout_s)
+        except ZooKeeperError as error:
+            log.warning("the controller could not be asked for elections: %s", error)
+        late = ErrorCode.request_timed_out, "the election was not over in time"
+        return {tp: late for tp in wanted if not led(self._cluster.snapshot, tp)}
+
+    async def _ask_controller(self, wanted: Sequence[TopicPartition]) -> None:
+        """Write the wish; one that somebody has written before is waited for, as the controller takes one at a time."""
+        node = preferred_election_node(wanted)
+        while True:
+            try:
+                await self._session().create(paths.PREFERRED_ELECTION, node, makepath=True, step="elections")
+            except NodeExists:
+                await self._wish_is_gone()
+            else:
+                return
+
+    async def _wish_is_gone(self) -> None:
+        gone = asyncio.Event()
+        if await self._session().exists(paths.PREFERRED_ELECTION, watch=lambda _: gone.set()) is not None:
+            await gone.wait()
+
+
+def _not_elected(snapshot: ClusterSnapshot, tp: TopicPartition, kind: int) -> Refusal | None:
+    """Why there will be no election; None: there is to be one."""
+    partition = snapshot.partition(tp)
+    if kind not in (PREFERRED, UNCLEAN):
+        return ErrorCode.invalid_request, f"there is no election of type {kind}"
+    if partition is None:
+        return ErrorCode.unknown_topic_or_partition, f"there is no partition {tp}"
+    if kind == UNCLEAN:
+        if partition.leader in snapshot.brokers:
+            return ErrorCode.election_not_needed, f"{tp} has a leader"
+        return ErrorCode.eligible_leaders_not_available, f"no replica of {tp} runs: each that does leads at once"
+    first = partition.replicas[0]
+    if partition.leader == first:
+        return ErrorCode.election_not_needed, f"{tp} is led by its first replica, broker {first}"
+    if first not in snapshot.brokers:
+        return ErrorCode.preferred_leader_not_available, f"broker {first}, the first replica of {tp}, does not run"
+    return None
 
 
 def _described(snapshot: ClusterSnapshot, name: str, first: int, number: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from kernel.errors import RebalanceLabError
 from kernel.values import BrokerAddress, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 #: Producer ids are handed out to brokers in blocks of this size (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE).
 PRODUCER_ID_BLOCK_SIZE = 1000
@@ -247,6 +247,10 @@ def feature_node() -> bytes:
 def parse_partitions(data: bytes) -> tuple[TopicPartition, ...]:
     """`/admin/preferred_replica_election`: the partitions that are to be led by their first replicas."""
     return tuple(_named_partition(item, data) for item in _items(data))
+
+
+def preferred_election_node(partitions: Iterable[TopicPartition]) -> bytes:
+    return _dumps({"version": 1, "partitions": [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]})
 
 
 def parse_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
