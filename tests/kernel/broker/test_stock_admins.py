@@ -1,0 +1,57 @@
+"""Stock admin clients against a live broker: each creates a topic, alters, describes, empties and deletes it.
+
+What is expected is what each of them saw of a real 4.1.1 broker (`tests.support.stock_admins`).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.brokers import broker_thread
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SEEN: dict[str, dict[str, Any]] = {
+    "confluent-kafka": {
+        "cluster": [1, 1, 7],
+        "configs": {"cleanup.policy": "delete", "max.message.bytes": "5000", "retention.ms": "70000"},
+        "default": [True, False],
+        "earliest": [2],
+        "elected": ["ELECTION_NOT_NEEDED"],
+        "low watermark": 2,
+        "topic": [2, 8],
+        "wrong": "INVALID_CONFIG",
+    },
+    "kafka-python": {
+        "by id": True,
+        "cluster": [1, 1],
+        "configs": {"max.message.bytes": "5000", "retention.ms": "70000"},
+        "low watermark": [2],
+        "partitions": [1, 1],
+        "sizes": [True, False],
+        "wrong": "INVALID_CONFIG",
+    },
+    "aiokafka": {
+        "cluster": [1, 1],
+        "configs": {"max.message.bytes": "5000", "retention.ms": "604800000"},
+        "created": [0],
+        "low watermark": 2,
+        "topic": 2,
+        "wrong": [40],
+    },
+}
+
+
+@pytest.mark.parametrize("client", SEEN)
+def test_admin_client_sees_what_it_saw_of_4_1_1(chroot: str, tmp_path: Path, client: str) -> None:
+    with broker_thread(chroot, tmp_path) as bootstrap:
+        command = [sys.executable, "-m", "tests.support.stock_admins", client, bootstrap]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout) == SEEN[client]
