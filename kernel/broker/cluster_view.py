@@ -191,6 +191,14 @@ class ClusterView(Protocol):
         ...
 
 
+def changed_topics(before: Mapping[str, TopicView], after: Mapping[str, TopicView]) -> list[str]:
+    """Names of topics that have come, gone or changed; the view of one that has not is the same object."""
+    if before is after:
+        return []
+    came = [name for name, view in after.items() if before.get(name) is not view]
+    return came + [name for name in before if name not in after]
+
+
 def without_brokers(snapshot: ClusterSnapshot) -> tuple[int, list[int]] | None:
     """How many partitions have no replica on a live broker, and the brokers that they wait for; None: all have one."""
     waiting = [

@@ -40,17 +40,24 @@ class WriteState:
 
 
 def decide(
-    cluster: ClusterSnapshot, live: Collection[int], controller_epoch: int, *, doomed: Collection[str] = ()
+    cluster: ClusterSnapshot,
+    live: Collection[int],
+    controller_epoch: int,
+    *,
+    doomed: Collection[str] = (),
+    among: Iterable[str] | None = None,
 ) -> list[WriteState]:
     """What has to be written so that every partition with a live replica has a live leader; topics by name.
 
-    `doomed` topics are being deleted and left alone.
+    `doomed` topics are being deleted and left alone. `among`: only these topics are looked at, for the others have
+    been since they changed.
 
     `live` may be less than `cluster.brokers`: a broker that has come back under the same id before anybody saw it
     go counts as gone for one decision, so that what its former incarnation led is led anew.
     """
     writes = []
-    for name in sorted(cluster.topics.keys() - set(doomed)):
+    names = cluster.topics.keys() if among is None else cluster.topics.keys() & set(among)
+    for name in sorted(names - set(doomed)):
         for number, partition in enumerate(cluster.topics[name].partitions):
             state = next_state(partition, live, controller_epoch)
             if state is not None:

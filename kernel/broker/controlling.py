@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kernel.broker import znodes
 from kernel.broker.admin_wishes import preferred, reassigned
-from kernel.broker.cluster_view import topic_name_problem
+from kernel.broker.cluster_view import changed_topics, topic_name_problem
 from kernel.broker.controller import decide, restarted
 from kernel.broker.registration import new_id
 from kernel.zookeeper import paths
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
     from uuid import UUID
 
+    from kernel.broker.cluster_view import TopicView
     from kernel.broker.controller import WriteState
     from kernel.broker.observing import AdminWish, Nameless, Observation
     from kernel.clock import Clock
@@ -49,6 +50,9 @@ class Controller:
         self._epoch_version = -1  # of the znode; -1: not elected
         self._elected_in = 0  # the session in which it was
         self._broker_epochs: Mapping[int, int] = {}
+        #: What was decided on last: topics, and what else a decision depends on.
+        self._decided: Mapping[str, TopicView] = {}
+        self._circumstances: tuple[int, frozenset[int], tuple[str, ...]] | None = None
         self._told = ""  # of a reassignment that waits
         #: Whether topics may be deleted (delete.topic.enable).
         self.deletes_topics = True
@@ -124,8 +128,12 @@ class Controller:
         live = now.keys() - restarted(self._broker_epochs, now)
         for nameless in observed.nameless:
             await self._give_id(nameless)
-        writes = decide(observed.snapshot, live, self._epoch, doomed=observed.deletions)
+        circumstances = (self._epoch, frozenset(live), observed.deletions)
+        changed = changed_topics(self._decided, observed.snapshot.topics)
+        among = changed if circumstances == self._circumstances else None
+        writes = decide(observed.snapshot, live, self._epoch, doomed=observed.deletions, among=among)
         await self._write(writes)
+        self._decided, self._circumstances = observed.snapshot.topics, circumstances
         if not writes and live == now.keys():
             # Otherwise the view is behind what was just written.
             await self._grant(observed, live)

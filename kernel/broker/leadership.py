@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from kernel.broker.cluster_view import ClusterSnapshot
 from kernel.broker.controlling import Controller
-from kernel.broker.leading import Leading, wanted
+from kernel.broker.leading import Leading
 from kernel.broker.mistakes import stopped
 from kernel.broker.observing import Observer
 from kernel.broker.registration import allocate_block, ensure_cluster, register
@@ -339,16 +339,19 @@ class Cluster:
         before, self.snapshot = self.snapshot, observed.snapshot
         self._doomed.update(observed.deletions)
         self._tell_leadership()
-        gone = [before.topic_names[topic_id] for topic_id in before.topic_names.keys() - observed.snapshot.topic_names]
-        for name in self._doomed.intersection(gone):
-            self._doomed.discard(name)
-            self._spawn(self._forget(before.topics[name].topic_id), f"forget-{name}")
+        for name in [name for name in self._doomed if name in before.topics]:
+            topic_id = before.topics[name].topic_id
+            if topic_id not in observed.snapshot.topic_names:
+                self._doomed.discard(name)
+                self._spawn(self._forget(topic_id), f"forget-{name}")
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
     def _tell_leadership(self) -> None:
-        registered = self._registered_in != 0
-        self._leading.want(wanted(self.snapshot, self.node_id) if registered else {}, self.snapshot)
+        if self._registered_in:
+            self._leading.follow(self.snapshot)
+        else:
+            self._leading.want({}, self.snapshot)
 
     async def _forget(self, topic_id: UUID) -> None:
         await self._leading.settled()

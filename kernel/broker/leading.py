@@ -15,15 +15,15 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from kernel.broker.cluster_view import NO_LEADER, ClusterSnapshot, Leadership
+from kernel.broker.cluster_view import NO_LEADER, ClusterSnapshot, Leadership, changed_topics
 from kernel.broker.mistakes import stopped
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from kernel.broker.cluster_view import LeadershipListener
+    from kernel.broker.cluster_view import LeadershipListener, TopicView
     from kernel.trace.writer import Tracer
 
 log = logging.getLogger(__name__)
@@ -32,11 +32,10 @@ log = logging.getLogger(__name__)
 _RETRY_S, _RETRY_S_MAX = 0.5, 4.0
 
 
-def wanted(snapshot: ClusterSnapshot, node_id: int) -> dict[TopicPartition, Leadership]:
-    """What ZooKeeper says that broker `node_id` leads."""
+def wanted(topic: TopicView, node_id: int) -> dict[TopicPartition, Leadership]:
+    """What ZooKeeper says that broker `node_id` leads of a topic."""
     return {
         tp: Leadership(tp, topic.topic_id, partition.leader_epoch)
-        for topic in snapshot.topics.values()
         for number, partition in enumerate(topic.partitions)
         if partition.leader == node_id
         for tp in (TopicPartition(topic.name, number),)
@@ -44,7 +43,7 @@ def wanted(snapshot: ClusterSnapshot, node_id: int) -> dict[TopicPartition, Lead
 
 
 class Leading:
-    """Owned by the event loop. `want` may be called at any time; `settled` waits until nothing is left to do."""
+    """Owned by the event loop. `want` and `follow` may be called at any time; `settled` waits until nothing is left."""
 
     def __init__(self, node_id: int, tracer: Tracer) -> None:
         self._node_id = node_id
@@ -57,6 +56,8 @@ class Leading:
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._lost: set[TopicPartition] = set()  # led, but the storage has closed the log
         self._snapshot = ClusterSnapshot()
+        self._followed: Mapping[str, TopicView] = {}  # the topics that `_wanted` was made from
+        self._again: set[TopicPartition] = set()  # to be looked at though nothing about them has changed
         self._news = asyncio.Event()
 
     def subscribe(self, listener: LeadershipListener, topics: Callable[[str], bool]) -> None:
@@ -69,11 +70,28 @@ class Leading:
 
     def want(self, wanted: Mapping[TopicPartition, Leadership], snapshot: ClusterSnapshot) -> None:
         """This is what is to be led from now on."""
-        self._snapshot = snapshot
+        self._snapshot, self._followed = snapshot, {}
         self._wanted = dict(wanted)
+        self._look_at(self._wanted.keys() | self._led.keys())
+
+    def follow(self, snapshot: ClusterSnapshot) -> None:
+        """To be led is what this broker leads in ZooKeeper; only topics that have changed are looked at."""
+        before, self._snapshot, self._followed = self._followed, snapshot, snapshot.topics
+        touched, self._again = self._again, set()
+        for name in changed_topics(before, snapshot.topics):
+            old, new = before.get(name), snapshot.topics.get(name)
+            gone = [TopicPartition(name, number) for number in range(len(old.partitions))] if old else []
+            for tp in gone:
+                self._wanted.pop(tp, None)
+            added = wanted(new, self._node_id) if new else {}
+            self._wanted.update(added)
+            touched.update(gone, added)
+        self._look_at(touched)
+
+    def _look_at(self, touched: Iterable[TopicPartition]) -> None:
         news, self._news = self._news, asyncio.Event()
         news.set()
-        for tp in self._wanted.keys() | self._led.keys():
+        for tp in touched:
             if self._gap(tp) and tp not in self._tasks:
                 self._tasks[tp] = asyncio.create_task(self._close_gap(tp), name=f"leading-{tp}")
 
@@ -89,7 +107,7 @@ class Leading:
         if isinstance(error, Fenced | LogStopped):
             self._refused[tp] = leadership
         self._lost.add(tp)
-        self.want(self._wanted, self._snapshot)
+        self._look_at([tp])
 
     async def settled(self) -> None:
         while self._tasks:
@@ -97,6 +115,7 @@ class Leading:
 
     def distrust(self) -> None:
         """A new registration: what was refused may be tried again."""
+        self._again.update(self._refused)
         self._refused.clear()
 
     def _gap(self, tp: TopicPartition) -> bool:

@@ -172,11 +172,12 @@ class Observer:
         return None if address is None else (address, stat.czxid)
 
     async def _read_topics(self) -> None:
-        names = {name for name in await self._children(paths.BROKER_TOPICS) if self._is_topic_name(name)}
+        names = set(await self._children(paths.BROKER_TOPICS))
         for gone in self._known.topics.keys() - names:
             self._forget_topic(gone)
         self._unreadable &= names
-        self._mark(*(paths.topic(name) for name in names - self._known.topics.keys() - self._unreadable))
+        new = names - self._known.topics.keys() - self._unreadable
+        self._mark(*(paths.topic(name) for name in new if self._is_topic_name(name)))
 
     async def _read_topic(self, name: str) -> None:
         found = await self._node(paths.topic(name), znodes.parse_topic)

@@ -12,7 +12,7 @@ from kernel.broker.cluster_view import UNREADABLE, PartitionView, TopicView
 from kernel.zookeeper import paths
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from uuid import UUID
 
 log = logging.getLogger(__name__)
@@ -37,8 +37,9 @@ class TopicViews:
     def __init__(self) -> None:
         self.nameless: set[str] = set()
         self._changed: set[str] = set()
-        self._topics: Mapping[str, TopicView] = MappingProxyType({})
-        self._names: Mapping[UUID, str] = MappingProxyType({})
+        self._topics: dict[str, TopicView] = {}
+        self._names: dict[UUID, str] = {}
+        self._shown: tuple[Mapping[str, TopicView], Mapping[UUID, str]] = (MappingProxyType({}), MappingProxyType({}))
         self._doubles: set[str] = set()  # their ids are those of other, older topics
 
     def changed(self, name: str) -> None:
@@ -48,23 +49,27 @@ class TopicViews:
         self, topics: Mapping[str, TopicZnode], states: States
     ) -> tuple[Mapping[str, TopicView], Mapping[UUID, str]]:
         """Views by name, ordered; names by id. The same objects as before when nothing has changed."""
-        if self._changed:
-            changed = self._changed | self._doubles
-            self._changed, self._doubles = set(), set()
-            views, names = dict(self._topics), dict(self._names)
-            self._drop(changed, views, names)
-            for name in sorted(changed & topics.keys(), key=lambda name: topics[name].czxid):
-                self._add(name, topics, states, views, names)
-            self._topics = MappingProxyType(dict(sorted(views.items())))
-            self._names = MappingProxyType(names)
-        return self._topics, self._names
-
-    def _drop(self, changed: Collection[str], views: dict[str, TopicView], names: dict[UUID, str]) -> None:
+        if not self._changed:
+            return self._shown
+        changed = self._changed | self._doubles
+        self._changed, self._doubles = set(), set()
+        # Copies: what was shown stays as it was. A dictionary's own copy computes no hashes, and keeps the order.
+        views, names = self._topics.copy(), self._names.copy()
         for name in changed:
             self.nameless.discard(name)
-            view = views.pop(name, None)
+            view = views.get(name)
             if view is not None and names.get(view.topic_id) == name:
                 del names[view.topic_id]
+        for name in sorted(changed & topics.keys(), key=lambda name: topics[name].czxid):
+            self._add(name, topics, states, views, names)
+        for name in changed:
+            if name in views and names.get(views[name].topic_id) != name:
+                del views[name]
+        if any(name in views and name not in self._topics for name in changed):
+            views = {name: views[name] for name in sorted(views)}
+        self._topics, self._names = views, names
+        self._shown = (MappingProxyType(views), MappingProxyType(names))
+        return self._shown
 
     def _add(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import uuid
 
 import pytest
@@ -58,8 +59,48 @@ def made() -> tuple[Leading, Listener, ListTracer]:
 
 def test_view_is_read_for_what_this_broker_leads() -> None:
     partitions = (PartitionView((1, 2), leader=1, leader_epoch=3), PartitionView((1, 2), leader=2, leader_epoch=0))
-    snapshot = ClusterSnapshot(topics={"t": TopicView("t", TOPIC_ID, partitions)})
-    assert wanted(snapshot, 1) == lead(3)
+    assert wanted(TopicView("t", TOPIC_ID, partitions), 1) == lead(3)
+
+
+def test_following_the_view_change_by_change_leads_what_the_view_says() -> None:
+    """Topics come, go, grow, change hands and are made anew; a lost registration and a mistrusted one in between."""
+    rng = random.Random(7)
+
+    def some_topic(name: str) -> TopicView:
+        partitions = [
+            PartitionView((1, 2), leader=rng.choice((1, 2, -1)), leader_epoch=rng.randrange(3))
+            for _ in range(rng.randint(1, 4))
+        ]
+        return TopicView(name, uuid.UUID(int=rng.randint(1, 3)), tuple(partitions))
+
+    class Instant:
+        async def on_lead(self, _: Leadership) -> None: ...
+
+        async def on_resign(self, _: TopicPartition) -> None: ...
+
+    async def body() -> None:
+        told = Leading(1, ListTracer())
+        told.subscribe(Instant(), lambda _: True)
+        topics: dict[str, TopicView] = {}
+        for _ in range(300):
+            topics = dict(topics)
+            for name in rng.sample("abcdef", rng.randint(0, 2)):
+                if rng.random() < 0.3:
+                    topics.pop(name, None)
+                else:
+                    topics[name] = some_topic(name)
+            registered = rng.random() > 0.1
+            if registered:
+                told.follow(ClusterSnapshot(topics=topics))
+            else:
+                told.want({}, ClusterSnapshot(topics=topics))
+                told.distrust()
+            await told.settled()
+            expected = {tp: it for topic in topics.values() for tp, it in wanted(topic, 1).items() if registered}
+            every = [TopicPartition(name, number) for name in "abcdef" for number in range(4)]
+            assert {tp: it for tp in every if (it := told.led(tp)) is not None} == expected
+
+    asyncio.run(body())
 
 
 def test_resignation_waits_for_the_take_over_and_only_the_last_wish_counts() -> None:
