@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+#: All settings of a topic together, names included.
+SETTINGS_BYTES_MAX = 4_096
 _UNBOUNDED = "9223372036854775807"
 
 
@@ -187,7 +189,12 @@ def problem(name: str, text: str | None) -> str | None:
 
 
 def problem_of_all(configs: Mapping[str, str | None]) -> str | None:
-    """The first complaint about a topic's settings, alone and together (LogConfig.validate)."""
+    """The first complaint about a topic's settings, alone and together (LogConfig.validate).
+
+    How much text they may be is a limit of ours: ZooKeeper keeps the settings of all topics in its memory.
+    """
+    if (size := sum(len(f"{name}{text}".encode()) for name, text in configs.items())) > SETTINGS_BYTES_MAX:
+        return f"the topic's settings are {size} bytes, at most {SETTINGS_BYTES_MAX} are kept"
     unknown = next((name for name in configs if name not in TOPIC_SETTINGS), None)
     if unknown is not None and configs[unknown] is not None:
         return problem(unknown, configs[unknown])

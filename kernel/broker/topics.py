@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kernel.broker import znodes
 from kernel.broker.cluster_view import (
+    INTERNAL_TOPICS,
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidTopic,
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from kernel.zookeeper.session import ZooKeeperSession
 
 _STEP = "topics"
+#: Partitions of all topics together, internal ones left out: what the embedded ZooKeeper's heap holds with its watches
+#: (`kernel.zookeeper.server`), and what a broker looks after on one core.
+PARTITIONS_IN_ALL_MAX = 50_000
 
 
 class Topics:
@@ -59,6 +63,7 @@ class Topics:
         else:
             replicas = checked_assignment(assignment, cluster.brokers)
         node = znodes.TopicNode(replicas, new_id())
+        _check_room(cluster, name, node, added=len(replicas))
         if validate_only:
             return _view(name, node, 0)
         await self._write_config(name, config or {})
@@ -87,6 +92,7 @@ class Topics:
             grown = znodes.TopicNode(old.replicas + _more(cluster, name, old, partitions, assignment), old.topic_id)
             if grown.topic_id is None:
                 grown = znodes.TopicNode(grown.replicas, new_id())
+            _check_room(cluster, name, grown, added=len(grown.replicas) - len(old.replicas))
             if validate_only:
                 return _view(name, grown, stat.version)
             try:
@@ -130,6 +136,24 @@ def _check_name(name: str, cluster: ClusterSnapshot) -> None:
     for other in cluster.topics:
         if other.replace(".", "_") == name.replace(".", "_"):
             raise InvalidTopic(f"{name!r} collides with topic {other!r}: '.' and '_' count as the same")
+
+
+def _check_room(cluster: ClusterSnapshot, name: str, node: znodes.TopicNode, *, added: int) -> None:
+    if len(node.replicas) > znodes.PARTITIONS_MAX:
+        raise InvalidPartitions(
+            f"topic {name!r} would have {len(node.replicas)} partitions, at most {znodes.PARTITIONS_MAX} are allowed"
+        )
+    if (size := len(znodes.topic_node(node))) > znodes.NODE_BYTES_MAX:
+        raise InvalidPartitions(
+            f"the replicas of topic {name!r} are {size} bytes, more than ZooKeeper takes ({znodes.NODE_BYTES_MAX}):"
+            " fewer partitions or fewer replicas fit"
+        )
+    present = sum(len(topic.partitions) for topic in cluster.topics.values() if not topic.internal)
+    if name not in INTERNAL_TOPICS and present + added > PARTITIONS_IN_ALL_MAX:
+        raise InvalidPartitions(
+            f"there are {present} partitions, at most {PARTITIONS_IN_ALL_MAX} are allowed in all: {added} more do not"
+            " fit. Delete topics, or create this one with fewer"
+        )
 
 
 def _more(

@@ -28,6 +28,8 @@ _INT32_MAX, _INT64_MAX = 2**31 - 1, 2**63 - 1
 #: Partitions of one topic. Its znode holds them all, and each is two znodes and a watch of every broker.
 PARTITIONS_MAX = 10_000
 _REPLICAS_MAX = 1_000
+#: ZooKeeper hangs up on a request that is larger (jute.maxbuffer, 1 MB less one byte); this leaves room for the rest.
+NODE_BYTES_MAX = 1_000_000
 #: The longest name that DNS has is 253.
 _HOST = re.compile(r"[0-9A-Za-z_.:%\-]{1,255}")
 _ID = re.compile(r"[0-9A-Za-z_\-]{22}")
