@@ -315,7 +315,7 @@ class LedPartition:
     async def _write(self, pairs: list[tuple[bytes, bytes | None]]) -> Error | None:
         try:
             if pairs:
-                await self._log.upsert(pairs)
+                await self._log.upsert(pairs, self._now().wall_ms)
         except Fenced as error:
             log.info("a write of the coordinator was fenced: %s", error)
             return Error.NOT_COORDINATOR

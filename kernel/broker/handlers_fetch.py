@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kernel.broker.compression import UnpackingTurn
     from kernel.broker.handlers import HandlerTable, RequestContext
     from kernel.broker.logs import LedLogs
-    from kernel.broker.storage.logs import PartitionLog
+    from kernel.broker.storage.logs import ReadableLog
     from kernel.broker.storage.transactions import AbortedTransaction
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Wanted:
 class Available:
     """How many bytes a Fetch could be given, counted without reading them; what has not moved is not counted again."""
 
-    def __init__(self, wanted: Sequence[Wanted], led: Callable[[Wanted], PartitionLog | None]) -> None:
+    def __init__(self, wanted: Sequence[Wanted], led: Callable[[Wanted], ReadableLog | None]) -> None:
         self._wanted = wanted
         self._led = led
         self._counted: dict[int, tuple[int, int]] = {}  # by place in `wanted`: the log's end, the bytes up to it
@@ -169,8 +169,8 @@ class FetchHandlers:
         partitions = ((one, led) for one in wanted if (led := self._led(one)) is not None)
         return min(max_bytes, sum(max(one.max_bytes, 0) for one, led in partitions if one.offset < led.end_offset))
 
-    def _led(self, one: Wanted) -> PartitionLog | None:
-        return None if one.tp is None else self._logs.get(one.tp)
+    def _led(self, one: Wanted) -> ReadableLog | None:
+        return None if one.tp is None else self._logs.readable(one.tp)
 
     async def _read(self, wanted: Sequence[Wanted], max_bytes: int) -> list[dict[str, Any]]:
         """One look at every partition. The first one that has anything gives a batch whatever its size (KIP-74)."""
@@ -280,14 +280,14 @@ class FetchHandlers:
         return {**answer, "records": messages}
 
 
-def _wrong_epoch(one: Wanted, led: PartitionLog) -> ErrorCode | None:
+def _wrong_epoch(one: Wanted, led: ReadableLog) -> ErrorCode | None:
     """What is wrong with a client's belief of who leads; below 0 it has none."""
     if one.leader_epoch < 0 or one.leader_epoch == led.leader_epoch:
         return None
     return ErrorCode.fenced_leader_epoch if one.leader_epoch < led.leader_epoch else ErrorCode.unknown_leader_epoch
 
 
-def _end(one: Wanted, led: PartitionLog) -> int:
+def _end(one: Wanted, led: ReadableLog) -> int:
     """Where reading ends for this client."""
     return led.last_stable_offset if one.committed else led.end_offset
 

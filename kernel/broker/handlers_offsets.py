@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kernel.broker.compression import UnpackingTurn
     from kernel.broker.handlers import HandlerTable, RequestContext
     from kernel.broker.logs import LedLogs
-    from kernel.broker.storage.logs import PartitionLog
+    from kernel.broker.storage.logs import ReadableLog
     from kernel.clock import Clock
 
 #: ListOffsetsRequest's special timestamps; the local ones are of tiered storage, which there is none of.
@@ -67,7 +67,7 @@ class OffsetHandlers:
 
     def _epoch_end(self, topic: str, wanted: Any) -> dict[str, Any]:
         tp = TopicPartition(topic, wanted.partition)
-        led = self._logs.get(tp)
+        led = self._logs.readable(tp)
         error, epoch, end = ErrorCode.none, NO_EPOCH, NO_OFFSET
         if led is None:
             error = self._absence(tp)
@@ -101,7 +101,7 @@ class OffsetHandlers:
         records has two such offsets, its begin and its end, and a time before the newest record's has none.
         """
         tp = TopicPartition(topic, wanted.partition_index)
-        led = self._logs.get(tp)
+        led = self._logs.readable(tp)
         if led is None:
             return {"partition_index": tp.partition, "error_code": self._absence(tp)}
         if wanted.max_num_offsets < 0:  # Kafka fails to make an array of that size
@@ -132,7 +132,7 @@ class OffsetHandlers:
         tp = TopicPartition(topic, wanted.partition_index)
         if wanted.timestamp < 0 and version < _SINCE.get(wanted.timestamp, _NEVER):
             return _refusal(tp, ErrorCode.unsupported_version)
-        led = self._logs.get(tp)
+        led = self._logs.readable(tp)
         epoch = getattr(wanted, "current_leader_epoch", -1)
         if led is None:
             return _refusal(tp, self._absence(tp))
@@ -155,7 +155,7 @@ class OffsetHandlers:
             "leader_epoch": leader_epoch,
         }
 
-    async def _found(self, led: PartitionLog, timestamp_ms: int, committed: bool) -> tuple[int, int, int]:
+    async def _found(self, led: ReadableLog, timestamp_ms: int, committed: bool) -> tuple[int, int, int]:
         """(offset, timestamp, leader epoch); -1 for what there is not, or what is not decided yet if `committed`."""
         end = led.last_stable_offset if committed else led.end_offset
         if timestamp_ms == LATEST:
@@ -196,7 +196,7 @@ def epoch_end(epochs: Sequence[tuple[int, int]], leader_epoch: int, end_offset: 
     return (begun[-1] if begun else wanted), next_begins
 
 
-def _wrong_epoch(led: PartitionLog, epoch: int) -> ErrorCode | None:
+def _wrong_epoch(led: ReadableLog, epoch: int) -> ErrorCode | None:
     """What is wrong with a client's belief of who leads; below 0 it has none."""
     if epoch < 0 or epoch == led.leader_epoch:
         return None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kernel.broker.cluster_view import Leadership
-    from kernel.broker.storage.logs import PartitionLog
+    from kernel.broker.storage.logs import PartitionLog, ReadableLog
     from kernel.broker.storage.storage import Storage
     from kernel.values import TopicPartition
 
@@ -29,6 +29,10 @@ class LedLogs:
     def all(self) -> list[PartitionLog]:
         """Every log that this broker leads now, by topic and partition."""
         return [led for _, led in sorted(self._logs.items())]
+
+    def readable(self, tp: TopicPartition) -> ReadableLog | None:
+        """As `get`, of anything that can be read here: `__consumer_offsets`, which nobody appends to, among it."""
+        return self._logs.get(tp) or self._storage.pairs_of(tp)
 
     async def on_lead(self, leadership: Leadership) -> None:
         tp = leadership.topic_partition

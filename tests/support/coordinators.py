@@ -44,7 +44,7 @@ class MemoryLog:
         self.gate.set()
         self.upserts = 0
 
-    async def upsert(self, pairs: Sequence[tuple[bytes, bytes | None]]) -> None:
+    async def upsert(self, pairs: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int = -1) -> None:
         await self.gate.wait()
         if self.broken is not None:
             raise self.broken

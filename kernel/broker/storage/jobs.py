@@ -39,11 +39,18 @@ class Append:
 
 @dataclass(slots=True, eq=False)
 class Upsert:
-    """Store and delete pairs, in order; answered with None."""
+    """Store and delete pairs, in order; answered with the offset behind them, which `advance` is told first."""
 
     term: Term
     pairs: Sequence[tuple[bytes, bytes | None]]
+    timestamp_ms: int
+    advance: Callable[[int], None]
     future: asyncio.Future[object]
+
+    def acknowledged(self, end_offset: object) -> None:
+        """As of `Append`."""
+        assert isinstance(end_offset, int)
+        self.advance(end_offset)
 
 
 @dataclass(slots=True, eq=False)
@@ -77,12 +84,19 @@ class Forget:
 
 
 @dataclass(slots=True, eq=False)
+class Index:
+    """Somebody begins to read pairs by offset; answered with None, also when there is no room for an index."""
+
+    future: asyncio.Future[object]
+
+
+@dataclass(slots=True, eq=False)
 class Stop:
     """The last job."""
 
     future: asyncio.Future[object]
 
 
-Job = Append | Upsert | TakeOver | Trim | Forget | Stop
+Job = Append | Upsert | TakeOver | Trim | Forget | Index | Stop
 #: A job, and what becomes of its future: a result, or an error.
 Answer = tuple[Job, object, StorageError | None]

@@ -1,4 +1,4 @@
-"""The two kinds of log that storage hands out, as the event loop sees them."""
+"""The two kinds of log that storage hands out, as the event loop sees them; both are read by offset."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kernel.broker.mistakes import stopped
 from kernel.broker.storage.chain import Segment, extended, trimmed
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange
 from kernel.broker.storage.jobs import Append, Trim, Upsert
+from kernel.broker.storage.pair_batches import PairBatches
 from kernel.broker.storage.transactions import AbortedTransaction, OpenTransactions, last_stable_offset
 
 if TYPE_CHECKING:
@@ -69,14 +70,12 @@ class Log:
         return await asyncio.get_running_loop().run_in_executor(self._reader.executor, read)
 
 
-class PartitionLog(Log):
-    """One partition's records at one leader epoch, while this broker leads it."""
+class ReadableLog(Log):
+    """A log that Fetch and ListOffsets read: offsets, what is acknowledged of them, and batches."""
 
     def __init__(self, term: Term, reader: Reader, perform: Perform) -> None:
         super().__init__(term, reader, perform)
         self._end_offset = term.end_offset
-        self._transactions = term.transactions
-        self._trimming = asyncio.Lock()
         self._callbacks: dict[object, Callable[[], None]] = {}
 
     @property
@@ -91,6 +90,91 @@ class PartitionLog(Log):
     @property
     def last_stable_offset(self) -> int:
         """Everything below is decided: the first offset of the oldest open transaction, or the end."""
+        return self._end_offset
+
+    @property
+    def epochs(self) -> tuple[tuple[int, int], ...]:
+        """(leader epoch, first offset written at it), ascending: what OffsetForLeaderEpoch answers from."""
+        return tuple((segment.leader_epoch, segment.start) for segment in self._segments())
+
+    async def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
+        """Whole batches from the one that holds `offset` on, so the first may begin before it; b"" at the end.
+
+        One batch is returned however large it is, unless `at_least_one` is false (Fetch: not the first partition
+        of the response). Raises OffsetOutOfRange, StorageFailed, Fenced (after `close`).
+        """
+        raise NotImplementedError
+
+    async def read_committed(
+        self, offset: int, max_bytes: int, *, at_least_one: bool = True
+    ) -> tuple[bytes, Sequence[AbortedTransaction]]:
+        """As `read`, up to the last stable offset; with the aborted transactions whose batches are to be left out.
+
+        They are in the order of their markers, and reach from `offset` to the end of what was read.
+        """
+        return await self.read(offset, max_bytes, at_least_one=at_least_one), ()
+
+    async def size_from(self, offset: int, max_bytes: int, *, committed: bool = False) -> int:
+        """The bytes that `read` would find from `offset` on, counted up to `max_bytes` without reading them.
+
+        Of what `read_committed` would find if `committed`. Raises as `read`.
+        """
+        raise NotImplementedError
+
+    async def batch_for_timestamp(self, timestamp_ms: int, from_offset: int = 0) -> bytes | None:
+        """The first batch whose largest timestamp is at least `timestamp_ms`; the record is somewhere inside.
+
+        Of those that end at `from_offset` or behind it.
+        """
+        raise NotImplementedError
+
+    async def largest_timestamp(self) -> int:
+        """Of all records, by the headers of their batches, epoch ms; -1 for an empty log."""
+        raise NotImplementedError
+
+    def on_advance(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` on the event loop whenever `end_offset` grows, or the log closes; returns the cancel."""
+        key = object()
+        self._callbacks[key] = callback
+
+        def cancel() -> None:
+            self._callbacks.pop(key, None)
+
+        return cancel
+
+    def close(self, reason: str) -> None:
+        super().close(reason)
+        self._call_back()
+
+    def _call_back(self) -> None:
+        for callback in list(self._callbacks.values()):
+            try:
+                callback()
+            except Exception as mistake:  # noqa: BLE001 - the waiter's own: nothing of the log's is at stake
+                stopped(f"one who waits for records of {self.topic_partition}", mistake)
+
+    def _check_range(self, offset: int) -> None:
+        if not self.start_offset <= offset <= self._end_offset:
+            raise OffsetOutOfRange(
+                f"{self.topic_partition} has offsets {self.start_offset} to {self._end_offset}, {offset} was asked for"
+            )
+
+    def _segments(self) -> Chain:
+        term = self._term
+        own = Segment(term.file, term.term, self.leader_epoch, term.start_offset, self._end_offset)
+        return extended(term.chain, own)
+
+
+class PartitionLog(ReadableLog):
+    """One partition's records at one leader epoch, while this broker leads it."""
+
+    def __init__(self, term: Term, reader: Reader, perform: Perform) -> None:
+        super().__init__(term, reader, perform)
+        self._transactions = term.transactions
+        self._trimming = asyncio.Lock()
+
+    @property
+    def last_stable_offset(self) -> int:
         return max(last_stable_offset(self._transactions, self._end_offset), self.start_offset)
 
     def has_transaction(self, producer_id: int, producer_epoch: int) -> bool:
@@ -103,11 +187,6 @@ class PartitionLog(Log):
         """What is open, the oldest first."""
         return self._transactions
 
-    @property
-    def epochs(self) -> tuple[tuple[int, int], ...]:
-        """(leader epoch, first offset written at it), ascending: what OffsetForLeaderEpoch answers from."""
-        return tuple((segment.leader_epoch, segment.start) for segment in self._segments())
-
     async def append(self, batches: Sequence[AppendBatch]) -> AppendResult:
         """Store all of `batches` in order, or none; returns when they are acknowledged.
 
@@ -118,11 +197,6 @@ class PartitionLog(Log):
         return cast("AppendResult", await self._perform(Append(self._term, batches, self._advance, future)))
 
     async def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
-        """Whole batches from the one that holds `offset` on, so the first may begin before it; b"" at the end.
-
-        One batch is returned however large it is, unless `at_least_one` is false (Fetch: not the first partition
-        of the response). Raises OffsetOutOfRange, StorageFailed, Fenced (after `close`).
-        """
         self._check_range(offset)
         if offset == self._end_offset:
             return b""
@@ -132,10 +206,6 @@ class PartitionLog(Log):
     async def read_committed(
         self, offset: int, max_bytes: int, *, at_least_one: bool = True
     ) -> tuple[bytes, Sequence[AbortedTransaction]]:
-        """As `read`, up to the last stable offset; with the aborted transactions whose batches are to be left out.
-
-        They are in the order of their markers, and reach from `offset` to the end of what was read.
-        """
         self._check_range(offset)
         stable = self.last_stable_offset
         if offset >= stable:
@@ -150,10 +220,6 @@ class PartitionLog(Log):
         return await self._read(read)
 
     async def size_from(self, offset: int, max_bytes: int, *, committed: bool = False) -> int:
-        """The bytes that `read` would find from `offset` on, counted up to `max_bytes` without reading them.
-
-        Of what `read_committed` would find if `committed`. Raises as `read`.
-        """
         self._check_range(offset)
         end = self.last_stable_offset if committed else self._end_offset
         if offset >= end:
@@ -162,10 +228,6 @@ class PartitionLog(Log):
         return await self._read(lambda: self._reader.size(segments, offset, max_bytes))
 
     async def batch_for_timestamp(self, timestamp_ms: int, from_offset: int = 0) -> bytes | None:
-        """The first batch whose largest timestamp is at least `timestamp_ms`; the record is somewhere inside.
-
-        Of those that end at `from_offset` or behind it.
-        """
         segments = self._segments()
         return await self._read(lambda: self._reader.first_at_or_after(segments, timestamp_ms, from_offset))
 
@@ -199,66 +261,42 @@ class PartitionLog(Log):
             return self.start_offset
 
     async def largest_timestamp(self) -> int:
-        """Of all records, by the headers of their batches, epoch ms; -1 for an empty log."""
         segments = self._segments()
         return await self._read(lambda: self._reader.largest_timestamp(segments))
-
-    def on_advance(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` on the event loop whenever `end_offset` grows, or the log closes; returns the cancel."""
-        key = object()
-        self._callbacks[key] = callback
-
-        def cancel() -> None:
-            self._callbacks.pop(key, None)
-
-        return cancel
-
-    def close(self, reason: str) -> None:
-        super().close(reason)
-        self._call_back()
 
     def _advance(self, end_offset: int, transactions: OpenTransactions) -> None:
         if end_offset > self._end_offset:
             self._end_offset, self._transactions = end_offset, transactions
             self._call_back()
 
-    def _call_back(self) -> None:
-        for callback in list(self._callbacks.values()):
-            try:
-                callback()
-            except Exception as mistake:  # noqa: BLE001 - the waiter's own: nothing of the log's is at stake
-                stopped(f"one who waits for records of {self.topic_partition}", mistake)
-
-    def _check_range(self, offset: int) -> None:
-        if not self.start_offset <= offset <= self._end_offset:
-            raise OffsetOutOfRange(
-                f"{self.topic_partition} has offsets {self.start_offset} to {self._end_offset}, {offset} was asked for"
-            )
-
-    def _segments(self) -> Chain:
-        term = self._term
-        own = Segment(term.file, term.term, self.leader_epoch, term.start_offset, self._end_offset)
-        return extended(term.chain, own)
-
 
 def _up_to(segments: Chain, end: int) -> Chain:
     return tuple(replace(segment, end=min(segment.end, end)) for segment in segments if segment.start < end)
 
 
-class KeyValueLog(Log):
-    """One partition of pairs, of which only the newest of a key is kept: what a compacted topic comes to."""
+class KeyValueLog(ReadableLog):
+    """One partition of pairs, of which only the newest of a key is kept: what a compacted topic comes to.
 
-    async def upsert(self, pairs: Sequence[tuple[bytes, bytes | None]]) -> None:
+    Each write of a pair gets the next offset, and the key's former one goes. So whoever reads along sees every key's
+    newest value or tombstone at a growing offset, and what was written again meanwhile only once.
+    """
+
+    def __init__(self, term: Term, reader: Reader, perform: Perform, index: Callable[[], Awaitable[None]]) -> None:
+        """`index` is awaited before the first read by offset."""
+        super().__init__(term, reader, perform)
+        self._index = index
+
+    async def upsert(self, pairs: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int = -1) -> None:
         """All or none, in this order; a value of None deletes. Returns when acknowledged: it survives kill -9 then.
 
-        Raises Fenced (another broker leads), StorageFailed (disk).
+        `timestamp_ms` is epoch milliseconds. Raises Fenced (another broker leads), StorageFailed (disk).
         """
         self._check_open()
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        await self._perform(Upsert(self._term, pairs, future))
+        await self._perform(Upsert(self._term, pairs, timestamp_ms, self._advance, future))
 
     async def pages(self) -> Sequence[Iterable[tuple[bytes, bytes]]]:
-        """Every pair, some hundreds at once, which are unpacked when they are gone through.
+        """Every pair, some hundreds at once, which are unpacked when they are gone through; no tombstones.
 
         Raises Fenced (after `close`), StorageFailed.
         """
@@ -268,3 +306,40 @@ class KeyValueLog(Log):
     async def items(self) -> list[tuple[bytes, bytes]]:
         """As `pages`, at once, ordered by key."""
         return sorted(pair for page in await self.pages() for pair in page)
+
+    async def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
+        self._check_range(offset)
+        if offset == self._end_offset:
+            return b""
+        await self._index()
+        term, end = self._term, self._end_offset
+        batches = PairBatches(self.epochs, max_bytes, at_least_one)
+        return await self._read(lambda: self._reader.pairs_from(term.file, term.term, offset, end, batches))
+
+    async def size_from(self, offset: int, max_bytes: int, *, committed: bool = False) -> int:
+        self._check_range(offset)
+        if offset == self._end_offset:
+            return 0
+        await self._index()
+        term, end = self._term, self._end_offset
+        return await self._read(lambda: self._reader.size_of_pairs(term.file, term.term, offset, end, max_bytes))
+
+    async def batch_for_timestamp(self, timestamp_ms: int, from_offset: int = 0) -> bytes | None:
+        term, end = self._term, self._end_offset
+        batches = PairBatches(self.epochs, 0, at_least_one=True)
+
+        def found() -> bytes | None:
+            pair = self._reader.first_pair_at_or_after(term.file, term.term, (from_offset, end), timestamp_ms)
+            return None if pair is None else batches.of([pair])
+
+        return await self._read(found)
+
+    async def largest_timestamp(self) -> int:
+        term, end = self._term, self._end_offset
+        return await self._read(lambda: self._reader.largest_timestamp_of_pairs(term.file, term.term, end))
+
+    def _advance(self, end_offset: int) -> None:
+        if end_offset > self._end_offset:
+            self._end_offset = end_offset
+            if self._callbacks:
+                self._call_back()

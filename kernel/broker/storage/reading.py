@@ -1,4 +1,4 @@
-"""Reading record batches across the files of a log's segments, on threads of their own."""
+"""Reading record batches and pairs across the files of a log's segments, on threads of their own."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.storage.chain import Segment, from_offset
 from kernel.broker.storage.files import FOLDER, ReaderPool, faults_named, has_transactions
+from kernel.broker.storage.pair_batches import BATCH_BYTES, StoredPair
 from kernel.broker.storage.transactions import AbortedTransaction
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from kernel.broker.storage.pair_batches import PairBatches
 
 _THREADS = 2
 #: Pairs of a page, and a page: its pairs in hexadecimal, with blanks between them. One step of SQLite's makes all of
@@ -36,6 +39,13 @@ _ABORTED = (
     "SELECT producer_id, first_offset, last_offset, last_stable_offset FROM aborted"
     " WHERE term = ? AND last_offset >= ? AND last_offset < ? ORDER BY last_offset"
 )
+
+
+#: Pairs that one read by offset gives at most: putting them into a batch takes the interpreter's lock.
+PAIRS_READ_MAX = 1_000
+_ROWS = "SELECT at_offset, timestamp_ms, key, value FROM pair WHERE term = ?"
+_BY_OFFSET = f"{_ROWS} AND at_offset >= ? AND at_offset < ? ORDER BY at_offset LIMIT {PAIRS_READ_MAX}"
+_AT_OR_AFTER = f"{_ROWS} AND at_offset >= ? AND at_offset < ? AND timestamp_ms >= ? ORDER BY at_offset LIMIT 1"
 
 
 class Pairs:
@@ -201,6 +211,39 @@ class Reader:
                 return pages
             finally:
                 connection.execute("COMMIT")
+
+    def pairs_from(self, file: str, term: int, offset: int, end: int, batches: PairBatches) -> bytes:
+        """Pairs and tombstones with offsets from `offset` to before `end`; no more of them than `PAIRS_READ_MAX`."""
+        with faults_named("read pairs by offset"):
+            rows = self._pool().get(file).execute(_BY_OFFSET, (term, offset, end))
+            with closing(rows):  # a cursor that is left half-read would keep its snapshot open
+                return batches.of(StoredPair(*row) for row in rows)
+
+    def size_of_pairs(self, file: str, term: int, offset: int, end: int, bytes_max: int) -> int:
+        """At most what `pairs_from` gives, counted up to `bytes_max`."""
+        size = BATCH_BYTES
+        with faults_named("measure pairs"):
+            rows = self._pool().get(file).execute(_BY_OFFSET, (term, offset, end))
+            with closing(rows):
+                for row in rows:
+                    size += StoredPair(*row).size_max
+                    if size >= bytes_max:
+                        break
+        return size
+
+    def first_pair_at_or_after(
+        self, file: str, term: int, offsets: tuple[int, int], timestamp_ms: int
+    ) -> StoredPair | None:
+        """The one with the lowest offset, from the first to before the second one, that was written then or later."""
+        with faults_named("look for a timestamp"):
+            row = self._pool().get(file).execute(_AT_OR_AFTER, (term, *offsets, timestamp_ms)).fetchone()
+        return None if row is None else StoredPair(*row)
+
+    def largest_timestamp_of_pairs(self, file: str, term: int, end: int) -> int:
+        """Of those before `end`; -1 where there are none."""
+        newest = "SELECT coalesce(max(timestamp_ms), -1) FROM pair WHERE term = ? AND at_offset < ?"
+        with faults_named("look for the largest timestamp"):
+            return int(self._pool().get(file).execute(newest, (term, end)).fetchone()[0])
 
     def close(self) -> None:
         """Waits for reads that run."""

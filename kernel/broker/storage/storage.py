@@ -10,6 +10,7 @@ Layout of the data directory, which all brokers of a machine share:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import uuid
 from typing import TYPE_CHECKING, TypeVar
@@ -18,7 +19,7 @@ from kernel.broker.mistakes import stopped
 from kernel.broker.storage.epochs import topic_folder, topic_named
 from kernel.broker.storage.errors import Fenced, StorageError
 from kernel.broker.storage.files import SUFFIX, faults_named
-from kernel.broker.storage.jobs import Append, Forget, Stop, TakeOver, Trim, Upsert
+from kernel.broker.storage.jobs import Append, Forget, Index, Stop, TakeOver, Trim, Upsert
 from kernel.broker.storage.logs import KeyValueLog, Log, PartitionLog
 from kernel.broker.storage.reading import Reader
 from kernel.broker.storage.terms import Term, TermWish
@@ -49,6 +50,7 @@ class Storage:
         self._writer: Writer | None = None
         self._reader: Reader | None = None
         self._room = asyncio.Semaphore(_QUEUED_MAX)
+        self._indexing: asyncio.Future[object] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         #: Called on the event loop when a log has closed by itself: Fenced (another broker leads), StorageFailed
         #: (that could not be found out; it has to be taken over again) or LogStopped (a mistake of ours).
@@ -89,9 +91,15 @@ class Storage:
 
     async def take_over_pairs(self, tp: TopicPartition, topic_id: UUID, leader_epoch: int) -> KeyValueLog:
         """As `take_over`, for a partition of pairs."""
-        log = KeyValueLog(await self._begin(tp, topic_id, leader_epoch), self._opened_reader(), self._perform)
+        term = await self._begin(tp, topic_id, leader_epoch)
+        log = KeyValueLog(term, self._opened_reader(), self._perform, self._index_pairs)
         self._logs[tp] = log
         return log
+
+    def pairs_of(self, tp: TopicPartition) -> KeyValueLog | None:
+        """The log of pairs that was taken over, and not resigned since."""
+        log = self._logs.get(tp)
+        return log if isinstance(log, KeyValueLog) else None
 
     def resign(self, tp: TopicPartition) -> None:
         """Close the log of `tp`, if there is one: what is still queued for it fails with Fenced."""
@@ -135,6 +143,14 @@ class Storage:
         assert isinstance(term, Term)
         return term
 
+    async def _index_pairs(self) -> None:
+        """Once for the file, however many begin to read at once."""
+        if self._indexing is None:
+            future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+            self._indexing = asyncio.ensure_future(self._perform(Index(future)))
+        with contextlib.suppress(StorageError):  # it can be read all the same
+            await asyncio.shield(self._indexing)
+
     async def _perform(self, job: Job) -> object:
         await self._room.acquire()
         if self._writer is None:
@@ -171,7 +187,7 @@ class Storage:
             if not isinstance(job, Stop):
                 self._room.release()
             try:
-                if isinstance(job, Append) and error is None:
+                if isinstance(job, Append | Upsert) and error is None:
                     job.acknowledged(value)
                 if isinstance(job, Trim) and error is None:
                     job.acknowledged()

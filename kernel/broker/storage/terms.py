@@ -15,7 +15,7 @@ of its WAL index; should a stop ever hit one, reading fails after some seconds a
 The pairs are copied in a later snapshot than the rest was read in, from whatever term of the partition is then the
 newest in its file: a predecessor that has begun another one in between has moved them there, and left none in the old
 one. That can only add what nobody was told of: either that term was published above ours, and step 4 finds it, or its
-own step 4 finds ours.
+own step 4 finds ours. The copy also says at which offset the successor begins.
 
 A publication without a term belongs to a broker that died or was overtaken between 1 and 3: it has acknowledged
 nothing, and is passed over.
@@ -24,7 +24,7 @@ nothing, and is passed over.
 from __future__ import annotations
 
 import json
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -124,6 +124,15 @@ class TermWish:
 
 
 @dataclass(frozen=True, slots=True)
+class _Begun:
+    """A term's row: its number, its first offset, and what came before it."""
+
+    term: int
+    start: int
+    chain: Chain
+
+
+@dataclass(frozen=True, slots=True)
 class _Published:
     """A wish behind its steps 1 and 2."""
 
@@ -147,19 +156,19 @@ def take_over(
         if isinstance(one, _Published):
             source = one.inherited.pairs_in
             ready_by_source.setdefault("" if source == file else source, {})[place] = one
-    numbers: dict[int, int | StorageError] = {}
+    begun: dict[int, _Begun | StorageError] = {}
     for source, ready in ready_by_source.items():
-        numbers.update(zip(ready, _insert_all(writer, data_dir, source, list(ready.values())), strict=True))
+        begun.update(zip(ready, _insert_all(writer, data_dir, source, list(ready.values())), strict=True))
     return [
-        _attempt(one.wish, partial(_begin, one, file, numbers[place])) if isinstance(one, _Published) else one
+        _attempt(one.wish, partial(_begin, one, file, begun[place])) if isinstance(one, _Published) else one
         for place, one in enumerate(published)
     ]
 
 
 def _insert_all(
     writer: sqlite3.Connection, data_dir: Path, source: str, ready: Sequence[_Published]
-) -> Sequence[int | StorageError]:
-    """The numbers of terms that take their pairs from the file `source` ('': from our own, or from none)."""
+) -> Sequence[_Begun | StorageError]:
+    """The rows of terms that take their pairs from the file `source` ('': from our own, or from none)."""
     path = data_dir / FOLDER / source if source else None
     try:
         with faults_named("begin terms"), attached(writer, path) as schema, Transaction(writer, sync=True):
@@ -189,22 +198,21 @@ def _publish(data_dir: Path, file: str, wish: TermWish) -> _Published:
     return _Published(wish, epochs, epoch, inherited)
 
 
-def _begin(published: _Published, file: str, number: int | StorageError) -> Term:
-    if isinstance(number, StorageError):
-        raise number
-    inherited = published.inherited
+def _begin(published: _Published, file: str, begun: _Begun | StorageError) -> Term:
+    if isinstance(begun, StorageError):
+        raise begun
     term = Term(
         topic_partition=published.wish.topic_partition,
         topic_id=published.wish.topic_id,
         epoch=published.epoch,
         epochs=published.epochs,
         file=file,
-        term=number,
-        start_offset=inherited.end_offset,
-        chain=inherited.chain,
-        end_offset=inherited.end_offset,
-        producers=dict(inherited.producers),  # a copy: `NOTHING` is shared by all first terms
-        transactions=inherited.transactions,
+        term=begun.term,
+        start_offset=begun.start,
+        chain=begun.chain,
+        end_offset=begun.start,
+        producers=dict(published.inherited.producers),  # a copy: `NOTHING` is shared by all first terms
+        transactions=published.inherited.transactions,
     )
     term.check_fence()
     published.epochs.prune_below(published.epoch)
@@ -247,10 +255,7 @@ def read_predecessor(data_dir: Path, file: str, topic_id: UUID, partition: int, 
         # A power cut must not take from under our feet what we build on: the writer itself syncs only now and then.
         synced(path, *(wal for wal in [path.with_name(f"{path.name}-wal")] if wal.exists()))
         term, start, chain = row
-        last = reader.execute(
-            "SELECT last_offset FROM batch WHERE term = ? ORDER BY base_offset DESC LIMIT 1", (term,)
-        ).fetchone()
-        end = start if last is None else last[0] + 1
+        end = max(start, _end_of_batches(reader, term), _end_of_pairs(reader, "main", term))
         return Inherited(
             chain=extended(from_json(chain), Segment(file, term, epoch.leader_epoch, start, end)),
             end_offset=end,
@@ -260,6 +265,29 @@ def read_predecessor(data_dir: Path, file: str, topic_id: UUID, partition: int, 
         )
     finally:
         reader.close()
+
+
+def _end_of_batches(reader: sqlite3.Connection, term: int) -> int:
+    """The offset behind the last one; 0 when there is none."""
+    newest = "SELECT last_offset FROM batch WHERE term = ? ORDER BY base_offset DESC LIMIT 1"
+    last = reader.execute(newest, (term,)).fetchone()
+    return 0 if last is None else int(last[0]) + 1
+
+
+def _end_of_pairs(connection: sqlite3.Connection, schema: str, term: int) -> int:
+    """As of batches. The newest pair is never deleted."""
+    newest = f"SELECT coalesce(max(at_offset), -1) FROM {_pairs(connection, schema)} WHERE term = ?"
+    [(last,)] = connection.execute(newest, (term,)).fetchall()
+    return int(last) + 1
+
+
+def _pairs(connection: sqlite3.Connection, schema: str) -> str:
+    """The pairs of a file as a table; in one from before they had offsets, these are given in the order of keys."""
+    columns = {name for _, name, *_ in connection.execute(f"PRAGMA {schema}.table_info(pair)")}
+    if "at_offset" in columns:
+        return f"{schema}.pair"
+    numbered = "row_number() OVER (PARTITION BY term ORDER BY key) - 1"
+    return f"(SELECT term, key, value, {numbered} AS at_offset, -1 AS timestamp_ms FROM {schema}.pair)"
 
 
 def _has_pairs(reader: sqlite3.Connection, term: int) -> bool:
@@ -300,7 +328,7 @@ def producer_row(
     return term, producer_id, state.producer_epoch, batches, state.coordinator_epoch, start
 
 
-def _insert(writer: sqlite3.Connection, schema: str, published: _Published) -> int:
+def _insert(writer: sqlite3.Connection, schema: str, published: _Published) -> _Begun:
     """The term's row with what it inherits. It is committed synced: the chain must outlive older publications.
 
     `schema` is the name under which the pairs' file is attached, or that of our own.
@@ -323,13 +351,27 @@ def _insert(writer: sqlite3.Connection, schema: str, published: _Published) -> i
             for producer_id, state in inherited.producers.items()
         ],
     )
+    begun = _Begun(term, inherited.end_offset, inherited.chain)
     if inherited.pairs_in:
         # Ordered as they are stored: rows are appended, none is looked for.
         writer.execute(
-            f"INSERT INTO pair SELECT ?, key, value FROM {schema}.pair WHERE term = ? ORDER BY key",
+            "INSERT INTO pair SELECT ?, key, value, at_offset, timestamp_ms"
+            f" FROM {_pairs(writer, schema)} WHERE term = ? ORDER BY key",
             (term, source),
         )
+        begun = _behind_the_copy(writer, begun)
     # Our own earlier terms: what is worth keeping of them has just been carried over.
     writer.executemany("DELETE FROM pair WHERE term = ?", own)
     writer.executemany("DELETE FROM producer WHERE term = ?", own)
-    return term
+    return begun
+
+
+def _behind_the_copy(writer: sqlite3.Connection, begun: _Begun) -> _Begun:
+    """The pairs come from a later snapshot than the end that was inherited: no offset of theirs is given again."""
+    end = _end_of_pairs(writer, "main", begun.term)
+    if end <= begun.start:
+        return begun
+    assert begun.chain, "where there are pairs, somebody has written them"
+    chain = (*begun.chain[:-1], replace(begun.chain[-1], end=end))
+    writer.execute("UPDATE term SET start = ?, chain = ? WHERE term = ?", (end, to_json(chain), begun.term))
+    return _Begun(begun.term, end, chain)

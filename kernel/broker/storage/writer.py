@@ -14,20 +14,21 @@ are at work; one of the thread itself ends the storage, and the thread goes on o
 from __future__ import annotations
 
 import contextlib
+import logging
 import queue
 import sqlite3
 import threading
 from collections import ChainMap, deque
 from dataclasses import astuple, dataclass, field
-from itertools import groupby, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.mistakes import stopped
 from kernel.broker.storage.appending import AppendPlan, ProducerState, plan_append
 from kernel.broker.storage.batches import placed
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
-from kernel.broker.storage.files import FOLDER, MISUSES, Transaction, create_file, faults_named
-from kernel.broker.storage.jobs import Answer, Append, Forget, Job, Stop, TakeOver, Trim, Upsert
+from kernel.broker.storage.files import FOLDER, MISUSES, PAIRS_BY_OFFSET, Transaction, create_file, faults_named
+from kernel.broker.storage.jobs import Answer, Append, Forget, Index, Job, Stop, TakeOver, Trim, Upsert
 from kernel.broker.storage.terms import Term, producer_row, take_over
 from kernel.broker.storage.trimming import trim
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.broker.storage.transactions import OpenTransactions
+
+log = logging.getLogger(__name__)
 
 #: Jobs that one transaction takes at most; the rest waits for the next one.
 _GROUP_MAX = 256
@@ -62,9 +65,12 @@ class _Staged:
     forgotten: set[int] = field(default_factory=set)
 
 
+#: How long a tombstone can be read (Kafka's default for a topic's delete.retention.ms).
+TOMBSTONES_KEPT_MS = 86_400_000
 #: Statements that store so many pairs each, the largest first; few, so that SQLite keeps them prepared.
+_PAIR_COLUMNS = 5
 _STORE_PAIRS = [
-    (size, "INSERT OR REPLACE INTO pair VALUES " + ", ".join(["(?, ?, ?)"] * size)) for size in (250, 50, 10, 1)
+    (size, "INSERT OR REPLACE INTO pair VALUES " + ", ".join(["(?, ?, ?, ?, ?)"] * size)) for size in (250, 50, 10, 1)
 ]
 
 
@@ -130,7 +136,7 @@ class Writer:
                     answers = [self._trim(trim_job)]
                 else:
                     self._at_work = (job := waiting.popleft(),)
-                    answers = [self._forget(job)]
+                    answers = [self._index(job) if isinstance(job, Index) else self._forget(job)]
                 self._answered(answers)
                 self._at_work = ()
 
@@ -189,6 +195,17 @@ class Writer:
             return job, None, stopped(f"the deletion of a topic's records in {self._file}", mistake)
         return job, None, None
 
+    def _index(self, job: Index) -> Answer:
+        """Without it, reads go through all pairs of the partition."""
+        try:
+            with faults_named("make an index of pairs by offset"):
+                self._connection.execute(PAIRS_BY_OFFSET)
+        except StorageFailed as failure:
+            log.warning("%s", failure)
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+            return job, None, stopped(f"the index of pairs in {self._file}", mistake)
+        return job, None, None
+
     def _group(self, jobs: Sequence[Append | Upsert]) -> list[Answer]:
         """One transaction for all `jobs`; an answer for each, in their order."""
         while True:
@@ -234,9 +251,10 @@ class Writer:
             return job, None, term.refusal()
         becomes = staged.get(term) or _Staged(term.end_offset, term.transactions)
         if isinstance(job, Upsert):
-            self._store_pairs(term, job.pairs)
+            self._store_pairs(term, job, becomes.end_offset)
+            becomes.end_offset += len(job.pairs)
             staged[term] = becomes
-            return job, None, None
+            return job, becomes.end_offset, None
         try:
             producers = ChainMap(becomes.producers, term.producers)
             plan = plan_append(becomes.end_offset, producers, job.batches, becomes.transactions)
@@ -294,21 +312,27 @@ class Writer:
         )
         becomes.forgotten.update(silent)
 
-    def _store_pairs(self, term: Term, pairs: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """In order, and as many in one statement as there are in a row: each statement asks the event loop for the
-        interpreter's lock.
+    def _store_pairs(self, term: Term, job: Upsert, first: int) -> None:
+        """In order, at offsets from `first` on, and as many in one statement as there are: each statement asks the
+        event loop for the interpreter's lock.
         """
-        for deletes, run in groupby(pairs, lambda pair: pair[1] is None):
-            if deletes:
-                rows = [(term.term, key) for key, _ in run]
-                self._connection.executemany("DELETE FROM pair WHERE term = ? AND key = ?", rows)
-                continue
-            columns = [column for key, value in run for column in (term.term, key, value)]
-            at = 0
-            for size, statement in _STORE_PAIRS:
-                while at + 3 * size <= len(columns):
-                    self._connection.execute(statement, columns[at : at + 3 * size])
-                    at += 3 * size
+        number, written_ms = term.term, job.timestamp_ms
+        columns = [
+            column
+            for offset, (key, value) in enumerate(job.pairs, first)
+            for column in (number, key, value, offset, written_ms)
+        ]
+        at = 0
+        for size, statement in _STORE_PAIRS:
+            while at + _PAIR_COLUMNS * size <= len(columns):
+                self._connection.execute(statement, columns[at : at + _PAIR_COLUMNS * size])
+                at += _PAIR_COLUMNS * size
+        if any(value is None for _, value in job.pairs):
+            # The old ones; never the newest, whose offset says where the log ends.
+            self._connection.execute(
+                "DELETE FROM pair WHERE term = ? AND value IS NULL AND timestamp_ms < ? AND at_offset < ?",
+                (number, written_ms - TOMBSTONES_KEPT_MS, first),
+            )
 
 
 def _at_front(waiting: deque[Job], kinds: Any) -> list[Any]:
