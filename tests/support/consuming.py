@@ -13,7 +13,7 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from kernel.consumer import GroupConsumer
     from kernel.trace.writer import ListTracer
@@ -162,6 +162,12 @@ class NumberedProducer:
         self._client = client
         self._producer = producer
         self._next: dict[TopicPartition, int] = {}
+
+    async def send_values(self, topic: str, values: Callable[[int], Sequence[bytes]]) -> None:
+        """To each partition the values that are given for its number."""
+        await self._client.refresh([topic])
+        partitions = self._client.metadata.partitions_of(topic)
+        await asyncio.gather(*(self._producer.send(TopicPartition(topic, n), v) for n in partitions for v in values(n)))
 
     async def send(self, topic: str, number: int) -> None:
         await self._client.refresh([topic])
