@@ -18,6 +18,7 @@ from rich.table import Table
 from comparison.analysis_command import analysed, shown
 from comparison.exits import Exit
 from comparison.experiments import Experiments, estimated_s, expanded, left_out, plan
+from comparison.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
 from comparison.progress import RunProgress
 from comparison.scenarios.catalogue import (
     CATALOGUE,
@@ -36,7 +37,6 @@ from comparison.scenarios.run_folder import run_dirs_in
 from comparison.scenarios.vocabulary import Form
 from kernel.errors import ConfigurationError
 from kernel.settings import split_pairs
-from kernel.zookeeper.target import TargetKind, open_zookeeper, parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -226,6 +226,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
             "; ".join(f"{each.scenario} makes no sense for {each.design}: {each.reason}" for each in without)
         )
     warnings = [*check(settings), *reach(designs, settings), *ineffective(names, options)]
+    warnings += not_judged_on(zookeeper, names, designs)
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     click.echo(f"seed {options['seed']}", err=True)
@@ -241,7 +242,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         for left in without:
             click.echo(f"{left.scenario} · {left.design}: not run: {left.reason}")
         return Exit.AS_EXPECTED
-    require_zookeeper(zookeeper)
+    require_zookeeper(zookeeper, planned)
     with RunProgress(len(planned), quiet=quiet) as progress:
         experiments = Experiments(
             root=root,
@@ -289,30 +290,6 @@ def with_seed(command: list[str], given: int | None) -> tuple[list[str], int]:
     seed = random.SystemRandom().randint(0, SEED_MAX)
     end = command.index("--") if "--" in command else len(command)  # what follows `--` is not read as options
     return [*command[:end], "--seed", str(seed), *command[end:]], seed
-
-
-def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:
-    """The scenarios that can be run on that ZooKeeper; the others are named on standard error.
-
-    Only servers of our own can be cut from one another. Raises `ConfigurationError` when nothing is left.
-    """
-    if parse_target(zookeeper).kind is TargetKind.EMBEDDED:
-        return list(names)
-    possible = [name for name in names if scenario_named(name).zookeeper_servers == 1]
-    left_out = [name for name in names if name not in possible]
-    if not possible:
-        raise ConfigurationError(f"{', '.join(left_out)} cuts servers from one another: leave out --zookeeper")
-    if left_out:
-        click.echo(f"left out, for they cut servers from one another: {', '.join(left_out)}", err=True)
-    return possible
-
-
-def require_zookeeper(spec: str) -> None:
-    """Raises `UserError` for a target that makes no sense, `Unavailable` when a running one does not serve."""
-    target = parse_target(spec)
-    if target.kind is TargetKind.RUNNING:
-        with open_zookeeper(target, Path()):
-            pass
 
 
 @click.command(

@@ -140,8 +140,11 @@ def _latest(column: Column) -> Column:
 
 
 def is_stale(owner: Column, by: Column) -> Column:
-    """Is somebody else named? In ZooKeeper the owner is a thread, `<consumer id>-<n>`, and the sender its consumer."""
-    is_owners = (owner == by) | (F.regexp_replace(owner, r"-\d+$", "") == by)
+    """Is somebody else named? In ZooKeeper the owner is a thread, `<consumer id>-<n>`, and the sender its consumer.
+
+    A sender that nobody could see ('') is not held to be somebody else.
+    """
+    is_owners = (by == "") | (owner == by) | (F.regexp_replace(owner, r"-\d+$", "") == by)
     return F.coalesce(~is_owners, F.lit(False))
 
 

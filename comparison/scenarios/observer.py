@@ -13,12 +13,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kernel.clock import NS_PER_MS
+from kernel.clock import NS_PER_MS, SystemClock
 from kernel.trace.writer import TraceIdentity, TraceWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from comparison.scenarios.observed_offsets import OffsetWrite
+    from kernel.clock import Clock
 
 
 class Transaction(Protocol):
@@ -146,6 +149,42 @@ class ReplayClock:
 
     def stand_at(self, wall_ms: int) -> None:
         self._wall_ms = wall_ms
+
+
+class MonotonicReplay:
+    """The same for what is known by the monotonic clock, with the system's pair of readings."""
+
+    def __init__(self, system: Clock) -> None:
+        self._ahead_ns = system.monotonic_ns() - system.wall_ms() * NS_PER_MS
+        self._ns = system.monotonic_ns()
+
+    def monotonic_ns(self) -> int:
+        return self._ns
+
+    def wall_ms(self) -> int:
+        return (self._ns - self._ahead_ns) // NS_PER_MS
+
+    def stand_at_ns(self, ns: int) -> None:
+        self._ns = ns
+
+
+def write_offsets(writes: Sequence[OffsetWrite], path: Path, identity: TraceIdentity, group: str) -> None:
+    """Write the trace of the offsets of a group in a ZooKeeper that was watched from beside."""
+    clock = MonotonicReplay(SystemClock())
+    writer = TraceWriter(path, identity, clock=clock)
+    for write in writes:
+        clock.stand_at_ns(write.ns)
+        writer.emit(
+            "offset_written",
+            cause=f"zxid:{write.zxid}",
+            group=group,
+            topic=write.partition.topic,
+            partition=write.partition.partition,
+            offset=write.offset,
+            by=write.by,
+            epoch=write.zxid,
+        )
+    writer.close()
 
 
 def write_observed(

@@ -126,7 +126,7 @@ class Run:
         self._enter("final")
         await read_final_offsets(self._testbed, self._tracer)
         # Only now, so that everything that can be measured has been.
-        self._testbed.zookeeper.check_observed()
+        await self._testbed.zookeeper.check_observed()
 
     async def _drain(self) -> None:
         """Everything produced is delivered to somebody, and committed."""
@@ -238,6 +238,7 @@ def _detail(request: RunRequest) -> dict[str, object]:
         "member_settings": dict(request.configuration.member),
         "broker_settings": dict(request.configuration.broker),
         "session_ms": request.configuration.session_ms,
+        "observed": "log" if request.zookeeper == "embedded" else "live",
         **({"warnings": list(request.warnings)} if request.warnings else {}),
     }
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from comparison.scenarios.chroot import chroot_name, make_chroot, remove_chroot
 from comparison.scenarios.designs import DESIGNS
 from comparison.scenarios.live_observer import LiveObserver
-from comparison.scenarios.observer import ReplayClock, write_observed
+from comparison.scenarios.observed_offsets import OffsetWrite, answered_in, merged, missing
+from comparison.scenarios.observer import ReplayClock, write_observed, write_offsets
 from comparison.scenarios.presets import ZOOKEEPER_SESSION_MS, ZOOKEEPER_TICK_MS
 from comparison.scenarios.proxy import LOOPBACK
 from comparison.scenarios.quorum import QuorumProxies
 from kernel.clock import SystemClock
-from kernel.errors import RebalanceLabError, UserError
+from kernel.errors import RebalanceLabError, Unavailable, UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.zookeeper.counters import read_counters
@@ -140,10 +141,18 @@ class ZooKeeperBed:
         if self._observer is not None:
             self._observer.watch(partitions)
 
-    def check_observed(self) -> None:
-        """Raise `Unavailable` when what the group held was not seen as a whole."""
-        if self._observer is not None:
-            self._observer.check()
+    async def check_observed(self) -> None:
+        """Raise `Unavailable` when what the group held, or has committed, was not seen as a whole."""
+        if self._observer is None:
+            return
+        await self._observer.see_offsets()
+        self._observer.check()
+        if unseen := missing(self._observer.seen, self._offset_writes(self._observer)):
+            raise Unavailable(f"{unseen} commits in ZooKeeper were seen by nobody: its offsets cannot be judged")
+
+    def _offset_writes(self, observer: LiveObserver) -> list[OffsetWrite]:
+        members = (path for path in self._observations.parent.glob("m*.jsonl"))
+        return merged(observer.seen, answered_in(sorted(members)))
 
     async def count(self, at: str) -> None:
         """Put every server's own counters into the trace."""
@@ -182,8 +191,14 @@ class ZooKeeperBed:
         return self._request.trace_identity(Role.OBSERVER, "observer")
 
     def write_observations(self) -> None:
-        """After the stop: what the transaction log says, as the observer's trace. Nothing for a foreign ZooKeeper."""
+        """After the stop: what the transaction log says, as the observer's trace; of a ZooKeeper that is not ours, the
+        offsets, for which the members' own traces are needed.
+        """
         if not self.servers:
+            if self._observer is not None:
+                identity = self._request.trace_identity(Role.OBSERVER, "observer-offsets")
+                path = self._observations.with_name("observer-offsets.jsonl")
+                write_offsets(self._offset_writes(self._observer), path, identity, self._observer.group)
             return
         clock = SystemClock()
         try:

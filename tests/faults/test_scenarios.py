@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from kernel.zookeeper.embedded import EmbeddedZooKeeper
+
 pytestmark = pytest.mark.faults
 
 SEED = 20120517
@@ -72,6 +74,17 @@ def test_scenario_ends_with_every_verdict_as_expected(
     scenario: str, design: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     assert not unexpected(spark, tmp_path, scenario, design, seed=SEED), f"seed {SEED}"
+
+
+@pytest.mark.parametrize(
+    "scenario", ["pause", pytest.param("crash", marks=pytest.mark.long), pytest.param("join", marks=pytest.mark.long)]
+)
+def test_a_zookeeper_that_runs_elsewhere_is_judged_by_an_observer(
+    scenario: str, zookeeper: EmbeddedZooKeeper, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its transaction log is out of reach; what it shows of offsets and what members know of theirs is merged."""
+    address = zookeeper.connect_string
+    assert not unexpected(spark, tmp_path, scenario, "zookeeper", seed=SEED, zookeeper=address), f"seed {SEED}"
 
 
 @pytest.mark.long

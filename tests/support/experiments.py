@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 
 def unexpected(
-    spark: SparkSession, folder: Path, scenario: str, design: str, *, seed: int, **parameters: object
+    spark: SparkSession,
+    folder: Path,
+    scenario: str,
+    design: str,
+    *,
+    seed: int,
+    zookeeper: str = "embedded",
+    **parameters: object,
 ) -> dict[str, str]:
     """{check: outcome and reason} of every verdict that is not as expected, for a run that came to its end.
 
@@ -26,7 +33,7 @@ def unexpected(
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     planned = plan([scenario], [design], {"seed": seed, **parameters})
     with RunProgress(1, quiet=True) as progress:
-        experiments = Experiments(root=folder, name="test", command=["pytest"], zookeeper="embedded", progress=progress)
+        experiments = Experiments(root=folder, name="test", command=["pytest"], zookeeper=zookeeper, progress=progress)
         finished = experiments.perform(planned)
     left = {child.pid for child in psutil.Process().children(recursive=True)} - before
     assert not left, "processes of the run stayed behind"

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from comparison.cli_experiments import possible_on
+from comparison.experiments import plan
+from comparison.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
 from kernel.errors import ConfigurationError
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FOREIGN = "127.0.0.1:2181"
 
@@ -16,9 +23,26 @@ def test_an_embedded_zookeeper_can_have_every_scenario() -> None:
 
 def test_a_running_zookeeper_has_no_servers_to_cut_and_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert possible_on(FOREIGN, ["herd", "split-brain", "crash"]) == ["herd", "crash"]
-    assert "left out, for they cut servers from one another: split-brain" in capsys.readouterr().err
+    assert "skipped (needs an embedded ensemble): split-brain" in capsys.readouterr().err
 
 
 def test_nothing_that_can_be_run_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="leave out --zookeeper"):
         possible_on(FOREIGN, ["split-brain"])
+
+
+def test_what_cannot_be_judged_on_a_running_zookeeper_is_said_before_the_run() -> None:
+    (told,) = not_judged_on(FOREIGN, ["herd", "crash"], ["zookeeper", "eager"])
+    assert "the servers' own counters are not compared in herd" in told
+    assert not_judged_on(FOREIGN, ["crash"], ["zookeeper"]) == []
+    assert not_judged_on(FOREIGN, ["herd"], ["eager"]) == []
+    assert not_judged_on("embedded", ["herd"], ["zookeeper"]) == []
+
+
+def test_a_running_zookeeper_that_grants_other_sessions_is_refused_with_the_session_to_ask_for(tmp_path: Path) -> None:
+    with EmbeddedZooKeeper(tmp_path, tick_ms=2000, min_session_ms=4000, max_session_ms=40_000) as server:
+        address = server.connect_string
+        with pytest.raises(ConfigurationError, match=r"grants sessions of 4000 ms where 3000 .* use --session-timeout"):
+            require_zookeeper(address, plan(["crash"], ["zookeeper"], {}))
+        require_zookeeper(address, plan(["crash"], ["zookeeper"], {"session_timeout_ms": 4000}))
+        require_zookeeper(address, plan(["crash"], ["eager"], {}))  # its members have no sessions there
