@@ -15,6 +15,7 @@ import msgspec
 from rich.console import Console
 
 from comparison.exits import Exit
+from comparison.printable import printable_all
 from comparison.report.page import page
 from comparison.report.terminal import render
 from comparison.scenarios.run_folder import UNWRITABLE, write_json
@@ -82,5 +83,5 @@ def shown(result: Mapping[str, Any], form: str) -> int:
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2))
     else:
-        render(result, Console())
+        render(printable_all(result), Console())
     return _EXITS[result["verdict"]]

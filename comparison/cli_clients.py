@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from comparison.by_hand import bootstrap_of, started_zookeeper, state_option, tell_of_silence, zookeeper_at
+from comparison.printable import printable
 from comparison.scenarios.cluster_access import ClusterAccess
 from comparison.scenarios.configuration import for_part
 from comparison.scenarios.designs import DESIGNS, ConsumerRequest, subscribe_by_pattern
@@ -135,7 +136,7 @@ class Printer:
         if self._json:
             line = msgspec.json.encode({"event": event, "time_ms": time.time_ns() // 1_000_000, **fields}).decode()
         else:
-            line = f"{event}: {text}" if text else event
+            line = f"{event}: {printable(text)}" if text else event
         click.echo(line)
         sys.stdout.flush()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from comparison.exits import Exit
+from comparison.printable import printable_all
 from comparison.report.gantt import gantt
 from comparison.report.lanes import lanes
 from comparison.report.sequence import sequence
@@ -165,7 +168,7 @@ def _title(chosen: _Chosen) -> str:
 def _caption(traces: Sequence[Trace], chosen: _Chosen) -> str:
     header = next(trace.header for trace in traces if trace.header is not None)
     ran = f"scenario `{header['scenario']}`, seed {header['seed']}" if header["scenario"] else "by hand"
-    return f"<!-- made by `rebalance-lab diagram` from traces ({ran}) -->\n\n## {_title(chosen)}\n"
+    return f"<!-- made by `rebalance-lab diagram` from traces ({ran}) -->\n\n## {escape(_title(chosen), quote=False)}\n"
 
 
 def _print_list(story: Story) -> None:
@@ -199,7 +202,9 @@ def _read(sources: Sequence[Path]) -> list[Trace]:
         if trace.quarantined:
             reasons = ", ".join(sorted({each.reason.value for each in trace.quarantined}))
             click.echo(f"warning: {path}: {len(trace.quarantined)} lines cannot be used ({reasons})", err=True)
-        traces.append(trace)
+        traces.append(
+            replace(trace, header=printable_all(trace.header), events=tuple(map(printable_all, trace.events)))
+        )
     return traces
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+from comparison.printable import printable
 from comparison.scenarios.cluster_access import addresses
 from kernel.broker.connection import BrokerConnection
 from kernel.broker.loop_figures import LoopFigures
@@ -78,4 +79,4 @@ async def _ask(host: str, port: int, *, reset: bool) -> BrokerLoop:
         connection.close()
         await connection.wait_closed()
     figures = LoopFigures(*(getattr(answer, name) for name in LoopFigures._fields))
-    return BrokerLoop(figures, answer.longest_piece, answer.longest_piece_us)
+    return BrokerLoop(figures, printable(answer.longest_piece), answer.longest_piece_us)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING
 
 from comparison.report.exchanges import purpose, told_lines
@@ -21,7 +22,7 @@ def walkthrough(story: Story, rebalance: MemberRebalance) -> str:
     zero_ns = lines[0].began_ns
     length_ms = (rebalance.ended_ns - rebalance.began_ns) / 1e6
     text = [
-        f"### {rebalance.member.name}: {rebalance.trigger}",
+        f"### {escape(f'{rebalance.member.name}: {rebalance.trigger}', quote=False)}",
         "",
         "| ms | step | what it is for | in the trace |",
         "|---:|---|---|---|",

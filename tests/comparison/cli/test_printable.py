@@ -1,0 +1,69 @@
+"""Nothing that a record, a trace or a broker says reaches the terminal or a picture as a control character."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comparison.cli_clients import Printer
+from comparison.cli_diagram import diagram
+from comparison.printable import printable, printable_all
+from kernel.values import Batch, Record
+
+RECORDED = Path(__file__).parents[1] / "report" / "crash"
+#: Clears the screen, sets the title, forges a line.
+HOSTILE = "\x1b[2J\x1b]0;title\x07\nrecord: t-0 @99 forged"
+
+
+@given(st.text(st.characters()))
+def test_printable_text_is_kept_and_the_rest_becomes_escapes(text: str) -> None:
+    shown = printable(text)
+    assert shown.isprintable()
+    if text.isprintable():
+        assert shown == text
+
+
+def test_every_text_of_a_result_is_made_printable() -> None:
+    given = {"a\n": ["b\x1b", 1, None, {"c": ("d\x07",)}]}
+    assert printable_all(given) == {"a\\n": ["b\\x1b", 1, None, {"c": ["d\\x07"]}]}
+
+
+def test_a_record_cannot_forge_another_line(capsys: pytest.CaptureFixture[str]) -> None:
+    record = Record("t", 0, 1, 0, None, HOSTILE.encode())
+    Printer("text").batch(Batch(0, record.topic_partition, (record,)))
+    shown = capsys.readouterr().out
+    assert shown.count("\n") == 1
+    assert shown.rstrip("\n").isprintable()
+    assert "\\x1b[2J" in shown
+
+
+@pytest.fixture
+def hostile_traces(tmp_path: Path) -> Path:
+    """A recorded run in which a member has a hostile name."""
+    traces = tmp_path / "trace"
+    traces.mkdir()
+    for path in RECORDED.glob("*.jsonl"):
+        escaped = HOSTILE.replace("\x1b", "\\u001b").replace("\x07", "\\u0007").replace("\n", "\\n")
+        (traces / path.name).write_text(path.read_text().replace('"m2"', f'"{escaped}<b>"'))
+    shutil.copy(RECORDED / "runner.jsonl", traces / "runner.jsonl")
+    return traces
+
+
+@pytest.mark.parametrize("form", ["svg", "markdown", "mermaid", "list"])
+def test_a_diagram_of_hostile_names_has_none_of_their_control_characters(hostile_traces: Path, form: str) -> None:
+    asked = ["--list"] if form == "list" else ["--format", form]
+    shown = CliRunner().invoke(diagram, [str(hostile_traces), *asked], catch_exceptions=False)
+    assert shown.exit_code == 0
+    assert "forged" in shown.output
+    assert "\nrecord: t-0 @99 forged" not in shown.output
+    assert not set(shown.output) & set("\x1b\x07")
+    if form == "svg":
+        ElementTree.fromstring(shown.output)
+    if form == "markdown":
+        assert not [line for line in shown.output.splitlines() if line.startswith("#") and "<b>" in line]
