@@ -18,7 +18,7 @@ from kernel.assignors.group_arrays import Grid, Roster, Told
 from kernel.assignors.sticky_data import NO_GENERATION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -45,7 +45,7 @@ class Subscriptions:
 
     roster: Roster
     names: tuple[str, ...]  #: topics; some of them only by members that could not be read
-    subscribed: NDArray[np.bool_]  #: M x V
+    subscribed: tuple[NDArray[np.int64], ...]  #: M: topics by number; one array for members that said the same
     data: Bytes
     claims: Claims
     generations: NDArray[np.int64]  #: M, as in `Told`
@@ -54,12 +54,23 @@ class Subscriptions:
     @property
     def topics(self) -> frozenset[str]:
         """That anybody subscribes to."""
-        return frozenset(self.names[code] for code in np.flatnonzero(self.subscribed.any(axis=0)).tolist())
+        anybody = np.zeros(len(self.names), np.bool_)
+        for codes in self._distinct():
+            anybody[codes] = True
+        return frozenset(self.names[code] for code in np.flatnonzero(anybody).tolist())
 
     @property
     def alike(self) -> bool:
         """Whether all subscribe to the same topics."""
-        return bool((self.subscribed == self.subscribed[:1]).all())
+        distinct = self._distinct()
+        if len(distinct) <= 1:
+            return True
+        first, *others = distinct
+        wanted = np.unique(first)
+        return all(np.array_equal(np.unique(codes), wanted) for codes in others)
+
+    def _distinct(self) -> Collection[NDArray[np.int64]]:
+        return {id(codes): codes for codes in self.subscribed}.values()
 
     def grid(self, sizes: Mapping[str, int]) -> Grid:
         """Of the topics that anybody subscribes to and that exist."""
@@ -81,8 +92,13 @@ class Subscriptions:
         return Told(ids[exists], claimants[exists], self.generations, self.in_subscriptions)
 
     def mask(self, grid: Grid) -> NDArray[np.bool_]:
-        """bool[M, T]: who subscribes to which topic of the grid."""
-        return self.subscribed[:, self._codes_of(grid)]
+        """bool[M, T]: who subscribes to which topic of the grid. No more: members may name any number of others."""
+        columns = np.full(len(self.names), len(grid.topics))
+        columns[self._codes_of(grid)] = np.arange(len(grid.topics))
+        rows = np.zeros((len(self.subscribed), len(grid.topics) + 1), np.bool_)
+        for row, codes in zip(rows, self.subscribed, strict=True):
+            row[columns[codes]] = True
+        return rows[:, :-1]
 
     def _codes_of(self, grid: Grid) -> NDArray[np.int64]:
         codes = {name: code for code, name in enumerate(self.names)}
@@ -121,7 +137,7 @@ class _Group:
 
     roster: Roster
     names: TopicNames
-    subscribed: NDArray[np.bool_]
+    subscribed: tuple[NDArray[np.int64], ...]
     data: Bytes
     user_data_at: NDArray[np.int64]  #: NOWHERE for none
     user_data_ends: NDArray[np.int64]
@@ -158,25 +174,13 @@ def _gather(members: Mapping[str, bytes]) -> _Group:
     return _Group(
         roster,
         names,
-        _subscribed([_NO_TOPICS if out else read for read, out in zip(topics, broken, strict=True)], len(names.texts)),
+        tuple([_NO_TOPICS if out else read for read, out in zip(topics, broken, strict=True)]),
         data,
         np.where(broken | (user_data_at == NOWHERE), NOWHERE, data.begins + user_data_at),
         data.begins + user_data_ends,
         owned.of(~broken[owned.members]),
         generations,
     )
-
-
-def _subscribed(topics: Sequence[NDArray[np.int64]], known: int) -> NDArray[np.bool_]:
-    """Indices as flags; of members with the same array of them one row is enough."""
-    if len({id(indices) for indices in topics}) == 1:
-        row = np.zeros(known, np.bool_)
-        row[topics[0]] = True
-        return np.broadcast_to(row, (len(topics), known))
-    rows = np.zeros((len(topics), known), np.bool_)
-    for row, indices in zip(rows, topics, strict=True):
-        row[indices] = True
-    return rows
 
 
 def _claims(walkers: NDArray[np.int64], pieces: Pieces, codes: NDArray[np.int64]) -> Claims:

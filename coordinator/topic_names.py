@@ -90,7 +90,10 @@ class TopicNames:
         which = np.flatnonzero(found != UNKNOWN)
         for offset in range(0, length_most, 8):
             which = which[pieces.name_lengths[which] > offset]
-            words = _words(known, known.begins, lengths, offset)[found[which]]
+            if not len(which):
+                break
+            candidates = found[which]
+            words = _words(known, known.begins[candidates], lengths[candidates], offset)
             differ = words != _words(data, pieces.names_at[which], pieces.name_lengths[which], offset)
             found[which[differ]] = UNKNOWN
             which = which[~differ]
@@ -119,6 +122,8 @@ def _hashes(data: Bytes, begins: NDArray[np.int64], lengths: NDArray[np.int64], 
     which = np.arange(len(lengths))
     for offset in range(0, length_most, 8):
         which = which[lengths[which] > offset]
+        if not len(which):
+            break
         hashed = (hashes[which] ^ _words(data, begins[which], lengths[which], offset)) * _FACTOR
         hashes[which] = hashed ^ hashed >> _HALF
     return hashes

@@ -118,6 +118,7 @@ def _settle_contradictions(
 ) -> None:
     """Of partitions that are claimed more than once: the first claims on all of them, then all second ones, ..."""
     claims = claims[np.lexsort((told.claimants[claims], told.ids[claims]))]
+    claims = claims[~_repeated_twice(told.ids[claims], told.claimants[claims])]
     partitions, firsts, counts = np.unique(told.ids[claims], return_index=True, return_counts=True)
     turns = np.arange(len(claims)) - np.repeat(firsts, counts)
     claims = claims[np.argsort(turns, kind="stable")]
@@ -136,6 +137,13 @@ def _settle_contradictions(
         owner[ids[counts_now]] = np.where(equal, NOBODY, claimants)[counts_now]
         contested[ids[equal]] = True
     assert (last[partitions] != NOBODY).all()
+
+
+def _repeated_twice(ids: NDArray[np.int64], claimants: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Claims of one member on one partition from the third on: the second has made of it what all of them make."""
+    repeated = np.zeros(len(ids), np.bool_)
+    repeated[2:] = (ids[2:] == ids[:-2]) & (claimants[2:] == claimants[:-2])
+    return repeated
 
 
 def told_in_tuples(

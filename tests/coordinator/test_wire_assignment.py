@@ -56,7 +56,7 @@ def assert_read_as_one_by_one(strategy: str, sizes: Mapping[str, int], members: 
     for index, member in enumerate(read.roster.members):
         subscription = subscription_of(members[member])
         claim = claim_of(subscription)
-        assert {read.names[topic] for topic in np.flatnonzero(read.subscribed[index])} == set(subscription.topics)
+        assert {read.names[topic] for topic in read.subscribed[index]} == set(subscription.topics)
         assert sorted(claimed_by[index]) == sorted(tp for tp in claim.partitions if tp in exists)
         generations_read = told.generations[index], told.in_subscriptions[index]
         assert generations_read == tuple(-1 if g is None else g for g in (claim.generation, subscription.generation))
