@@ -66,15 +66,15 @@ class FencedLog(MemoryLog):
     """A log as of one take-over. The fence is looked at when a write lands."""
 
     def __init__(self, shared: SharedLogs, epoch: int, gate: asyncio.Event) -> None:
-        super().__init__()
+        super().__init__(TP)
         self.pairs, self.gate = shared.pairs, gate
         self._shared, self._epoch = shared, epoch
 
-    async def upsert(self, pairs: Sequence[tuple[bytes, bytes | None]]) -> None:
+    async def upsert(self, pairs: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int = -1) -> None:
         await self.gate.wait()
         if self._shared.epoch > self._epoch:
             raise Fenced(f"led at epoch {self._shared.epoch}")
-        await super().upsert(pairs)
+        await super().upsert(pairs, timestamp_ms)
 
 
 class FencedStorage:
@@ -95,6 +95,9 @@ class FencedStorage:
         if self.broken:
             raise self.broken.pop(0)
         return FencedLog(self._shared, leader_epoch, self.gate)
+
+    def stop_log(self, tp: TopicPartition, mistake: StorageError) -> None:
+        raise AssertionError(f"{tp} has stopped: {mistake}")
 
     def resign(self, tp: TopicPartition) -> None: ...
 
