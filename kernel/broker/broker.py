@@ -31,6 +31,7 @@ from kernel.broker.registration import ensure_cluster, find_cluster, next_node_i
 from kernel.broker.retention import Retention
 from kernel.broker.server import BrokerServer, ServerLimits
 from kernel.broker.services import BrokerServices
+from kernel.broker.storage.earlier_lives import look_after_earlier_lives
 from kernel.broker.storage.storage import Storage
 from kernel.broker.topic_creation import DefaultTopics
 from kernel.broker.transactions import Verification
@@ -105,6 +106,7 @@ class Broker:
             starting.callback(identity.release)
             await self._end_last_session(identity)
             node_id = identity.node_id
+            await asyncio.to_thread(look_after_earlier_lives, self._data_dir, node_id)
             storage = Storage(self._data_dir, node_id)
             await storage.start()
             starting.push_async_callback(storage.close)

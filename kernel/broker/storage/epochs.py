@@ -77,6 +77,10 @@ class PartitionEpochs:
         self._parent = topic_folder(data_dir, topic_id)
         self._folder = self._parent / str(partition)
 
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
     def published(self) -> list[Epoch]:
         """Ascending; empty when there is no folder: never led, or the topic was deleted."""
         try:

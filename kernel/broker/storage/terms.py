@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kernel.broker.mistakes import stopped
 from kernel.broker.storage.appending import ProducerState, RememberedBatch
 from kernel.broker.storage.chain import Chain, Segment, extended, from_json, to_json
+from kernel.broker.storage.earlier_lives import check_never_led
 from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, name_topic, synced
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import FOLDER, Transaction, attached, faults_named, has_transactions, open_reader
@@ -192,6 +193,9 @@ def _attempt(wish: TermWish, step: Callable[[], Done]) -> Done | StorageError:
 
 def _publish(data_dir: Path, file: str, wish: TermWish) -> _Published:
     epochs = PartitionEpochs(data_dir, wish.topic_id, wish.topic_partition.partition)
+    # The first to lead at epoch 0 has no predecessor; later ones may have none that came so far.
+    if wish.leader_epoch > 0 and not epochs.published():
+        check_never_led(data_dir, wish.topic_id, wish.topic_partition.partition, epochs.folder)
     epoch = epochs.publish(wish.leader_epoch, claim_of(data_dir / FOLDER / file))
     name_topic(data_dir, wish.topic_id, wish.topic_partition.topic)
     inherited = _inherit(data_dir, epochs, epoch, wish.topic_id, wish.topic_partition.partition)
