@@ -138,7 +138,8 @@ class ProduceHandlers:
         except StorageError as error:
             if isinstance(error, StorageFailed):
                 log.warning("%s: a batch was not stored: %s", tp, error)
-            return _refusal(tp, _STORAGE_CODES.get(type(error), ErrorCode.kafka_storage_error), str(error))
+            refusal = _refusal(tp, _STORAGE_CODES.get(type(error), ErrorCode.kafka_storage_error), str(error))
+            return refusal if isinstance(error, StorageFailed) else {**refusal, "log_start_offset": led.start_offset}
         return {
             "index": tp.partition,
             "error_code": ErrorCode.none,

@@ -6,10 +6,12 @@ conversations; each is a list of steps on named connections, whose names are the
     call    send a request and wait for its answer        send    send it; `tag` names it
     recv    wait for the answer of `tag`                   parked  no answer of `tag` may come for a time
     wait    let time pass                                  close   close a connection
+    read    fetch a partition to its end
 
-Values are symbolic: `$G` the conversation's own group, `$A` a member id that an answer was bound to, `@m1` named
-bytes. Answers are made symbolic by the same names before they are compared; the order of lists carries no
-meaning, names that begin with `~` are not compared.
+Values are symbolic: `$G` the conversation's own group, `$T` its topic, `$A` a member id that an answer was bound to,
+`@m1` named bytes, `{"batch": ...}` records of the producer that was bound (`tests.support.batches`). Answers are made
+symbolic by the same names before they are compared; the order of lists carries no meaning, names that begin with `~`
+are not compared.
 
 A `Connect` makes connections: to a live broker over TCP (`tests.support.wire_clients`), or to the handlers alone
 under a clock that jumps (`tests.support.coordinators`).
@@ -30,6 +32,7 @@ from typing import Any, Protocol
 
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
+from tests.support.batches import built, read_to_end
 
 FOLDER = Path(__file__).parent.parent / "coordinator" / "conversations"
 LIKE = "4.1.1"  #: which version is followed where the recorded brokers differ
@@ -41,7 +44,7 @@ ATTEMPTS = 100  #: of a request whose answer says to come again
 CLOSED = {"closed": True}
 TIMEOUT = {"timeout": True}
 
-_UNCOMPARED = frozenset({"throttle_time", "client_host", "host", "port"})
+_UNCOMPARED = frozenset({"throttle_time", "client_host", "host", "port", "log_append_time"})
 _WHATEVER = frozenset({"node_id", "producer_id"})
 _UUID4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 _BASE64_UUID = re.compile("[A-Za-z0-9_-]{22}")
@@ -102,6 +105,8 @@ class Symbols:
             "$G2": f"{self.group}.2",
             "$G3": f"{self.group}.3",
             "$TXN": f"{self.group}.txn",
+            "$TXN2": f"{self.group}.txn2",
+            "$T": f"{self.group}.data",
         }
         self._blob_names = {blob: f"@{name}" for name, blob in self.blobs.items()}
 
@@ -114,6 +119,8 @@ class Symbols:
     def resolved(self, value: Plain) -> Plain:
         """A recorded request with this run's values."""
         if isinstance(value, dict):
+            if value.keys() == {"batch"}:
+                return built(value["batch"], self.numbers)
             return {name: self.resolved(item) for name, item in value.items()}
         if isinstance(value, list):
             return [self.resolved(item) for item in value]
@@ -213,6 +220,8 @@ class Player:
                 return self._bound(step, sent, await self._answer(future, step["within_ms"], sent))
             case "call":
                 return await self._call(step)
+            case "read":
+                return await self._read(step)
         return None
 
     async def _call(self, step: Step) -> Plain:
@@ -225,14 +234,22 @@ class Player:
             await asyncio.sleep(ARRIVAL_MS / 1000)
         return answer
 
-    async def _send(self, step: Step) -> asyncio.Future[Any]:
-        name = step["conn"]
+    async def _read(self, step: Step) -> Plain:
+        """Several Fetches: where an answer ends is the broker's affair, and brokers differ in it."""
+        connection = await self._connection(step["conn"])
+        return await read_to_end(connection.send, self.symbols.resolved(step))
+
+    async def _connection(self, name: str) -> Connection:
         if name not in self._connections:
             self._connections[name] = await self.connect(name)
+        return self._connections[name]
+
+    async def _send(self, step: Step) -> asyncio.Future[Any]:
+        connection = await self._connection(step["conn"])
         if "raw" in step:
             key, version, *body = step["raw"]
-            return self._connections[name].send_raw(key, version, bytes.fromhex(body[0]) if body else b"")
-        return self._connections[name].send(Api[step["api"]], step["version"], self.symbols.resolved(step["request"]))
+            return connection.send_raw(key, version, bytes.fromhex(body[0]) if body else b"")
+        return connection.send(Api[step["api"]], step["version"], self.symbols.resolved(step["request"]))
 
     async def _answer(self, future: asyncio.Future[Any], within_ms: int, sent: Step) -> Plain:
         done, _ = await asyncio.wait([future], timeout=within_ms / 1000)
@@ -248,8 +265,12 @@ class Player:
         return plain(future.result())
 
     def _bound(self, step: Step, sent: Step, answer: Plain) -> Plain:
-        if step.get("bind_producer"):
-            self.symbols.numbers |= {"$PID": answer["producer_id"], "$PEPOCH": answer["producer_epoch"]}
+        if which := step.get("bind_producer"):
+            number = "" if which is True else which
+            self.symbols.numbers |= {
+                f"$PID{number}": answer["producer_id"],
+                f"$PEPOCH{number}": answer["producer_epoch"],
+            }
         name = step.get("bind")
         if name and self.symbols.bind(name, answer.get("member_id", "")):
             answer["member_id_form"] = _form(answer["member_id"], sent)

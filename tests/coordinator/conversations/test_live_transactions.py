@@ -1,0 +1,42 @@
+"""Recorded conversations about transactions on data, played over TCP to one of our brokers, all at a time.
+
+They hold what a 4.1.1 broker answered to producers and zombies, what it stored (markers byte for byte), and what
+readers of both isolation levels were given. `tests.support.record_transactions` has recorded them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from coordinator.service import mount
+from kernel.trace.writer import SilentTracer
+from tests.support.brokers import running_broker
+from tests.support.conversations import player, recording
+from tests.support.wire_clients import WireConnection, wait_for_coordinator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_recorded_transactions_on_data_are_answered_as_4_1_1_answered_them(chroot: str, tmp_path: Path):
+    problems = asyncio.run(_play_all(chroot, tmp_path))
+    assert not problems, "\n".join(f"{name}: {line}" for name, found in problems.items() for line in found)
+
+
+async def _play_all(chroot: str, tmp_path: Path) -> dict[str, list[str]]:
+    """What differed, by conversation."""
+    recorded = recording("data")
+    assert len(recorded.conversations) == 10
+    settings = {k: v for k, v in recorded.settings.items() if not k.startswith("transaction.state.")}
+    async with running_broker(chroot, tmp_path, settings=settings, mount=(mount,), tracer=SilentTracer()) as broker:
+
+        async def connect(client_id: str) -> WireConnection:
+            return await WireConnection.open(broker.address.host, broker.address.port, client_id)
+
+        admin = await connect("admin")
+        await wait_for_coordinator(admin, *(f"warm-{n}" for n in range(16)))
+        admin.close()
+        names = list(recorded.conversations)
+        found = await asyncio.gather(*(player(recorded, name, connect).play() for name in names))
+        return {name: differences for name, differences in zip(names, found, strict=True) if differences}
