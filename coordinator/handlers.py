@@ -29,11 +29,11 @@ from coordinator.group_answers import JOIN_ANSWERS, SYNC_ANSWERS
 from coordinator.partition import LedPartition, next_token
 from coordinator.store import TEXT_BYTES_MAX
 from coordinator.verification import verified
-from kernel.broker.handlers import Encoded
+from kernel.broker.handlers import Encoded, in_rows
 from kernel.wire import commit_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from coordinator.gate import Coordinator
     from coordinator.group.requests import Commit, OffsetToCommit
@@ -50,6 +50,8 @@ Body = Any
 #: What syncs are told while the group is being loaded (heartbeats: `coordinator.hot_heartbeat`).
 LOADING_SYNC = Error.REBALANCE_IN_PROGRESS
 
+#: Groups of one request that are deleted together.
+DELETED_AT_ONCE = 50
 #: Room for what member ids add to a client or instance id.
 _ID_BYTES_MAX = TEXT_BYTES_MAX - 64
 
@@ -99,35 +101,38 @@ class GroupHandlers:
             functools.partial(translation.leave_answer, version=version),
         )
 
-    def describe(self, context: RequestContext, body: Body) -> Plain:
+    def describe(self, context: RequestContext, body: Body) -> Answer:
+        return in_rows({}, "groups", self._described(context, body))
+
+    def _described(self, context: RequestContext, body: Body) -> Iterator[Plain]:
         operations = getattr(body, "include_authorized_operations", False)
         names_absent = context.version >= translation.DESCRIBE_NAMES_ABSENT_GROUP
-        groups = []
         for group_id in body.groups:
             at = self._coordinator.at(group_id)
             if isinstance(at, Error):
-                row = translation.described(group_id, GroupDescription(), error=at, operations=False)
-            else:
-                group = at.shard.describe(group_id)
-                absent = not at.shard.knows(group_id)
-                error = Error.GROUP_ID_NOT_FOUND if absent and names_absent else Error.NONE
-                shows = operations and error is Error.NONE
-                row = translation.described(group_id, group, error=error, operations=shows)
-            groups.append(row)
-        return {"groups": groups}
+                yield translation.described(group_id, GroupDescription(), error=at, operations=False)
+                continue
+            group = at.shard.describe(group_id)
+            absent = not at.shard.knows(group_id)
+            error = Error.GROUP_ID_NOT_FOUND if absent and names_absent else Error.NONE
+            shows = operations and error is Error.NONE
+            yield translation.described(group_id, group, error=error, operations=shows)
 
-    def list(self, context: RequestContext, body: Body) -> Plain:
+    def list(self, context: RequestContext, body: Body) -> Answer:
         led = self._coordinator.led()
         if isinstance(led, Error):
             return {"error_code": int(led), "groups": []}
         states, types = getattr(body, "states_filter", ()), getattr(body, "types_filter", ())
-        groups = [group for partition in led for group in partition.shard.list(states, types)]
-        return {"error_code": int(Error.NONE), "groups": translation.listed(groups, GROUP_TYPE)}
+        rows = (row for partition in led for row in translation.listed(partition.shard.list(states, types), GROUP_TYPE))
+        return in_rows({"error_code": int(Error.NONE)}, "groups", rows)
 
     async def delete(self, context: RequestContext, body: Body) -> Plain:
         """Several groups, maybe of several partitions, each with a result of its own."""
         group_ids = list(dict.fromkeys(body.groups_names))
-        results = await asyncio.gather(*(self._delete_one(group_id) for group_id in group_ids))
+        results: list[Plain] = []
+        for at in range(0, len(group_ids), DELETED_AT_ONCE):
+            some = group_ids[at : at + DELETED_AT_ONCE]
+            results += await asyncio.gather(*(self._delete_one(group_id) for group_id in some))
         return {"results": results}
 
     async def _delete_one(self, group_id: str) -> Plain:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from coordinator.group.errors import Error
 from coordinator.placement import partition_of
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
+from kernel.broker.handlers import in_rows
 from kernel.errors import RebalanceLabError
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterable, Mapping
 
-    from kernel.broker.handlers import RequestContext
+    from kernel.broker.handlers import Answer, RequestContext, Rows
     from kernel.broker.services import BrokerServices
 
 log = logging.getLogger(__name__)
@@ -40,20 +41,18 @@ class Lookup:
         self._services = services
         self._logged = ""
 
-    def find(self, context: RequestContext, body: Any) -> Plain | Awaitable[Plain]:
+    def find(self, context: RequestContext, body: Any) -> Answer | Awaitable[Answer]:
         """At once where the topic is there, otherwise after it was created."""
         key_type = getattr(body, "key_type", GROUP_KEY_TYPE)
         keys = body.coordinator_keys if context.version >= BATCHED else (body.key,)
         if key_type not in (GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE):
-            found = [
-                _nowhere(key, Error.INVALID_REQUEST, f"key type {key_type} has no coordinator here") for key in keys
-            ]
-            return _answer(context.version, found)
+            why = f"key type {key_type} has no coordinator here"
+            return _answer(context.version, (_nowhere(key, Error.INVALID_REQUEST, why) for key in keys))
         if GROUP_METADATA_TOPIC in self._services.cluster.snapshot.topics:
-            return _answer(context.version, [self._locate(key) for key in keys])
+            return _answer(context.version, map(self._locate, keys))
         return self._find_after_creating(context.version, keys)
 
-    async def _find_after_creating(self, version: int, keys: tuple[str, ...]) -> Plain:
+    async def _find_after_creating(self, version: int, keys: tuple[str, ...]) -> Answer:
         try:
             await self._services.create_internal_topic(GROUP_METADATA_TOPIC)
         except RebalanceLabError as error:
@@ -62,7 +61,7 @@ class Lookup:
             if str(error) != self._logged:
                 log.warning("%s could not be created: %s", GROUP_METADATA_TOPIC, error)
                 self._logged = str(error)
-        return _answer(version, [self._locate(key) for key in keys])
+        return _answer(version, map(self._locate, keys))
 
     def _locate(self, key: str) -> Plain:
         snapshot = self._services.cluster.snapshot
@@ -87,8 +86,8 @@ def _nowhere(key: str, error: Error, message: str) -> Plain:
     return {"key": key, "node_id": -1, "host": "", "port": -1, "error_code": int(error), "error_message": message}
 
 
-def _answer(version: int, found: list[Plain]) -> Plain:
+def _answer(version: int, found: Iterable[Plain]) -> Mapping[str, Any] | Rows:
     if version >= BATCHED:
-        return {"coordinators": found}
+        return in_rows({}, "coordinators", found)
     (only,) = found
     return {name: value for name, value in only.items() if name != "key"}

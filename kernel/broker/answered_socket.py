@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import functools
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from kernel.broker.connection_state import CLOSED, QUEUED, QUIET, UNREAD, WAITING
-from kernel.broker.handlers import Encoded
+from kernel.broker.handlers import Encoded, Rows
 from kernel.broker.holding_socket import HoldingSocket
+from kernel.broker.long_answers import LongAnswer
 from kernel.broker.poller import WRITABLE
 from kernel.wire.codec import encode_response, encode_response_in_pieces, response_with
 from kernel.wire.errors import ProtocolError
@@ -28,6 +30,8 @@ log = logging.getLogger(__name__)
 #: Requests that may wait for what other clients do. Their bytes are given back when they have been decoded, or those
 #: others might never be read; what they hold meanwhile has a bound of its own.
 WAITS_FOR_OTHERS = frozenset({Api.Fetch, Api.JoinGroup, Api.SyncGroup, Api.AwaitCommand})
+#: A request that is longer has its answer encoded on a thread, unless it comes by rows.
+LONG_BYTES = 32 * 1024
 #: Unsent bytes with which a client that did not read counts as one that reads again.
 UNSENT_BYTES_LOW = 16 * 1024
 
@@ -86,6 +90,31 @@ class AnsweredSocket(HoldingSocket):
         answer.when_given(functools.partial(self._give_later, context), self.abort)
         if self._state is WAITING and (not self._is_open or self._has_ended):
             self._leave_waiting()
+
+    def _await_rows(self, context: RequestContext, answer: Rows) -> None:
+        """A long answer is made and encoded in turns."""
+        self._state = WAITING
+        LongAnswer(
+            context,
+            answer,
+            turns=self._server.turns,
+            budget=self._memory.answers,
+            give=lambda tail: self._give_later(context, Encoded(tail)),
+            fail=self.abort,
+            is_wanted=lambda: self._state is WAITING and self._is_open,
+        )
+
+    def _await_encoding(self, context: RequestContext, answer: Mapping[str, Any]) -> None:
+        """What a large request is answered with is mostly long too: it is encoded on a thread.
+
+        Others wait for the interpreter's lock then, some milliseconds at a time, instead of for all of it.
+        """
+
+        async def encoded() -> Encoded:
+            frame = await asyncio.to_thread(encode_response, context.api, context.version, 0, answer)
+            return Encoded(frame[8:])
+
+        self._await(context, encoded())
 
     def _leave_waiting(self) -> None:
         """The client of the request that waits has gone: only what was received behind it is waited for."""
@@ -146,7 +175,9 @@ class AnsweredSocket(HoldingSocket):
         if self._state is WAITING:  # else it was closed meanwhile
             self._state = QUIET
             self.active_at = self._readiness.clock()
-            self._write(context, future.result())
+            self._answer(context, future.result())
+            if self._state is WAITING:
+                return
             if self._at_work:
                 self._finish_request()
             if self._state is QUIET:
@@ -154,9 +185,19 @@ class AnsweredSocket(HoldingSocket):
 
     # -- sending -----------------------------------------------------------------------------------------------------
 
+    def _answer(self, context: RequestContext, answer: Answer) -> None:
+        """Send the answer, now or when it is made and encoded: then the connection waits on."""
+        if type(answer) is Rows:
+            self._await_rows(context, answer)
+        elif self._at_work > LONG_BYTES and context.api is not Api.Fetch and isinstance(answer, Mapping):
+            self._await_encoding(context, answer)
+        else:
+            self._write(context, answer)
+
     def _write(self, context: RequestContext, answer: Answer) -> None:
         if answer is None or not self._is_open:
             return
+        assert not isinstance(answer, Rows), "rows are encoded in turns"
         if context.api is Api.Fetch and not isinstance(answer, Encoded):  # records are not copied
             for piece in encode_response_in_pieces(context.api, context.version, context.correlation_id, answer):
                 if self._is_open:  # a client may go between two pieces

@@ -6,20 +6,27 @@ Kafka answers each connection in order. `None` means that no response is sent (P
 `ProtocolError` closes the connection, the only way in which Kafka's protocol refuses some requests.
 
 Where a mapping is an answer, so is `Encoded`: bytes that the handler has made by itself, because they are many, or
-the same for many.
+the same for many. So are `Rows`, for what may be long: it is made and encoded in pieces.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from kernel.broker.budget import Claim
     from kernel.wire.codec import Reader
+
+
+#: Rows with which an answer counts as long.
+ROWS_AT_ONCE = 50
 
 
 class RequestContext(NamedTuple):
@@ -49,7 +56,28 @@ class Claiming(dict[str, Any]):
         self.claim = claim
 
 
-Answer = Mapping[str, Any] | Encoded | None
+class Rows(NamedTuple):
+    """A long answer, made and encoded a few rows at a time, between which others are served.
+
+    `rows` are those of the array `name`, which lies in the answer itself; `head` has the other fields. They are made
+    one after another, so that what an early row was made of may have changed when a late one is made.
+    """
+
+    head: Mapping[str, Any]
+    name: str
+    rows: Iterator[Mapping[str, Any]]
+
+
+def in_rows(head: Mapping[str, Any], name: str, rows: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | Rows:
+    """An answer of which nobody knows how long it is: a short one is there at once."""
+    iterator = iter(rows)
+    first = list(itertools.islice(iterator, ROWS_AT_ONCE))
+    if len(first) < ROWS_AT_ONCE:
+        return {**head, name: first}
+    return Rows(head, name, itertools.chain(first, iterator))
+
+
+Answer = Mapping[str, Any] | Encoded | Rows | None
 Given = TypeVar("Given")
 
 

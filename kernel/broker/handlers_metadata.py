@@ -12,7 +12,7 @@ clients look every replica up there and take the whole answer for broken when on
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.cluster_view import (
@@ -22,12 +22,13 @@ from kernel.broker.cluster_view import (
     TopicView,
     topic_name_problem,
 )
+from kernel.broker.handlers import Rows, in_rows
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from kernel.zookeeper.errors import ZooKeeperError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Iterable
 
     from kernel.broker.cluster_view import ClusterSnapshot, ClusterView, PartitionView
     from kernel.broker.handlers import HandlerTable, RequestContext
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Metadata's answer: at once, or topic by topic where there are many.
+Described = Mapping[str, Any] | Rows
 
 #: What anybody may do where there is no authorizer, as bits of AclOperation: with a topic, with the cluster.
 TOPIC_OPERATIONS, CLUSTER_OPERATIONS, NOT_ASKED = 3576, 8096, -(2**31)
@@ -55,15 +58,15 @@ class MetadataHandlers:
         answer = self._metadata(context, body)
         if context.version > 0:
             return answer
-        if isinstance(answer, Mapping):
-            return _of_live_brokers(answer)
-        return _of_live_brokers_later(answer)
+        if isinstance(answer, Awaitable):
+            return _of_live_brokers_later(answer)
+        return _of_live_brokers(answer)
 
-    def _metadata(self, context: RequestContext, body: Any) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    def _metadata(self, context: RequestContext, body: Any) -> Described | Awaitable[Described]:
         wanted = body.topics
         if wanted is None or (context.version == 0 and not wanted):
             snapshot = self._cluster.snapshot
-            return self._answer(body, snapshot, [_described(topic, snapshot) for topic in snapshot.topics.values()])
+            return self._answer(body, snapshot, (_described(topic, snapshot) for topic in snapshot.topics.values()))
         if any(_asks_for_nothing(topic, context.version) for topic in wanted):
             return _refused(wanted)
         known = self._cluster.snapshot.topics
@@ -77,7 +80,7 @@ class MetadataHandlers:
             return self._create_and_answer(context, list(dict.fromkeys(absent)), body)
         return self._answer_wanted(body, {})
 
-    async def _create_and_answer(self, context: RequestContext, names: list[str], body: Any) -> Mapping[str, Any]:
+    async def _create_and_answer(self, context: RequestContext, names: list[str], body: Any) -> Described:
         failures: dict[str, ErrorCode] = {}
         for name in names:
             try:
@@ -91,18 +94,17 @@ class MetadataHandlers:
         coming = ErrorCode.unknown_topic_or_partition if context.version > 0 else ErrorCode.leader_not_available
         return self._answer_wanted(body, {**dict.fromkeys(names, coming), **failures})
 
-    def _answer_wanted(self, body: Any, absent: Mapping[str, ErrorCode]) -> Mapping[str, Any]:
+    def _answer_wanted(self, body: Any, absent: Mapping[str, ErrorCode]) -> Described:
         """Each topic once, however often it is asked for; one that has just been made is not there yet."""
         snapshot = self._cluster.snapshot
         asked = {(topic.name if _id_of(topic) is None else None, _id_of(topic)): topic for topic in body.topics}
-        return self._answer(body, snapshot, [_wanted(topic, snapshot, absent) for topic in asked.values()])
+        return self._answer(body, snapshot, (_wanted(topic, snapshot, absent) for topic in asked.values()))
 
-    def _answer(self, body: Any, snapshot: ClusterSnapshot, topics: list[dict[str, Any]]) -> Mapping[str, Any]:
+    def _answer(self, body: Any, snapshot: ClusterSnapshot, topics: Iterable[dict[str, Any]]) -> Described:
         if getattr(body, "include_topic_authorized_operations", False):
-            for topic in topics:
-                topic["topic_authorized_operations"] = TOPIC_OPERATIONS
+            topics = ({**topic, "topic_authorized_operations": TOPIC_OPERATIONS} for topic in topics)
         of_cluster = getattr(body, "include_cluster_authorized_operations", False)
-        return {
+        head = {
             "cluster_authorized_operations": CLUSTER_OPERATIONS if of_cluster else NOT_ASKED,
             "brokers": [
                 {"node_id": broker.node_id, "host": broker.host, "port": broker.port}
@@ -110,17 +112,17 @@ class MetadataHandlers:
             ],
             "cluster_id": snapshot.cluster_id or None,
             "controller_id": snapshot.controller_id,
-            "topics": topics,
         }
+        return in_rows(head, "topics", topics)
 
 
-async def _of_live_brokers_later(answer: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
+async def _of_live_brokers_later(answer: Awaitable[Described]) -> Described:
     return _of_live_brokers(await answer)
 
 
-def _of_live_brokers(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+def _of_live_brokers(answer: Described) -> Described:
     """What version 0 says: replicas that live only, and REPLICA_NOT_AVAILABLE where that leaves some out."""
-    alive = {broker["node_id"] for broker in answer["brokers"]}
+    alive = {broker["node_id"] for broker in (answer.head if isinstance(answer, Rows) else answer)["brokers"]}
 
     def partition(given: Mapping[str, Any]) -> Mapping[str, Any]:
         named = {key: [node for node in given[key] if node in alive] for key in ("replica_nodes", "isr_nodes")}
@@ -129,10 +131,12 @@ def _of_live_brokers(answer: Mapping[str, Any]) -> Mapping[str, Any]:
             return {**given, **named, "error_code": ErrorCode.replica_not_available}
         return {**given, **named}
 
-    topics = [
-        {**topic, "partitions": [partition(one) for one in topic.get("partitions", ())]} for topic in answer["topics"]
-    ]
-    return {**answer, "topics": topics}
+    def topic(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**given, "partitions": [partition(one) for one in given.get("partitions", ())]}
+
+    if isinstance(answer, Rows):
+        return answer._replace(rows=map(topic, answer.rows))
+    return {**answer, "topics": [topic(given) for given in answer["topics"]]}
 
 
 def _id_of(topic: Any) -> Any:

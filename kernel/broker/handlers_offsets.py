@@ -8,6 +8,7 @@ leader asks whether what it has read is still there (KIP-320), and kafka-python 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4,
 _SINCE = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 _NEVER = 2**15
 
+#: Partitions that are looked at before others are served.
+PARTITIONS_OF_A_PIECE = 100
 #: What an answer has for an epoch that there is not.
 NO_EPOCH, NO_OFFSET = -1, -1
 
@@ -79,20 +82,18 @@ class OffsetHandlers:
 
     async def list_offsets(self, context: RequestContext, body: Any) -> Mapping[str, Any]:
         version, committed = context.version, getattr(body, "isolation_level", 0) == READ_COMMITTED
-        return {
-            "topics": [
-                {
-                    "name": topic.name,
-                    "partitions": [
-                        await self._several(topic.name, partition)
-                        if version == 0
-                        else await self._one(topic.name, partition, version, committed=committed)
-                        for partition in topic.partitions
-                    ],
-                }
-                for topic in body.topics
-            ]
-        }
+        topics = []
+        for topic in body.topics:
+            partitions = []
+            for number, partition in enumerate(topic.partitions, 1):
+                if version == 0:
+                    partitions.append(await self._several(topic.name, partition))
+                else:
+                    partitions.append(await self._one(topic.name, partition, version, committed=committed))
+                if not number % PARTITIONS_OF_A_PIECE:
+                    await asyncio.sleep(0)
+            topics.append({"name": topic.name, "partitions": partitions})
+        return {"topics": topics}
 
     async def _several(self, topic: str, wanted: Any) -> dict[str, Any]:
         """Version 0: offsets at which to begin reading, descending, by when the log's segments were written last.

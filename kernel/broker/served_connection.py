@@ -21,7 +21,7 @@ from kernel.broker import api_versions
 from kernel.broker.answered_socket import AnsweredSocket
 from kernel.broker.budget import FREE_BYTES
 from kernel.broker.connection_state import PARTIAL, QUEUED, QUIET, UNREAD, WAITING
-from kernel.broker.handlers import Encoded, Later, RequestContext
+from kernel.broker.handlers import Encoded, Later, RequestContext, Rows
 from kernel.broker.poller import READABLE
 from kernel.wire.codec import decode_request
 from kernel.wire.errors import ProtocolError, UnsupportedVersion
@@ -199,7 +199,10 @@ class ServedConnection(AnsweredSocket):
         if type(answer) is Later:
             self._await_later(context, answer)
         elif isinstance(answer, _AT_ONCE) or not isinstance(answer, Awaitable):
-            self._write(context, answer)
+            if self._at_work or type(answer) is Rows:
+                self._answer(context, answer)
+            else:
+                self._write(context, answer)
             if api is Api.Heartbeat and self._is_open:
                 self._remember(frame, context, body)
         else:

@@ -18,7 +18,7 @@ from kernel.broker.cluster_view import (
     TopicView,
 )
 from kernel.broker.configuration import BrokerConfig
-from kernel.broker.handlers import Encoded, HandlerTable, RequestContext, readers_of
+from kernel.broker.handlers import Encoded, HandlerTable, RequestContext, Rows, readers_of
 from kernel.broker.services import BrokerServices
 from kernel.trace.writer import ListTracer
 from kernel.values import BrokerAddress, TopicPartition
@@ -184,8 +184,10 @@ class HandlerConnection:
         request = decode_request(frame, self._readers)
         context = RequestContext(0, self._client_id, "127.0.0.1", request.api, request.version, request.correlation_id)
         answer: Any = self._handlers[request.api](context, request.body)
-        if not isinstance(answer, Mapping | Encoded):
+        if not isinstance(answer, Mapping | Encoded | Rows):
             answer = await answer
+        if isinstance(answer, Rows):
+            answer = {**answer.head, answer.name: list(answer.rows)}
         if answer is None:
             await asyncio.Event().wait()  # never answered
         if isinstance(answer, Encoded):

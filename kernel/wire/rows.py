@@ -1,0 +1,67 @@
+"""A long response, encoded some rows of its longest array at a time.
+
+kio encodes a message as a whole. What a message is without its rows is found by encoding it with none and with one:
+the two are equal up to the array's count, and behind its rows.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from kernel.wire.codec import encode_response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kernel.wire.versions import Api
+
+#: Rows that are encoded at once, at most: in flexible versions the count of more would take two bytes.
+ROWS_MAX = 100
+#: The size and the correlation id, in front of everything.
+_FRONT = 8
+_INT = struct.Struct(">i")
+
+
+class RowEncoder:
+    """Encodes the rows of the array `name`, which lies in the response itself; `head` has the other fields."""
+
+    def __init__(self, api: Api, version: int, head: Mapping[str, Any], name: str) -> None:
+        self._api, self._version, self._head, self._name = api, version, head, name
+        empty, one = self._encode(()), self._encode(({},))
+        count_at = next(at for at in range(_FRONT, len(empty)) if empty[at] != one[at])
+        #: One byte, or the last of four.
+        self._is_compact = empty[count_at] == 1
+        self._rows_at = count_at + 1
+        self._front = empty[_FRONT : count_at if self._is_compact else count_at - 3]
+        self._back = empty[self._rows_at :]
+        self._rows = bytearray()
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Bytes of the rows so far."""
+        return len(self._rows)
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """At most `ROWS_MAX` of them."""
+        assert len(rows) <= ROWS_MAX, f"{len(rows)} rows at once"
+        message = self._encode(rows)
+        self._rows += memoryview(message)[self._rows_at : len(message) - len(self._back)]
+        self._count += len(rows)
+
+    def finish(self) -> bytes:
+        """The response behind its correlation id."""
+        count = _varint(self._count + 1) if self._is_compact else _INT.pack(self._count)
+        return b"".join((self._front, count, self._rows, self._back))
+
+    def _encode(self, rows: Sequence[Mapping[str, Any]]) -> bytes:
+        return encode_response(self._api, self._version, 0, {**self._head, self._name: rows})
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 127:
+        encoded.append(number & 127 | 128)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
