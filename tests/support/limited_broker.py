@@ -13,7 +13,7 @@ import asyncio
 import json
 import resource
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,6 +33,7 @@ class LimitedBroker(NamedTuple):
     process: Process
     host: str
     port: int
+    log: Path | None = None  #: what it says on standard error, if that is kept
 
     def peak_bytes(self) -> int:
         """The most that was resident so far."""
@@ -53,19 +54,21 @@ async def serve(zookeeper: str, data_dir: Path, settings: Mapping[str, str], sta
 
 @asynccontextmanager
 async def limited_broker(
-    zookeeper: str, data_dir: Path, settings: Mapping[str, str], *, stall_s: float = 5.0
+    zookeeper: str, data_dir: Path, settings: Mapping[str, str], *, stall_s: float = 5.0, log: Path | None = None
 ) -> AsyncIterator[LimitedBroker]:
-    """`stall_s`: how long whoever others wait for may stand still."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.limited_broker"),
-        *(zookeeper, str(data_dir), json.dumps(settings), str(stall_s)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        cwd=Path(__file__).parents[2],
-    )
+    """`stall_s`: how long whoever others wait for may stand still. `log` keeps what it says on standard error."""
+    with log.open("w") if log is not None else nullcontext() as stderr:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.support.limited_broker"),
+            *(zookeeper, str(data_dir), json.dumps(settings), str(stall_s)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=stderr,
+            cwd=Path(__file__).parents[2],
+        )
     try:
         assert process.stdout is not None
-        yield LimitedBroker(process, "127.0.0.1", int(await process.stdout.readline()))
+        yield LimitedBroker(process, "127.0.0.1", int(await process.stdout.readline()), log)
         assert process.returncode is None, "the broker ended"
     finally:
         if process.returncode is None:

@@ -1,0 +1,85 @@
+"""Mutated frames of every API and version on a live broker under a memory limit, beside a twin that gets none."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kernel.trace.writer import SilentTracer
+from kernel.wire.versions import SERVED
+from kernel.zookeeper.chroot import ensure_chroot
+from tests.support.limited_broker import limited_broker
+from tests.support.mutated_frames import REQUESTS, MutatedFrames
+from tests.support.under_fire import Workload, blast, in_turns, state_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.support.mutated_frames import MutatedFrame
+
+SETTINGS = {"offsets.topic.replication.factor": "1", "group.initial.rebalance.delay.ms": "0"}
+#: What a broker may have in memory at the most; one at rest has 150 MB.
+RESIDENT_BYTES = 700_000_000
+CHUNK = 640
+
+
+def chunks(frames: Iterator[MutatedFrame]) -> Iterator[list[MutatedFrame]]:
+    while chunk := list(itertools.islice(frames, CHUNK)):
+        yield chunk
+
+
+@pytest.mark.parametrize(
+    ("frames", "seed"),
+    [
+        pytest.param(4_000, 19, id="short"),
+        pytest.param(1_000_000, 20, id="long", marks=[pytest.mark.long, pytest.mark.timeout(3 * 3600)]),
+    ],
+)
+def test_mutated_frames_of_every_version_end_nothing_and_change_nothing(
+    chroot: str, tmp_path: Path, frames: int, seed: int
+) -> None:
+    """First those that are no requests: the twin's whole state has to be equal. Then those that are requests by chance,
+    of other topics and groups: what the workload has made has to be equal."""
+    assert frames >= 20 * len(REQUESTS), "each version gets its share"
+    assert {message.api for message in REQUESTS} == set(SERVED)
+
+    async def story() -> None:
+        twin_chroot = f"{chroot}-twin"
+        await ensure_chroot(twin_chroot, tracer=SilentTracer(), name="chroot", connection_timeout_ms=10_000)
+        async with (
+            limited_broker(chroot, tmp_path / "fired-at", SETTINGS, log=tmp_path / "fired-at.log") as fired_at,
+            limited_broker(twin_chroot, tmp_path / "twin", SETTINGS, log=tmp_path / "twin.log") as twin,
+        ):
+            workloads = [Workload(fired_at), Workload(twin)]
+            try:
+                for workload in workloads:
+                    await workload.begin()
+                await fire(fired_at.port, workloads)
+            finally:
+                for workload in workloads:
+                    await workload.end()
+            assert fired_at.peak_bytes() < RESIDENT_BYTES, f"{fired_at.peak_bytes() / 1e6:.0f} MB were in use"
+
+    async def fire(port: int, workloads: list[Workload]) -> None:
+        clients = [workload.client for workload in workloads]
+        requests: list[MutatedFrame] = []
+        for number, chunk in enumerate(chunks(MutatedFrames(seed).take(frames))):
+            refused = [frame for frame in chunk if frame.is_refused]
+            requests += (frame for frame in chunk if not frame.is_refused)
+            answers = await asyncio.to_thread(blast, port, refused)
+            answered = [frame.name for frame, answer in zip(refused, answers, strict=True) if answer]
+            assert not answered, f"seed {seed}, chunk {number}: answered, though no requests: {answered}"
+            await in_turns(workloads, f"seed {seed}, chunk {number} of what is no request")
+        fired_at, twin = [await state_of(client, of_all=True) for client in clients]
+        assert fired_at == twin
+        for number, chunk in enumerate(chunks(iter(requests))):
+            await asyncio.to_thread(blast, port, chunk)
+            await in_turns(workloads, f"seed {seed}, chunk {number} of requests")
+        fired_at, twin = [await state_of(client, of_all=False) for client in clients]
+        assert fired_at == twin
+
+    asyncio.run(story())

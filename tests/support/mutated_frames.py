@@ -1,0 +1,194 @@
+"""Valid requests and what is made of them: counts, lengths, numbers, tags, cuts, doubled and random bytes.
+
+    for frame in MutatedFrames(seed=3).take(1000): ...
+
+Every API and version gets the same share. What was done is in `how`, so that a failure says which frame it was; the
+same seed gives the same frames. `is_refused` is what our own decoder says of it.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from kernel.wire.codec import decode_request
+from kernel.wire.errors import MalformedFrame, UnsupportedVersion
+from kernel.wire.tags import uvarint
+from kernel.wire.versions import Api
+from tests.support.marked_frames import MESSAGES, Kind, Mark, Message, marks, random_body
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+REQUESTS = tuple(message for message in MESSAGES if message.is_request)
+
+#: Fields that say how long an answer may take, or how long something is kept waiting, in milliseconds.
+_PATIENCE = {"max_wait": 1, "wait_ms": 1, "timeout": 100, "session_timeout": 6_000, "rebalance_timeout": 1_000}
+_EXTREMES = (0, 1, -1, -2, 127, 128, 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**63 - 1, -(2**63))
+
+
+class MutatedFrame(NamedTuple):
+    """`data` has its size in front, which one mutation makes wrong."""
+
+    message: Message
+    how: str
+    data: bytes
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it is no request: the broker has to close the connection, and nothing may have happened."""
+        size = struct.unpack_from(">i", self.data)[0] if len(self.data) >= 4 else -1
+        if size != len(self.data) - 4:
+            return True
+        try:
+            decode_request(self.data[4:])
+        except MalformedFrame:
+            return True
+        except UnsupportedVersion as error:
+            return error.api_key != Api.ApiVersions  # which has an answer for that (KIP-511)
+        return False
+
+    @property
+    def name(self) -> str:
+        return f"{self.message.api.name} {self.message.version}, {self.how}: {self.data.hex()}"
+
+
+class MutatedFrames:
+    """An endless supply, in which all requests of the version table take turns."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+
+    def take(self, number: int) -> Iterator[MutatedFrame]:
+        for count in range(number):
+            yield self.frame(REQUESTS[count % len(REQUESTS)])
+
+    def frame(self, message: Message) -> MutatedFrame:
+        """One mutation of a new valid request, now and then two."""
+        rng = self._rng
+        body = random_body(message.entity, rng)
+        body.update({name: ms for name, ms in _PATIENCE.items() if name in body})
+        frame = message.encoded(body)
+        parts = marks(message, frame)
+        mutation = rng.choice(_MUTATIONS)
+        data = mutation(frame, parts, rng)
+        how = mutation.__name__.strip("_")
+        if rng.random() < 0.1:
+            data, how = _random_bytes(data, parts, rng), f"{how} and random_bytes"
+        return MutatedFrame(message, how, data)
+
+
+def sized(frame: bytes | bytearray) -> bytes:
+    """With the size that it has."""
+    return struct.pack(">i", max(len(frame) - 4, 0)) + bytes(frame[4:])
+
+
+def _replaced(frame: bytes, mark: Mark, by: bytes) -> bytes:
+    return sized(frame[: mark.at] + by + frame[mark.at + mark.size :])
+
+
+def _one_of(parts: list[Mark], rng: random.Random, *kinds: Kind) -> Mark | None:
+    found = [mark for mark in parts if mark.kind in kinds]
+    return rng.choice(found) if found else None
+
+
+def _another_size(frame: bytes, mark: Mark, rng: random.Random) -> bytes:
+    left = len(frame) - mark.at - mark.size
+    number = rng.choice((-2, -1, 0, 1, 2, 3, left - 1, left, left + 1, 2**15, 2**20, 2**28, 2**31 - 1, 2**32 - 2))
+    if mark.is_compact:
+        by = uvarint(max(number + (mark.kind is not Kind.TAGS), 0))
+    elif mark.size == 2:
+        by = struct.pack(">h", max(min(number, 2**15 - 1), -(2**15)))
+    else:
+        by = struct.pack(">i", min(number, 2**31 - 1))
+    return _replaced(frame, mark, by)
+
+
+def _count(frame: bytes, parts: list[Mark], rng: random.Random) -> bytes:
+    mark = _one_of(parts, rng, Kind.COUNT)
+    return _random_bytes(frame, parts, rng) if mark is None else _another_size(frame, mark, rng)
+
+
+def _length(frame: bytes, parts: list[Mark], rng: random.Random) -> bytes:
+    mark = _one_of(parts, rng, Kind.LENGTH)
+    return _random_bytes(frame, parts, rng) if mark is None else _another_size(frame, mark, rng)
+
+
+def _tags(frame: bytes, parts: list[Mark], rng: random.Random) -> bytes:
+    """Another count of tagged fields, or one that nobody knows."""
+    mark = _one_of(parts, rng, Kind.TAGS)
+    if mark is None:
+        return _header(frame, parts, rng)
+    if rng.random() < 0.5:
+        return _another_size(frame, mark, rng)
+    content = rng.randbytes(rng.randrange(5))
+    unknown = uvarint(rng.choice((77, 2**31, 2**32 - 1))) + uvarint(rng.choice((len(content), 2**28))) + content
+    return _replaced(frame, mark, b"\1" + unknown)
+
+
+def _number(frame: bytes, parts: list[Mark], rng: random.Random) -> bytes:
+    mark = _one_of(parts, rng, Kind.NUMBER)
+    if mark is None:
+        return _header(frame, parts, rng)
+    bits = 8 * mark.size
+    by = (rng.choice(_EXTREMES) % 2**bits).to_bytes(mark.size, "big")
+    return _replaced(frame, mark, by)
+
+
+def _content(frame: bytes, parts: list[Mark], rng: random.Random) -> bytes:
+    """Other bytes in a text, of the same length: often not UTF-8."""
+    found = [mark for mark in parts if mark.kind is Kind.CONTENT and mark.size]
+    if not found:
+        return _random_bytes(frame, parts, rng)
+    mark = rng.choice(found)
+    return _replaced(frame, mark, rng.choice((rng.randbytes(mark.size), bytes(mark.size), b"\xed\xa0\x80" * mark.size)))
+
+
+def _cut(frame: bytes, _parts: list[Mark], rng: random.Random) -> bytes:
+    return sized(frame[: rng.randrange(4, len(frame))])
+
+
+def _doubled(frame: bytes, _parts: list[Mark], rng: random.Random) -> bytes:
+    """A stretch of it comes twice."""
+    at = rng.randrange(4, len(frame))
+    stretch = frame[at : at + rng.randrange(1, 40)]
+    return sized(frame[:at] + stretch * rng.choice((2, 2, 50)) + frame[at + len(stretch) :])
+
+
+def _random_bytes(frame: bytes, _parts: list[Mark], rng: random.Random) -> bytes:
+    changed = bytearray(frame)
+    for _ in range(rng.randrange(1, 5)):
+        if len(changed) > 12:
+            changed[rng.randrange(12, len(changed))] = rng.randrange(256)
+    return sized(changed)
+
+
+def _header(frame: bytes, _parts: list[Mark], rng: random.Random) -> bytes:
+    """Key, version, client id: most are of nothing that there is."""
+    changed = bytearray(frame)
+    for _ in range(rng.randrange(1, 3)):
+        changed[rng.choice([at for at in (4, 5, 6, 7, 12, 13) if at < len(changed)])] = rng.randrange(256)
+    return sized(changed)
+
+
+def _size(frame: bytes, _parts: list[Mark], rng: random.Random) -> bytes:
+    """The size in front of all is wrong."""
+    size = rng.choice((-1, -(2**31), 2**31 - 1, 104_857_601, len(frame), len(frame) + 1000))
+    return struct.pack(">i", size) + frame[4:]
+
+
+_MUTATIONS: tuple[Callable[[bytes, list[Mark], random.Random], bytes], ...] = (
+    _count,
+    _count,
+    _length,
+    _length,
+    _tags,
+    _number,
+    _content,
+    _cut,
+    _doubled,
+    _random_bytes,
+    _header,
+    _size,
+)
