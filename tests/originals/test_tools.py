@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import subprocess
+import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,14 @@ import pytest
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
+from kernel.broker.records import NewRecord, build_batch
 from kernel.jre import find_java
 from kernel.values import TopicPartition
 from kernel.waiting import until
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
 from kernel.zookeeper import paths
-from tests.support.brokers import create_topics, read_values, running_cluster, send_values
+from tests.support.brokers import client_of, create_topics, read_values, running_cluster, send_values
 from tests.support.originals import require
 from tests.support.zookeeper import opened
 
@@ -123,12 +127,23 @@ def test_topic_command_that_deletes_deletes_that_topic_alone(chroot: str, tmp_pa
     on_two_brokers(chroot, tmp_path, test)
 
 
-def test_topic_command_that_configures_is_kept_beside_the_topic(chroot: str, tmp_path: Path, version: str) -> None:
+def test_topic_command_that_configures_is_obeyed_by_the_leader(chroot: str, tmp_path: Path, version: str) -> None:
     async def test(brokers: Sequence[Broker], session: ZooKeeperSession) -> None:
-        await tool(version, "TopicCommand", chroot, "--alter", "--topic", "t", "--config", "retention.ms=777000")
+        await tool(version, "TopicCommand", chroot, "--alter", "--topic", "t", "--config", "max.message.bytes=200")
         kept = json.loads((await session.get(paths.topic_configuration("t")))[0])
-        assert kept == {"version": 1, "config": {"retention.ms": "777000"}}
+        assert kept == {"version": 1, "config": {"max.message.bytes": "200"}}
         assert set(brokers[0].cluster.snapshot.topics) == {"t"}
+        other = TopicPartition("t", 1)  # what comes before the leader has heard of it is stored
+        batch = build_batch([NewRecord(b"x" * 200, None, round(time.time() * 1000))])
+        data = [{"name": "t", "partition_data": [{"index": other.partition, "records": batch}]}]
+        body = {"acks": -1, "timeout": 1000, "topic_data": data}
+
+        async def refused() -> bool:
+            async with client_of(await led(brokers, other)) as client:
+                answer = await (await client.any_connection()).call(Api.Produce, body, version=9)
+            return answer.responses[0].partition_responses[0].error_code is ErrorCode.message_too_large
+
+        await until(refused, WAIT_S, "the leader to obey")
 
     on_two_brokers(chroot, tmp_path, test)
 
