@@ -82,3 +82,16 @@ def test_settings_without_effect_are_warned_of_by_name_and_their_defaults_are_no
     assert warning.startswith("segment.bytes=1048576 has no effect")
     (warning,) = warnings_of({"cleanup.policy": "compact"})
     assert warning.startswith("cleanup.policy=compact: ")
+
+
+def test_documentation_has_each_setting_with_what_it_comes_to_here() -> None:
+    lines = (Path(__file__).parents[3] / "docs" / "administration.md").read_text(encoding="utf-8").splitlines()
+    told = {}
+    for line in lines:
+        if line.startswith("| `"):
+            name, default, broker_name, effect, doc = [cell.strip(" `") for cell in line.strip("|").split("|")]
+            told[name] = (default, broker_name, effect, doc)
+    assert told == {
+        name: (setting.default, setting.broker_name, str(setting.effect), setting.doc)
+        for name, setting in TOPIC_SETTINGS.items()
+    }
