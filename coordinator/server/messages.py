@@ -153,12 +153,19 @@ def _error(code: int) -> ServerError:
         raise MalformedFrame(f"{code} is no error of the server design's protocol") from None
 
 
-def _checked_id(whose: str, text: str) -> str:
-    """Ids become names of znodes (DataTree's and PathUtils' rules)."""
+def id_problem(text: str) -> str | None:
+    """Why an id cannot be the name of a znode, which it becomes (DataTree's and PathUtils' rules)."""
+    for char in text:
+        if char == "/" or not _may_be_in_a_path(char):
+            return f"has {char!r}, a character that no znode's name may have"
     if not text or text in {".", ".."} or len(text.encode()) > ID_BYTES_MAX:
-        raise MalformedFrame(f"a {whose} id must have 1 to {ID_BYTES_MAX} bytes and be neither '.' nor '..'")
-    if "/" in text or not all(_may_be_in_a_path(char) for char in text):
-        raise MalformedFrame(f"a {whose} id has a character that no znode's name may have")
+        return f"must have 1 to {ID_BYTES_MAX} bytes and be neither '.' nor '..'"
+    return None
+
+
+def _checked_id(whose: str, text: str) -> str:
+    if problem := id_problem(text):
+        raise MalformedFrame(f"a {whose} id {problem}")
     return text
 
 

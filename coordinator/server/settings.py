@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.server.commands import ANY_STRATEGY
 from coordinator.server.membership.member import MemberSettings
-from coordinator.server.messages import WAIT_MS_MAX
+from coordinator.server.messages import WAIT_MS_MAX, id_problem
 from coordinator.settings import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
 from kernel.assignors.registry import JAVA_CLASSES
 from kernel.errors import ConfigurationError
@@ -53,9 +53,14 @@ def _znode_name(value: object) -> str | None:
         return None
     if not value:
         return "must not be empty"
-    return (
-        "names a znode: it must not have a slash, nor be . or .." if "/" in str(value) or value in (".", "..") else None
-    )
+    problem = id_problem(str(value))
+    return f"it names a znode, and {problem}" if problem else None
+
+
+def _group_id(value: object) -> str | None:
+    """As a broker says it that does not take a group id."""
+    problem = _znode_name(value)
+    return f"INVALID_GROUP_ID: {problem}" if problem else None
 
 
 def _strategy(text: str) -> str:
@@ -63,7 +68,7 @@ def _strategy(text: str) -> str:
 
 
 _OWN = (
-    Setting(name="group.id", parse=str, default="", doc="the group, a znode's name", valid=_znode_name),
+    Setting(name="group.id", parse=str, default="", doc="the group, a znode's name", valid=_group_id),
     Setting(
         name="zookeeper.connect",
         parse=str,

@@ -52,7 +52,9 @@ def test_needed_setting_that_is_missing_is_named(missing: str) -> None:
     [
         ("group.id", "a/b"),
         ("group.id", ".."),
+        ("group.id", "x" * 1_025),
         ("consumer.id", ""),
+        ("consumer.id", "a\x00b"),
         ("consumer.id", "a/b"),
         ("command.wait.ms", "0"),
         ("command.wait.ms", "300001"),
@@ -62,3 +64,11 @@ def test_needed_setting_that_is_missing_is_named(missing: str) -> None:
 def test_value_that_cannot_be_is_refused_by_its_name(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=name.replace(".", r"\.")):
         ServerConsumerConfig.from_settings({**NEEDED, name: value})
+
+
+@pytest.mark.parametrize("character", ["\n", "\x00", "\x7f", "\x85", "\ud800", "\uf8ff", "\uffff", "/"])
+def test_group_id_that_no_znode_can_be_named_is_refused_with_its_character(character: str) -> None:
+    """ZooKeeper's client would refuse the path later, and end the consumer with BadArgumentsError."""
+    with pytest.raises(ConfigurationError, match=r"group\.id.*INVALID_GROUP_ID") as refused:
+        ServerConsumerConfig.from_settings({**NEEDED, "group.id": f"g{character}"})
+    assert repr(character) in str(refused.value)
