@@ -5,7 +5,8 @@ Translated: quoting with \Q and \E, named groups, inline flags in the middle of 
 predefined and POSIX classes, \z and \Z, ranges that Python would take for something else. Refused with a reason:
 nested classes and intersections (`[a-z&&[^x]]`), \G, \R, \X, \N, Unicode scripts and blocks, comments mode, and what
 `re` itself refuses (a lookbehind without a fixed width). Also refused is what Python accepts and Java does not, such
-as a loose `{`, since the original would not start with it.
+as a loose `{`, since the original would not start with it, and what may take for ever to match (`regex_cost`), as
+(a+)+ does: one member's pattern is matched by all, and an original one hangs there.
 
 Equal only for topic names, which are ASCII and have no line ends: the flags d, u and U and the line terminators
 beside \n make no difference to them and are left out; \p{L} and its kin mean their ASCII part.
@@ -19,6 +20,7 @@ import re
 import sys
 
 from kernel.errors import UserError
+from kernel.regex_cost import costly_part
 
 #: A set of characters as ranges, both ends included.
 Ranges = tuple[tuple[int, int], ...]
@@ -27,9 +29,14 @@ Ranges = tuple[tuple[int, int], ...]
 def compiled(pattern: str) -> re.Pattern[str]:
     """For `fullmatch`, which is what Java's String.matches does. Raises `UserError`."""
     try:
-        return re.compile(translated(pattern), re.ASCII)
+        written = translated(pattern)
+        made = re.compile(written, re.ASCII)
+        costly = costly_part(written)
     except (re.error, OverflowError, RecursionError) as error:
         raise UserError(f"{pattern} is an invalid regex: {error}") from error
+    if costly is not None:
+        raise UserError(f"{pattern} may take for ever to match: it has {costly}; write it without")
+    return made
 
 
 def translated(pattern: str) -> str:
