@@ -8,7 +8,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from kernel.broker import znodes
-from kernel.errors import UserError
+from kernel.errors import EnvironmentFault, UserError
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode
 from kernel.zookeeper.operations import Create, SetData
@@ -39,12 +39,18 @@ def new_id() -> uuid.UUID:
 
 
 async def find_cluster(session: ZooKeeperSession) -> str | None:
-    """The cluster's id; None in a ZooKeeper that no broker has used. Raises MalformedNode."""
+    """The cluster's id; None in a ZooKeeper that no broker has used. Raises EnvironmentFault for nonsense."""
     try:
         data, _ = await session.get(paths.CLUSTER_ID, step=_STEP)
     except NoNode:
         return None
-    return znodes.parse_cluster_id(data)
+    try:
+        return znodes.parse_cluster_id(data)
+    except znodes.MalformedNode as error:
+        raise EnvironmentFault(
+            f"{paths.CLUSTER_ID} in ZooKeeper makes no sense: {error}. Restore it: the id is cluster.id in"
+            " brokers/*/meta.properties of the data folder."
+        ) from error
 
 
 async def next_node_id(session: ZooKeeperSession) -> int:

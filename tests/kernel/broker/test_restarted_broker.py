@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel.broker.identity import BrokerRuns, WrongCluster
+from kernel.errors import EnvironmentFault
 from kernel.ports import free_ports
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
@@ -156,6 +157,19 @@ def test_folder_of_another_cluster_is_refused_and_nothing_is_written(chroot: str
             with pytest.raises(WrongCluster, match=f"belongs to cluster {cluster_id}.*holds cluster {theirs}"):
                 await broker_of(other, folder, settings=NO_ID).start()
         assert names(folder) == before
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("data", [b"garbage", b"[" * 100_000, b'{"id":7}', b'{"id":"a b"}'])
+def test_garbage_for_a_cluster_id_is_refused_with_the_remedy(chroot: str, tmp_path: Path, data: bytes) -> None:
+    async def body() -> None:
+        async with opened(chroot) as session:
+            await session.create(paths.CLUSTER_ID, data, makepath=True)
+            with pytest.raises(EnvironmentFault, match=r"/cluster/id in ZooKeeper makes no sense.*meta\.properties"):
+                await broker_of(chroot, tmp_path).start()
+            assert (await session.get(paths.CLUSTER_ID))[0] == data
+            assert names(tmp_path) == []
 
     asyncio.run(body())
 
