@@ -124,7 +124,7 @@ def test_bystander_is_served_while_requests_with_very_many_names_are_answered(
             connection.close()
             await connection.wait_closed()
 
-    asyncio.run(asyncio.wait_for(scene(), 200))
+    asyncio.run(asyncio.wait_for(scene(), 900))
 
 
 @pytest.mark.parametrize("number", [GROUPS, pytest.param(GROUPS_LONG, marks=pytest.mark.long)])
@@ -153,4 +153,4 @@ def test_bystander_is_served_while_many_groups_are_listed_and_described(
             connection.close()
             await connection.wait_closed()
 
-    asyncio.run(asyncio.wait_for(scene(), 280))
+    asyncio.run(asyncio.wait_for(scene(), 900))
