@@ -2,17 +2,23 @@
 
 `python -m tests.support.coordinator_child ZOOKEEPER DATA_DIR BROKER_ID SESSION_TIMEOUT_MS` prints its port once it
 serves, and ends with its standard input.
+
+When there is a file `FREEZE` in the data folder, the process stops itself (SIGSTOP) at its next write, behind the
+commit: where the file says.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coordinator.service import mount
+from kernel.broker.storage import writer
 from tests.support.brokers import running_broker
 
 if TYPE_CHECKING:
@@ -24,8 +30,30 @@ def settings_of(session_timeout_ms: int) -> dict[str, str]:
     return {"zookeeper.session.timeout.ms": str(session_timeout_ms), "offsets.topic.replication.factor": "2"}
 
 
+#: The file's name, and what it may say: behind the look at the publications, which decides, or before it.
+FREEZE = "freeze"
+BEHIND_THE_LOOK, BEFORE_THE_LOOK = "behind", "before"
+
+
+def freeze_when_told(data_dir: Path) -> None:
+    settled, order = writer._settled, data_dir / FREEZE
+
+    def stopping(*given: Any) -> Any:
+        where = order.read_text() if order.exists() else ""
+        order.unlink(missing_ok=True)
+        if where == BEFORE_THE_LOOK:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        found = settled(*given)
+        if where == BEHIND_THE_LOOK:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return found
+
+    writer._settled = stopping
+
+
 async def serve(zookeeper: str, data_dir: Path, node_id: int, session_timeout_ms: int) -> None:
     settings = settings_of(session_timeout_ms)
+    freeze_when_told(data_dir)
     async with running_broker(zookeeper, data_dir, node_id=node_id, settings=settings, mount=(mount,)) as broker:
         sys.stdout.write(f"{broker.address.port}\n")
         sys.stdout.flush()

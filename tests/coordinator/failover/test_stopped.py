@@ -119,7 +119,7 @@ def _group_of(broker: Broker, node_id: int) -> str | None:
     return None
 
 
-async def _coordinates(member: Member, connection: WireConnection) -> bool:
+async def coordinates(member: Member, connection: WireConnection) -> bool:
     """Heartbeats would not tell: they are good while the group is loaded."""
     answer = await connection.send(Api.DescribeGroups, 1, {"groups": [member.group["group_id"]]})
     return bool(answer.groups[0].error_code is ErrorCode.none)
@@ -131,7 +131,7 @@ async def _named(connection: WireConnection, group_id: str) -> int:
     return int(answer.coordinators[0].node_id)
 
 
-def _another_group_in_the_partition_of(group_id: str) -> str:
+def another_group_in_the_partition_of(group_id: str) -> str:
     number = partition_of(group_id, PARTITIONS)
     return next(other for other in map("other-{}".format, range(100)) if partition_of(other, PARTITIONS) == number)
 
@@ -139,7 +139,7 @@ def _another_group_in_the_partition_of(group_id: str) -> str:
 def test_coordinator_that_was_stopped_and_replaced_acknowledges_nothing_any_more(chroot: str, tmp_path: Path) -> None:
     async def body() -> None:
         async with doomed_coordinator(chroot, link, tmp_path) as (process, member, old, new):
-            half_way = Member(_another_group_in_the_partition_of(member.group["group_id"]))
+            half_way = Member(another_group_in_the_partition_of(member.group["group_id"]))
             await half_way.join(old)
             assert await member.commit(old, 10) == "none"
             os.kill(process.pid, signal.SIGSTOP)
@@ -147,7 +147,7 @@ def test_coordinator_that_was_stopped_and_replaced_acknowledges_nothing_any_more
             late_commit = asyncio.create_task(member.commit(old, 5))
             late_sync = asyncio.create_task(half_way.sync(old))
             await asyncio.to_thread(end_session, chroot, link.credentials())
-            await until(lambda: _coordinates(member, new), 10, "the successor to coordinate")
+            await until(lambda: coordinates(member, new), 10, "the successor to coordinate")
             assert await member.heartbeat(new) == "none", "the group is as it was: nobody has to rejoin"
             assert await half_way.heartbeat(new) == "unknown_member_id", "nothing of its generation was stored"
             assert await member.committed(new) == 10

@@ -1,0 +1,162 @@
+"""A coordinator is stopped (SIGSTOP) under pipelined commits, replaced and continued: which of its answers are late?
+
+An acknowledgement may come after the successor's first: the process was stopped between its look at the publications
+and its socket. That is harmless as long as the commit had been stored before the successor read what it took over. So
+each round decides from what is stored, not from the order in which answers arrive: whatever the old coordinator has
+acknowledged, whenever that arrived, is among what its successor took over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from coordinator.group.records import OffsetKey, OffsetRecord
+from coordinator.placement import partition_of
+from coordinator.store import decode_all, encode
+from kernel.waiting import until
+from kernel.wire.versions import Api
+from tests.coordinator.failover.test_stopped import (
+    PARTITIONS,
+    Member,
+    another_group_in_the_partition_of,
+    coordinates,
+    doomed_coordinator,
+)
+from tests.support.coordinator_child import BEFORE_THE_LOOK, BEHIND_THE_LOOK, FREEZE
+from tests.support.coordinator_log import commit
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import end_session
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+
+#: Of the moments at which processes are stopped.
+SEED = 20121019
+PIPELINED = 300
+
+
+class Kept(NamedTuple):
+    """What a file has of a group's commit: its number (its offset), at which offset of the log, in which term."""
+
+    number: int
+    at_offset: int
+    term_start: int
+
+
+def kept(data_dir: Path, node_id: int, group_id: str) -> Kept:
+    """In the newest term of the only incarnation of a broker."""
+    (file,) = (data_dir / "incarnations").glob(f"broker-{node_id}-*.sqlite")
+    key, _ = encode((OffsetKey(group_id, "t", 0), OffsetRecord(0, -1, "", 0)))
+    reader = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
+    try:
+        rows = reader.execute(
+            "SELECT value, at_offset, start FROM pair JOIN term USING (term) WHERE key = ? AND partition = ?"
+            " ORDER BY term DESC LIMIT 1",
+            (key, partition_of(group_id, PARTITIONS)),
+        ).fetchall()
+    finally:
+        reader.close()
+    ((value, at_offset, start),) = rows
+    ((_, record),) = decode_all([(key, value)])
+    assert isinstance(record, OffsetRecord)
+    return Kept(record.offset, at_offset, start)
+
+
+async def standing_still(process: Process) -> None:
+    status = Path(f"/proc/{process.pid}/stat")
+    await until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 10, "the process to stand still")
+
+
+async def round_of_pipelined_commits(chroot: str, link: ZooKeeperProxy, folder: Path, choose: random.Random) -> int:
+    """How many acknowledgements of the old coordinator came after the successor's first."""
+    async with doomed_coordinator(chroot, link, folder) as (process, member, old, new):
+        group_id = member.group["group_id"]
+        identity = {"generation_id_or_member_epoch": 1, "member_id": member.id}
+        waiting = [
+            old.send(Api.OffsetCommit, 8, commit(group_id, {0: number}, **identity)) for number in range(PIPELINED)
+        ]
+        many = choose.randrange(1, PIPELINED // 2)
+        await until(waiting[many].done, 60, f"{many} commits to be answered", every_s=0.0005)
+        os.kill(process.pid, signal.SIGSTOP)
+        await standing_still(process)
+        await asyncio.to_thread(end_session, chroot, link.credentials())
+        await until(lambda: coordinates(member, new), 20, "the successor to coordinate")
+        taken_over = await member.committed(new)
+        # Of another group, so that what was taken over stays as it is.
+        other = Member(another_group_in_the_partition_of(group_id))
+        answer = await new.send(Api.OffsetCommit, 8, commit(other.group["group_id"], {0: 1}))
+        assert answer.topics[0].partitions[0].error_code.name == "none"
+        before = {number for number, future in enumerate(waiting) if future.done()}
+        os.kill(process.pid, signal.SIGCONT)
+        answers = await asyncio.wait_for(asyncio.gather(*waiting), 60)
+        errors = [answer.topics[0].partitions[0].error_code.name for answer in answers]
+        acknowledged = {number for number, error in enumerate(errors) if error == "none"}
+        successors, olds = kept(folder, 2, group_id), kept(folder, 1, group_id)
+        assert successors.at_offset < successors.term_start, "it was taken over, not written since"
+        assert successors.number == taken_over
+        assert max(acknowledged) <= successors.number <= olds.number, (SEED, sorted(acknowledged)[-3:])
+        assert set(errors) <= {"none", "not_coordinator"}
+        assert acknowledged == set(range(len(acknowledged))), "they are stored in their order"
+        assert await member.committed(new) == taken_over
+        return len(acknowledged - before)
+
+
+def rounds(chroot: str, folder: Path, number: int) -> int:
+    """Late acknowledgements in all."""
+    choose, late = random.Random(SEED), 0
+    for count in range(number):
+        own = f"{chroot}-{count}"
+        with ZooKeeperProxy(own) as link:
+            late += asyncio.run(round_of_pipelined_commits(own, link, folder / str(count), choose))
+    return late
+
+
+def test_whatever_a_stopped_coordinator_has_acknowledged_is_what_its_successor_took_over(
+    chroot: str, tmp_path: Path
+) -> None:
+    rounds(chroot, tmp_path, 2)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+def test_whatever_a_stopped_coordinator_has_acknowledged_is_what_its_successor_took_over_200_times(
+    chroot: str, tmp_path: Path
+) -> None:
+    rounds(chroot, tmp_path, 200)
+
+
+@pytest.mark.parametrize(("where", "late_answer"), [(BEHIND_THE_LOOK, "none"), (BEFORE_THE_LOOK, "not_coordinator")])
+def test_commit_of_a_coordinator_that_stands_still_behind_its_own_commit_was_taken_over(
+    chroot: str, tmp_path: Path, where: str, late_answer: str
+) -> None:
+    """Behind the look at the publications the answer is late and true; before it, the look refuses it."""
+
+    async def body(link: ZooKeeperProxy) -> None:
+        async with doomed_coordinator(chroot, link, tmp_path) as (process, member, old, new):
+            group_id = member.group["group_id"]
+            assert await member.commit(old, 10) == "none"
+            (tmp_path / FREEZE).write_text(where)
+            late = asyncio.create_task(member.commit(old, 11))
+            await standing_still(process)
+            await asyncio.to_thread(end_session, chroot, link.credentials())
+            await until(lambda: coordinates(member, new), 20, "the successor to coordinate")
+            assert await member.committed(new) == 11, "it was stored before the successor looked"
+            successors = kept(tmp_path, 2, group_id)
+            assert (successors.number, successors.at_offset < successors.term_start) == (11, True)
+            assert await member.commit(new, 12) == "none"
+            assert not late.done()
+            os.kill(process.pid, signal.SIGCONT)
+            assert await late == late_answer
+            assert await member.commit(old, 13) == "not_coordinator"
+            assert await member.committed(new) == 12
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(body(link))
