@@ -37,6 +37,7 @@ from kernel.broker.topic_creation import DefaultTopics
 from kernel.broker.transactions import Verification
 from kernel.broker.turns import Turns
 from kernel.clock import SystemClock
+from kernel.errors import RebalanceLabError
 from kernel.values import BrokerAddress
 from kernel.wire.versions import Api
 from kernel.zookeeper.chroot import ensure_chroot
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from kernel.broker.identity import Identity
     from kernel.broker.services import Mount
     from kernel.clock import Clock
-    from kernel.errors import RebalanceLabError
     from kernel.trace.writer import Tracer
 
 log = logging.getLogger(__name__)
@@ -92,6 +92,15 @@ class Broker:
         """Raises `EnvironmentFault` (port, disk), `Unavailable` (ZooKeeper), `UserError` (broker id taken, or the data
         folder is another cluster's).
         """
+        try:
+            await self._start()
+        except RebalanceLabError as error:
+            if self._failure is None:
+                raise
+            # A part that the start needs has stopped for a mistake of ours; what followed from it explains nothing.
+            raise self._failure from error
+
+    async def _start(self) -> None:
         async with contextlib.AsyncExitStack() as starting:
             server = self._server()
             await server.bind()
