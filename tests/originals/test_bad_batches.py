@@ -1,0 +1,47 @@
+"""The table of bad batches, asked of a real 4.1.1: what it answers is what the table says that it answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kernel.broker.client import ClusterClient
+from kernel.waiting import until
+from kernel.wire.errors import ErrorCode
+from tests.kernel.broker.test_data_plane import TP, produce
+from tests.support.bad_batches import bad_batches, odd_batches
+from tests.support.originals import real_broker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.originals
+
+
+def test_real_broker_answers_bad_batches_as_the_table_says(tmp_path: Path) -> None:
+    with real_broker("4.1.1", tmp_path) as broker:
+        broker.create_topic(TP.topic, 1)
+
+        async def ask() -> dict[str, int]:
+            client = ClusterClient([("127.0.0.1", broker.port)], "bad")
+            try:
+
+                async def is_led() -> bool:
+                    await client.refresh([TP.topic])
+                    return client.leader_of(TP) is not None
+
+                await until(is_led, 30, "a leader")
+                connection = await client.connection(client.leader_of(TP) or 0)
+                asked = {name: bad.batch for name, bad in bad_batches().items()} | dict(odd_batches())
+                answers = {}
+                for name, data in asked.items():
+                    error, _ = await produce(connection, data)
+                    answers[name] = ErrorCode[error.lower()].value if error else 0
+                return answers
+            finally:
+                await client.close()
+
+        told = {name: bad.code for name, bad in bad_batches().items()} | dict.fromkeys(odd_batches(), 0)
+        assert asyncio.run(ask()) == told
