@@ -98,7 +98,7 @@ def list_topics(form: str, bootstrap: str | None) -> None:
 @format_option
 @topic_options
 def describe(name: str, form: str, bootstrap: str | None) -> None:
-    """Show a topic's partitions: leader, replicas, first and next offset."""
+    """Show a topic's partitions (leader, replicas, first and next offset) and its own settings."""
     found = _with_admin(bootstrap_of(bootstrap), lambda admin: admin.describe(name))
     if form == "json":
         click.echo(msgspec.json.encode(asdict(found)))
@@ -124,6 +124,8 @@ def _show(found: TopicDescription) -> None:
         in_sync = ",".join(map(str, each.in_sync))
         offsets = "unknown" if each.end_offset is None else f"{each.begin_offset} to {each.end_offset}"
         click.echo(f"  {each.number}: {leader}, replicas {replicas}, in sync {in_sync}, offsets {offsets}")
+    for setting in found.settings:
+        click.echo(f"  {setting.name}={setting.value}" + (f" ({setting.note})" if setting.note else ""))
 
 
 def _with_admin(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[T]]) -> T:

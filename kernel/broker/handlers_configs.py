@@ -7,6 +7,7 @@ applied ones; a broker answers for itself and for all brokers, as Kafka's do.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from kernel.broker.effective_configs import (
     synonyms,
     type_of,
 )
-from kernel.broker.topic_configs import TOPIC_SETTINGS, ConfigType, Effect, problem_of_all
+from kernel.broker.topic_configs import NOTES, TOPIC_SETTINGS, ConfigType, problem_of_all
 from kernel.errors import RebalanceLabError, Retriable
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
@@ -41,6 +42,10 @@ log = logging.getLogger(__name__)
 
 TOPIC, BROKER = 2, 4  #: ConfigResource.Type
 SET, DELETE, APPEND, SUBTRACT = range(4)  #: AlterConfigOp.OpType
+
+#: Settings that one DescribeConfigs is answered with, give or take a resource's: those of 1,500 topics.
+ROWS_MAX = 50_000
+_RESOURCES_A_TURN = 100  #: of the event loop
 
 Configs = dict[str, str]
 
@@ -70,10 +75,20 @@ class ConfigHandlers:
     # -- DescribeConfigs ---------------------------------------------------------------------------------------------
 
     async def describe(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
-        return {"results": [await self._described(body, resource) for resource in body.resources]}
+        results: list[dict[str, Any]] = []
+        rows = 0
+        for number, resource in enumerate(body.resources):
+            if number % _RESOURCES_A_TURN == 0:
+                await asyncio.sleep(0)
+            results.append(await self._described(body, resource, is_too_much=rows >= ROWS_MAX))
+            rows += len(results[-1]["configs"])
+        return {"results": results}
 
-    async def _described(self, body: Any, resource: Any) -> dict[str, Any]:
+    async def _described(self, body: Any, resource: Any, *, is_too_much: bool) -> dict[str, Any]:
         answer = {"resource_type": resource.resource_type, "resource_name": resource.resource_name, "configs": ()}
+        if is_too_much:
+            message = f"one request describes {ROWS_MAX} settings at most: ask for fewer resources at once"
+            return {**answer, "error_code": ErrorCode.invalid_request, "error_message": message}
         try:
             rows = await self._rows(resource.resource_type, resource.resource_name)
         except (RefusedAlteration, ZooKeeperError) as error:
@@ -205,7 +220,7 @@ def topic_rows(own: Mapping[str, str], layers: BrokerLayers) -> list[dict[str, A
     for name, setting in TOPIC_SETTINGS.items():
         found = synonyms(setting, own, layers)
         value, source = held(setting, found)
-        doc = setting.doc if setting.effect is Effect.APPLIED else f"{setting.doc} ({setting.effect} on this broker)"
+        doc = f"{setting.doc} ({NOTES[setting.effect]})" if setting.effect in NOTES else setting.doc
         rows.append(_row(name, value, source, found, type_=setting.type, doc=doc))
     return rows
 

@@ -50,6 +50,10 @@ _CODES: dict[type[RebalanceLabError], ErrorCode] = {
 _CREATED_ROW = ("name", "value", "read_only", "config_source", "is_sensitive")
 
 
+#: ReplicationControlManager.MAX_PARTITIONS_PER_BATCH of Kafka 4.1: more are POLICY_VIOLATION for every topic.
+PARTITIONS_A_REQUEST_MAX = 10_000
+
+
 class _Refused(RebalanceLabError):
     """A request for one topic that is refused before ZooKeeper is asked."""
 
@@ -81,6 +85,9 @@ class TopicHandlers:
     async def create_topics(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
         twice = _named_twice(topic.name for topic in body.topics)
         timeout_ms = _ms(body.timeout)
+        if (wanted := sum(self._partitions_of(topic) for topic in body.topics)) > PARTITIONS_A_REQUEST_MAX:
+            message = f"one request creates {PARTITIONS_A_REQUEST_MAX} partitions at most, not {wanted}"
+            return {"topics": [_not_created(topic.name, ErrorCode.policy_violation, message) for topic in body.topics]}
         answers = {}
         for topic in body.topics:
             if topic.name in twice:
@@ -91,6 +98,10 @@ class TopicHandlers:
             except _REFUSALS as error:
                 answers[topic.name] = _not_created(topic.name, _code(error), str(error))
         return {"topics": list(answers.values())}
+
+    def _partitions_of(self, topic: Any) -> int:
+        number = len(topic.assignments) or self._or_default(topic.num_partitions, "num.partitions")
+        return max(number, 1)
 
     async def _create(self, topic: Any, timeout_ms: int, *, validate_only: bool) -> dict[str, Any]:
         if topic.name in self._cluster.snapshot.topics:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.client import EARLIEST, LATEST, list_offset
+from kernel.broker.effective_configs import Source
+from kernel.broker.topic_configs import NOTES
 from kernel.errors import Unavailable, UserError
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode, error_name
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 #: How long the controller may take, in milliseconds.
 TIMEOUT_MS = 10_000
 NO_LEADER = -1
+TOPIC = 2  #: ConfigResource.Type
 
 
 class TopicRefused(UserError):
@@ -44,13 +47,23 @@ class PartitionDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingDescription:
+    """A setting of the topic's own; `note` says what it does not come to on this broker, '' where it is applied."""
+
+    name: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """`topic_id` is None where the broker does not tell it (Metadata before version 10)."""
+    """`topic_id` is None where the broker does not tell it (Metadata before version 10); `settings` are its own."""
 
     name: str
     topic_id: UUID | None
     is_internal: bool
     partitions: tuple[PartitionDescription, ...]
+    settings: tuple[SettingDescription, ...] = ()
 
 
 class TopicAdmin:
@@ -119,6 +132,7 @@ class TopicAdmin:
                 )
                 for row in sorted(topic.partitions, key=lambda row: row.partition_index)
             ),
+            settings=await _settings(connection, name),
         )
 
     async def _offsets(self, leaders: Mapping[TopicPartition, int], at: int) -> dict[TopicPartition, int]:
@@ -143,6 +157,26 @@ class TopicAdmin:
         if metadata.controller_id in metadata.brokers:
             return await self._client.connection(metadata.controller_id)
         return await self._client.any_connection()
+
+
+async def _settings(connection: BrokerConnection, name: str) -> tuple[SettingDescription, ...]:
+    """The topic's own settings; none from a broker that does not describe them (before 0.11)."""
+    if Api.DescribeConfigs not in connection.offered:
+        return ()
+    resource = {"resource_type": TOPIC, "resource_name": name, "configuration_keys": None}
+    body = {"resources": [resource], "include_synonyms": False, "include_documentation": True}
+    (answer,) = (await connection.call(Api.DescribeConfigs, body)).results
+    _raise_if_refused(f"the settings of topic {name!r} cannot be described", answer)
+    return tuple(
+        SettingDescription(row.name, row.value or "", _note(getattr(row, "documentation", None) or ""))
+        for row in sorted(answer.configs, key=lambda row: row.name)
+        if row.config_source == Source.TOPIC
+    )
+
+
+def _note(documentation: str) -> str:
+    """What our broker writes behind a setting's documentation when it is not, or not wholly, applied."""
+    return next((note for note in NOTES.values() if documentation.endswith(f"({note})")), "")
 
 
 def _raise_if_refused(what: str, row: Any) -> None:

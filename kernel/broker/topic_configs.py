@@ -47,6 +47,15 @@ class Effect(StrEnum):
     NONE = "no effect"
 
 
+#: What DescribeConfigs adds to the documentation of settings that are not applied, in brackets.
+NOTES: Mapping[Effect, str] = MappingProxyType(
+    {
+        Effect.PARTLY: "partly applied on this broker: no record is compacted away",
+        Effect.NONE: "no effect on this broker",
+    }
+)
+
+
 class InvalidConfig(ValueError):
     """A value that Kafka refuses (INVALID_CONFIG), with Kafka's own message."""
 

@@ -40,9 +40,20 @@ def test_a_topic_is_created_listed_described_and_deleted(terminals: Terminals) -
         (1, 0, 1),
         (2, 0, 1),
     ]
-    assert ", offsets 0 to 2" in terminals.run("topic", "describe", "orders").stdout
+    told = terminals.run("topic", "describe", "orders").stdout
+    assert ", offsets 0 to 2" in told
+    assert "  retention.ms=60000\n" in told
+    assert described["settings"] == [{"name": "retention.ms", "value": "60000", "note": ""}]
     assert terminals.run("topic", "delete", "orders").stdout == "deleted orders\n"
     assert "orders" not in terminals.run("topic", "list").stdout
+
+
+def test_a_setting_without_effect_is_told_when_its_topic_is_described(terminals: Terminals) -> None:
+    settings = ("--set", "cleanup.policy=compact", "--set", "segment.bytes=2000000")
+    assert terminals.run("topic", "create", "quiet", *settings).returncode == 0
+    told = terminals.run("topic", "describe", "quiet").stdout
+    assert "  cleanup.policy=compact (partly applied on this broker: no record is compacted away)\n" in told
+    assert "  segment.bytes=2000000 (no effect on this broker)\n" in told
 
 
 @pytest.mark.parametrize(

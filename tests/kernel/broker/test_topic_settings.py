@@ -10,6 +10,7 @@ import pytest
 
 from kernel.broker.client import ClusterClient, fetch
 from kernel.broker.records import NewRecord, build_batch
+from kernel.broker.topic_configs import TOPIC_SETTINGS
 from kernel.broker.znodes import topic_config_node
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -182,3 +183,27 @@ def test_settings_that_a_tool_wrote_to_zookeeper_are_applied(
     assert "Invalid value abc for configuration retention.ms" in caplog.text, "a wrong one is left out, by name"
     assert "segment.bytes=2000000 has no effect" in caplog.text
     assert "config_change_0000000000 is ignored" in caplog.text
+
+
+def test_requests_that_would_be_answered_at_length_are_refused_where_they_become_too_much(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernel.broker.handlers_configs.ROWS_MAX", 2 * len(TOPIC_SETTINGS))
+
+    async def run() -> None:
+        async with running_broker(chroot, tmp_path) as broker, client_of(broker) as client:
+            connection = await client.any_connection()
+            wanted = [{"name": f"many-{n}", "num_partitions": 5_001, "replication_factor": 1} for n in range(2)]
+            answer = await connection.call(Api.CreateTopics, {"topics": wanted, "timeout": 1000})
+            assert [one.error_code for one in answer.topics] == [ErrorCode.policy_violation] * 2, "as 4.1.1 does"
+            assert not broker.cluster.snapshot.topics
+            await created(broker, topic("t"))
+            resource = {"resource_type": 2, "resource_name": "t", "configuration_keys": None}
+            asked = await connection.call(Api.DescribeConfigs, {"resources": [resource] * 3})
+            assert [(one.error_code, len(one.configs)) for one in asked.results] == [
+                (ErrorCode.none, len(TOPIC_SETTINGS)),
+                (ErrorCode.none, len(TOPIC_SETTINGS)),
+                (ErrorCode.invalid_request, 0),
+            ]
+
+    asyncio.run(run())
