@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -21,7 +21,7 @@ from kernel.broker.cluster_view import NO_LEADER
 from kernel.broker.down_conversion import NotConvertible, down_converted
 from kernel.broker.handlers import Claiming
 from kernel.broker.handlers_produce import endpoints
-from kernel.broker.records import CorruptRecords
+from kernel.broker.records import CorruptRecords, headers_of, is_control
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageFailed
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NO_ID = UUID(int=0)
+#: Up to this version of Fetch answers have the formats of before 0.11.
+_OLD_FORMATS = 3
 #: Fetch's and ListOffsets' isolation level; the other one is 0.
 READ_COMMITTED = 1
 
@@ -127,6 +129,9 @@ class FetchHandlers:
             cancels = [led.on_advance(moved.set) for one in wanted if (led := self._led(one)) is not None]
             try:
                 left_s = deadline - loop.time()
+                if context.version <= _OLD_FORMATS and (passed := await self._past_markers(wanted)) != wanted:
+                    wanted = passed
+                    size_of = Available(wanted, self._led)
                 if not wanted or left_s <= 0 or await size_of.reaches(min(body.min_bytes, max_bytes)):
                     claim = await self._answers.claim(self._wanted_bytes(wanted, max_bytes))
                     answers = await read(wanted, min(max_bytes, claim.bytes))
@@ -163,6 +168,26 @@ class FetchHandlers:
                 for one in topic.partitions
             ]
         return list({(one.topic, one.topic_id, one.partition): one for one in wanted}.values())
+
+    async def _past_markers(self, wanted: Sequence[Wanted]) -> list[Wanted]:
+        """From behind the control batches that a client stands in front of, if its formats know none.
+
+        It is given nothing of them: it would ask for the same offset again and again, and at once.
+        """
+        passed = []
+        for one in wanted:
+            led, offset = self._led(one), one.offset
+            while led is not None and led.start_offset <= offset < led.end_offset:
+                try:
+                    first = await led.read(offset, 0)
+                except (Fenced, OffsetOutOfRange, StorageFailed):
+                    break  # the answer will say so
+                ((header, _),) = headers_of(first)
+                if not is_control(header):
+                    break
+                offset = header.next_offset
+            passed.append(one if offset == one.offset else replace(one, offset=offset))
+        return passed
 
     def _wanted_bytes(self, wanted: Sequence[Wanted], max_bytes: int) -> int:
         """As many as may be read, before anything is."""

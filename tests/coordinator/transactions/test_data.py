@@ -14,9 +14,10 @@ from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.brokers import client_of, create_topics, running_broker, running_cluster
-from tests.support.consuming import partitions_of, shared_out
+from tests.support.consuming import partitions_of, producing, shared_out
 from tests.support.eager import bootstrap_of, eager
 from tests.support.transactional import read, stable_and_end, transactional
+from tests.support.wire_clients import WireConnection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -220,5 +221,41 @@ def test_member_with_read_committed_is_handed_what_was_committed_and_no_markers(
             finally:
                 for member in members:
                     await member.close()
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("version", [0, 2, 3])
+def test_client_of_before_transactions_waits_behind_a_marker_for_the_next_record(
+    version: int, chroot: str, tmp_path: Path
+):
+    """It is given nothing of the marker, so an answer at once would have it ask again and again."""
+
+    async def test() -> None:
+        async with (
+            broker_at(chroot, tmp_path) as bootstrap,
+            transactional(bootstrap, "x") as producer,
+            producing(bootstrap) as plain,
+        ):
+            await producer.init()
+            await producer.send(T0, "a")
+            await producer.end()
+            await settled(bootstrap, T0)
+            host, _, port = bootstrap.rpartition(":")
+            connection = await WireConnection.open(host, int(port), "old")
+            partition = {"partition": 0, "fetch_offset": 1, "partition_max_bytes": 1_000}
+            body = {
+                "replica_id": -1,
+                "max_wait": 20_000,
+                "min_bytes": 1,
+                "max_bytes": 10_000,
+                "topics": [{"topic": "t", "partitions": [partition]}],
+            }
+            answer = connection.send(Api.Fetch, version, body)
+            assert not (await asyncio.wait([answer], timeout=0.3))[0], "there is nothing but the marker"
+            await plain.send_values("t", lambda _: [b"next"])
+            records = (await answer).responses[0].partitions[0].records
+            assert b"next" in records
+            connection.close()
 
     asyncio.run(test())

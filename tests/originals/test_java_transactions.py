@@ -1,0 +1,24 @@
+"""Kafka 4.1.1's own producer and consumer in transactions on one of our brokers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coordinator.service import mount
+from tests.support.brokers import broker_thread
+from tests.support.java_transactions import VERSION, tell
+from tests.support.originals import require
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_java_producer_commits_aborts_and_is_fenced_and_java_consumers_read_it(chroot: str, tmp_path: Path):
+    require(VERSION)
+    with broker_thread(chroot, tmp_path, mount=(mount,), topics={"t": 1}) as bootstrap:
+        told = tell(bootstrap, "t")
+    assert told["zombie"] == "ProducerFencedException"
+    assert told["read_committed"] == ["a", "b", "d", "end", "of its successor"]
+    assert told["read_uncommitted"] == [
+        "a", "b", "c", "d", "end", "of the zombie", "of its successor", "open",
+    ]  # fmt: skip
