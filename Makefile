@@ -36,7 +36,7 @@ test-faults: setup  ## scenarios as failure-injection tests, where they tell mos
 test-originals: $(ORIGINALS)  ## beside Kafka's own consumers and brokers (a Maven repository needed, once)
 	$(BIN)/python -m pytest -m "originals and not long" $(ARGS)
 
-test-long: $(ORIGINALS)  ## what CI has no time for: every scenario in every design, races under more seeds, the long soak
+test-long: $(ORIGINALS)  ## what CI has no time for: every scenario in every design, races under more seeds, options in pairs, the long soak
 	$(BIN)/python -m pytest -m "long" $(ARGS)
 
 lint: setup  ## format, lint and types

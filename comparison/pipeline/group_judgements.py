@@ -50,7 +50,7 @@ def never_owned_by_two(run: Run) -> Judgement:
     if seconds is None:
         return UNKNOWN, "no ownership was traced"
     if seconds:
-        return NOT_EXPECTED, f"{seconds:g} partition-seconds believed by two"
+        return NOT_EXPECTED, f"{seconds:g} partition-seconds claimed by two members"
     return EXPECTED, f"{counted_noun(run.metrics['moved'] or 0, 'partition')} moved, none while another had it"
 
 

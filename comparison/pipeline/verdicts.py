@@ -154,10 +154,13 @@ def _verdict(check: Check, run: Run) -> Verdict | None:
     return Verdict(check=check.name, kind=check.kind, outcome=outcome, reason=reason)
 
 
+_ENDS = {"failed": "the run failed", "interrupted": "the run was interrupted"}
+
+
 def _doubt(run: Run) -> str:
     """Why what this trace does not show may have happened, or would have; '' when it is whole."""
     if run.outcome != "complete":
-        how = f"the run was {run.outcome}" if run.outcome else "the trace does not say how the run ended"
+        how = _ENDS.get(run.outcome, "the trace does not say how the run ended")
         return f"{how} ({run.error})" if run.error else how
     if run.quarantined:
         total = sum(run.quarantined.values())

@@ -23,7 +23,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("converge_ms", "settled after, ms (worst)"),
     ("unowned_partition_s", "unowned, partition-s"),
     ("stalled_s", "nothing delivered, s"),
-    ("double_owned_partition_s", "believed by two, partition-s"),
+    ("double_owned_partition_s", "claimed by two, partition-s"),
     ("two_delivering_partition_s", "two delivering, partition-s"),
     ("stopped", "partitions stopped"),
     ("stopped_kept", "  and given back"),
@@ -164,6 +164,15 @@ def named(change: Mapping[str, Any]) -> str:
     if change["change"] == "restart":
         return f"restart {change['round']}"
     return f"{change['change']} to {change['members']}"
+
+
+def ending(run: Mapping[str, Any]) -> str:
+    """How a run that was not completed ended, with its error; '' for one that was."""
+    if run["outcome"] == "complete":
+        return ""
+    ends = {"failed": "the run failed", "interrupted": "the run was interrupted"}
+    told = f": {run['error']}" if run["error"] else ""
+    return ends.get(run["outcome"], "the run was cut short") + told
 
 
 def evidence(overlap: Mapping[str, Any]) -> str:

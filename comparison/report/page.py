@@ -21,6 +21,7 @@ from comparison.report.figures import (
     by_change,
     check_version,
     circumstances,
+    ending,
     evidence,
     inapplicable,
     metric_rows,
@@ -88,7 +89,7 @@ def _strip(result: Mapping[str, Any]) -> Iterator[str]:
         rows.append(cells)
     yield from _table("Verdicts", ["scenario", *map(escape, designs)], rows)
     if why:
-        yield f"<details><summary>{len(why)} runs would make no sense</summary><ul>"
+        yield f"<details><summary>{len(why)} combinations not applicable</summary><ul>"
         for (scenario_name, design), reason in why.items():
             yield f"<li>{escape(scenario_name)} in {escape(design)}: {escape(reason)}</li>"
         yield "</ul></details>"
@@ -194,9 +195,8 @@ def _reasons(scenario: str, run: Mapping[str, Any]) -> Iterator[str]:
         yield f'<li class="faint">{escape(evidence(overlap))}</li>'
     for failure in run["failures"]:
         yield f'<li class="faint">an error reached the application: {escape(failure)}</li>'
-    if run["outcome"] != "complete":
-        told = f": {run['error']}" if run["error"] else ""
-        yield f'<li class="doubt">the run was {escape((run["outcome"] or "cut short") + told)}</li>'
+    if told := ending(run):
+        yield f'<li class="doubt">{escape(told)}</li>'
     yield "</ul>"
 
 

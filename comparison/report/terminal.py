@@ -26,6 +26,7 @@ from comparison.report.figures import (
     by_change,
     check_version,
     circumstances,
+    ending,
     evidence,
     inapplicable,
     metric_rows,
@@ -190,9 +191,8 @@ def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield Padding(Text(evidence(overlap), style="dim"), (0, 0, 0, 2))
     for failure in run["failures"]:
         yield Padding(Text(f"an error reached the application: {failure}", style="dim"), (0, 0, 0, 2))
-    if run["outcome"] != "complete":
-        told = f": {run['error']}" if run["error"] else ""
-        yield Padding(Text(f"the run was {run['outcome'] or 'cut short'}{told}", style="yellow"), (0, 0, 0, 2))
+    if told := ending(run):
+        yield Padding(Text(told, style="yellow"), (0, 0, 0, 2))
 
 
 def _summary(result: Mapping[str, Any]) -> RenderableType:

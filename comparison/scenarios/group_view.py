@@ -154,7 +154,7 @@ class GroupView:
         if doubled:
             parts.append(f"owned twice: {', '.join(doubled)}")
         if unwanted := [str(tp) for tp, units in owners.items() for unit in units if not self._wants(unit, tp)]:
-            parts.append(f"owned by somebody who has unsubscribed: {', '.join(unwanted)}")
+            parts.append(f"owned by an unsubscribed member: {', '.join(unwanted)}")
         if rebalancing := self._rebalancing():
             parts.append(f"in a rebalance: {', '.join(rebalancing)}")
         parts += self.failures[-2:]

@@ -169,7 +169,7 @@ def test_counts_of_members_of_several_streams_are_left_out_where_nothing_foretel
     ("given", "told"),
     [
         ({"outcome": "interrupted"}, "the run was interrupted"),
-        ({"outcome": "failed", "error": "no broker"}, "the run was failed (no broker)"),
+        ({"outcome": "failed", "error": "no broker"}, "the run failed (no broker)"),
         ({"outcome": ""}, "does not say how the run ended"),
         ({"quarantined": {"torn": 2}}, "2 lines"),
         ({"missing_events": 3}, "3 events are missing"),
@@ -255,7 +255,7 @@ def test_final_offsets_are_no_check_of_a_run_that_did_not_read_them() -> None:
 def test_reason_of_what_is_unknown_tells_how_the_run_ended() -> None:
     verdicts = judge(run("join", "eager", changes=[NOT_YET], **BROKE_OFF)).verdicts
     (reason,) = [verdict.reason for verdict in verdicts if verdict.check == "settles"]
-    assert reason.startswith("the run was failed (time limit of 30 s reached)")
+    assert reason.startswith("the run failed (time limit of 30 s reached)")
     assert "after join to 5" in reason
 
 

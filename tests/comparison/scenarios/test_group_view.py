@@ -54,7 +54,7 @@ def test_a_group_is_not_settled_while_somebody_owns_what_it_has_unsubscribed_fro
     assert view.settled(2, 0)
     view.subscribed["m2"] = frozenset({"u"})
     assert not view.settled(2, 0)
-    assert "owned by somebody who has unsubscribed: t-1" in view.told()
+    assert "owned by an unsubscribed member: t-1" in view.told()
 
 
 def test_a_group_is_not_settled_before_partitions_that_were_added_are_owned(view: GroupView) -> None:
