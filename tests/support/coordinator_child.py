@@ -10,9 +10,9 @@ commit: where the file says.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
+import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,14 @@ FREEZE = "freeze"
 BEHIND_THE_LOOK, BEFORE_THE_LOOK = "behind", "before"
 
 
+def _stop_here() -> None:
+    """Stop the process before this thread goes on.
+
+    A signal to the process may be taken by another thread, and until that has woken this one would run on.
+    """
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+
+
 def freeze_when_told(data_dir: Path) -> None:
     settled, order = writer._settled, data_dir / FREEZE
 
@@ -42,10 +50,10 @@ def freeze_when_told(data_dir: Path) -> None:
         where = order.read_text() if order.exists() else ""
         order.unlink(missing_ok=True)
         if where == BEFORE_THE_LOOK:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            _stop_here()
         found = settled(*given)
         if where == BEHIND_THE_LOOK:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            _stop_here()
         return found
 
     writer._settled = stopping
