@@ -1,4 +1,4 @@
-"""Interrupts and crashes of the runner itself: what was measured is reported, and no process stays behind."""
+"""Interrupts and crashes of the runner itself: what was measured is kept, and no process stays behind."""
 
 from __future__ import annotations
 
@@ -66,15 +66,27 @@ def all_gone(processes: list[psutil.Process]) -> bool:
     return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_ctrl_c_in_the_middle_reports_what_was_measured_and_leaves_no_process(
+def test_ctrl_c_in_the_middle_ends_without_an_analysis_and_keeps_what_was_measured(
     comparison: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     until_a_group_runs(tmp_path)
     children = descendants(comparison)
     comparison.send_signal(signal.SIGINT)
-    assert comparison.wait(300) == Exit.INTERRUPTED, (tmp_path / "progress").read_text()
+    assert comparison.wait(60) == Exit.INTERRUPTED, (tmp_path / "progress").read_text()
     assert all_gone(children)
-    result = json.loads((tmp_path / "result").read_text())
+    assert (tmp_path / "result").read_text() == ""
+    told = (tmp_path / "progress").read_text()
+    assert "on Spark" not in told
+    assert "interrupted; the traces are kept: rebalance-lab analyze" in told
+    analysis = subprocess.run(
+        [sys.executable, "-m", "comparison.cli", "analyze", str(tmp_path / "runs" / "latest"), "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert analysis.returncode == Exit.UNKNOWN, analysis.stderr
+    result = json.loads(analysis.stdout)
     assert [(run["scenario"], run["outcome"]) for run in result["runs"]] == [("herd", "interrupted")]
     assert result["verdict"] == "unknown"
 

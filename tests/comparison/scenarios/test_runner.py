@@ -129,8 +129,8 @@ def test_a_run_whose_parts_cannot_be_stopped_is_traced_as_failed(
 
     stop = testbed.Testbed.stop_brokers
 
-    async def stop_badly(bed: testbed.Testbed) -> None:
-        await stop(bed)
+    async def stop_badly(bed: testbed.Testbed, *, at_once: bool) -> None:
+        await stop(bed, at_once=at_once)
         raise AssertionError("not so")
 
     monkeypatch.setattr(Run, "_story", story)
