@@ -1,4 +1,4 @@
-"""Small record batches for storage tests, and a broker process that can be stopped in the middle of a transaction."""
+"""Storages, small record batches, and a broker process that can be stopped in the middle of a transaction."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ import signal
 import subprocess
 import sys
 import uuid
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kernel.broker.storage.batches import AppendBatch, ProducerStamp
+from kernel.broker.storage.storage import Storage
 from kernel.values import TopicPartition
 from kernel.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from contextlib import AsyncExitStack
+
+    from kernel.broker.storage.logs import PartitionLog
 
 TP = TopicPartition("orders", 3)
 TOPIC_ID = uuid.UUID(int=7)
@@ -34,6 +42,27 @@ def cells(data: bytes) -> list[tuple[int, int, str]]:
     assert len(data) % size == 0, data
     found = [data[i : i + size] for i in range(0, len(data), size)]
     return [(int.from_bytes(c[:8]), int.from_bytes(c[12:16]), c[_HEADER:].rstrip(b"\0").decode()) for c in found]
+
+
+@asynccontextmanager
+async def opened(folder: Path, node_id: int = 1) -> AsyncIterator[Storage]:
+    """The storage of one incarnation of broker `node_id`, for the length of a `with`."""
+    storage = Storage(folder, node_id)
+    await storage.start()
+    try:
+        yield storage
+    finally:
+        await storage.close()
+
+
+async def opened_on(stack: AsyncExitStack, folder: Path, node_id: int) -> Storage:
+    """As `opened`, until the stack ends."""
+    return await stack.enter_async_context(opened(folder, node_id))
+
+
+async def everything(log: PartitionLog) -> str:
+    """The texts of all batches, without a space between them."""
+    return "".join(text for _, _, text in cells(await log.read(log.start_offset, 10**6)))
 
 
 class StorageProcess:

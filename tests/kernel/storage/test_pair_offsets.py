@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from kernel.broker.records import headers_of
 from kernel.broker.storage import files, reading, terms, writer
 from kernel.broker.storage.errors import OffsetOutOfRange
-from kernel.broker.storage.storage import Storage
 from kernel.values import TopicPartition
-from tests.support.stored import TOPIC_ID
+from tests.support.stored import TOPIC_ID, opened_on
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,13 +59,6 @@ async def everything(log: KeyValueLog, at_once: int = 1 << 20) -> list[Read]:
     return found
 
 
-async def opened(stack: AsyncExitStack, folder: Path, node_id: int) -> Storage:
-    storage = Storage(folder, node_id)
-    await storage.start()
-    stack.push_async_callback(storage.close)
-    return storage
-
-
 @given(history=st.lists(st.tuples(st.booleans(), upserts), min_size=1, max_size=6))
 @settings(max_examples=20)
 def test_every_keys_newest_write_is_read_at_the_offset_that_it_got_whoever_leads(
@@ -79,7 +71,7 @@ def test_every_keys_newest_write_is_read_at_the_offset_that_it_got_whoever_leads
         written, first_of = 0, {}
         async with AsyncExitStack() as stack:
             folder = tmp_path_factory.mktemp("pairs")
-            storages = [await opened(stack, folder, node_id) for node_id in (1, 2)]
+            storages = [await opened_on(stack, folder, node_id) for node_id in (1, 2)]
             for epoch, (other, pairs) in enumerate(history):
                 log = await storages[other].take_over_pairs(TP, TOPIC_ID, epoch)
                 assert log.end_offset == written
@@ -101,7 +93,7 @@ def test_every_keys_newest_write_is_read_at_the_offset_that_it_got_whoever_leads
 def test_reader_along_is_woken_and_sees_each_write_and_each_tombstone_in_order(tmp_path: Path):
     async def body() -> None:
         async with AsyncExitStack() as stack:
-            storage = await opened(stack, tmp_path, 1)
+            storage = await opened_on(stack, tmp_path, 1)
             log = await storage.take_over_pairs(TP, TOPIC_ID, 0)
             assert storage.pairs_of(TP) is log
             seen: list[tuple[int, bytes, bytes | None]] = []
@@ -124,7 +116,7 @@ def test_reader_along_is_woken_and_sees_each_write_and_each_tombstone_in_order(t
 def test_tombstones_are_kept_for_a_day_and_the_newest_for_ever(tmp_path: Path):
     async def body() -> None:
         async with AsyncExitStack() as stack:
-            storage, successor = await opened(stack, tmp_path, 1), await opened(stack, tmp_path, 2)
+            storage, successor = await opened_on(stack, tmp_path, 1), await opened_on(stack, tmp_path, 2)
             log = await storage.take_over_pairs(TP, TOPIC_ID, 0)
             await log.upsert([(b"a", b"1"), (b"b", b"1")], 0)
             await log.upsert([(b"a", None)], 10)
@@ -145,7 +137,7 @@ def test_tombstones_are_kept_for_a_day_and_the_newest_for_ever(tmp_path: Path):
 def test_time_is_looked_up_among_pairs_that_are_still_there(tmp_path: Path):
     async def body() -> None:
         async with AsyncExitStack() as stack:
-            storage = await opened(stack, tmp_path, 1)
+            storage = await opened_on(stack, tmp_path, 1)
             log = await storage.take_over_pairs(TP, TOPIC_ID, 4)
             for at_ms, key in ((100, b"a"), (200, b"b"), (300, b"a"), (250, b"c")):
                 await log.upsert([(key, b"v")], at_ms)
@@ -160,7 +152,7 @@ def test_one_read_gives_no_more_pairs_than_its_bound_and_all_of_a_large_one(
 ):
     async def body() -> None:
         async with AsyncExitStack() as stack:
-            storage = await opened(stack, tmp_path, 1)
+            storage = await opened_on(stack, tmp_path, 1)
             log = await storage.take_over_pairs(TP, TOPIC_ID, 0)
             await log.upsert([(b"%d" % n, b"v") for n in range(reading.PAIRS_READ_MAX + 5)])
             assert len(unpacked(await log.read(0, 1 << 30))) == reading.PAIRS_READ_MAX
@@ -190,7 +182,7 @@ def test_write_that_a_stopped_holder_commits_behind_the_snapshot_has_its_offset_
     async def body() -> None:
         monkeypatch.setattr(terms, "_insert_all", insert_late)
         async with AsyncExitStack() as stack:
-            old, new, last = [await opened(stack, tmp_path, n) for n in (1, 2, 3)]
+            old, new, last = [await opened_on(stack, tmp_path, n) for n in (1, 2, 3)]
             log = await old.take_over_pairs(TP, TOPIC_ID, 0)
             await log.upsert([(b"a", b"1"), (b"b", b"1")], 5)
             late.append((b"a", b"late", 2))
@@ -216,12 +208,12 @@ def test_pairs_of_a_file_from_before_they_had_offsets_are_taken_over(tmp_path: P
         async with AsyncExitStack() as stack:
             with monkeypatch.context() as patch:
                 patch.setattr(files, "_SCHEMA", before)
-                old = await opened(stack, tmp_path, 1)
+                old = await opened_on(stack, tmp_path, 1)
             await old.take_over_pairs(TP, TOPIC_ID, 0)
             with sqlite3.connect(tmp_path / files.FOLDER / old.file) as connection:
                 connection.executemany("INSERT INTO pair VALUES (1, ?, ?)", [(b"b", b"2"), (b"a", b"1")])
             connection.close()
-            led = await (await opened(stack, tmp_path, 2)).take_over_pairs(TP, TOPIC_ID, 1)
+            led = await (await opened_on(stack, tmp_path, 2)).take_over_pairs(TP, TOPIC_ID, 1)
             assert await led.items() == [(b"a", b"1"), (b"b", b"2")]
             await led.upsert([(b"a", b"3")], 9)
             assert await everything(led) == [Read(1, 0, -1, b"b", b"2"), Read(2, 1, 9, b"a", b"3")]
@@ -232,7 +224,7 @@ def test_pairs_of_a_file_from_before_they_had_offsets_are_taken_over(tmp_path: P
 def test_write_that_is_stored_and_not_acknowledged_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def body() -> None:
         async with AsyncExitStack() as stack:
-            storage, successor = await opened(stack, tmp_path, 1), await opened(stack, tmp_path, 2)
+            storage, successor = await opened_on(stack, tmp_path, 1), await opened_on(stack, tmp_path, 2)
             log = await storage.take_over_pairs(TP, TOPIC_ID, 0)
             await log.upsert([(b"a", b"1"), (b"b", b"1")])
             with monkeypatch.context() as patch:

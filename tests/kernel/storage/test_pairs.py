@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from kernel.broker.storage import terms
 from kernel.broker.storage.errors import Fenced
 from kernel.broker.storage.reading import Pairs
-from kernel.broker.storage.storage import Storage
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from tests.support.stored import TOPIC_ID, StorageProcess
+from tests.support.stored import TOPIC_ID, StorageProcess, opened_on
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,13 +35,6 @@ def tp(number: int) -> TopicPartition:
     return TopicPartition(TOPIC, number)
 
 
-async def opened(stack: AsyncExitStack, folder: Path, node_id: int) -> Storage:
-    storage = Storage(folder, node_id)
-    await storage.start()
-    stack.push_async_callback(storage.close)
-    return storage
-
-
 @given(history=st.lists(st.tuples(st.booleans(), upserts), min_size=1, max_size=6))
 @settings(max_examples=20)
 def test_pairs_are_as_they_were_last_written_whoever_leads_and_in_whichever_file(
@@ -54,7 +46,7 @@ def test_pairs_are_as_they_were_last_written_whoever_leads_and_in_whichever_file
         expected: dict[bytes, bytes] = {}
         async with AsyncExitStack() as stack:
             folder = tmp_path_factory.mktemp("pairs")
-            storages = [await opened(stack, folder, node_id) for node_id in (1, 2)]
+            storages = [await opened_on(stack, folder, node_id) for node_id in (1, 2)]
             for epoch, (other, pairs) in enumerate(history):
                 log = await storages[other].take_over_pairs(tp(0), TOPIC_ID, epoch)
                 assert await log.items() == sorted(expected.items())
@@ -72,7 +64,7 @@ def test_thousands_of_pairs_are_taken_over_and_read_whole(tmp_path: Path):
     async def body() -> None:
         stored = [(b"%05d" % n, bytes([n % 256]) * (n % 40)) for n in range(2_001)]
         async with AsyncExitStack() as stack:
-            old, new = await opened(stack, tmp_path, 1), await opened(stack, tmp_path, 2)
+            old, new = await opened_on(stack, tmp_path, 1), await opened_on(stack, tmp_path, 2)
             log = await old.take_over_pairs(tp(0), TOPIC_ID, 0)
             await log.upsert(stored)
             taken_over = await new.take_over_pairs(tp(0), TOPIC_ID, 1)
@@ -90,7 +82,7 @@ def test_values_of_any_size_are_read_beside_small_ones(tmp_path: Path):
         sizes = [0, 1, 65_536, 65_537, 200_000]
         stored = [(b"%d" % number, bytes(size)) for number, size in enumerate(sizes)]
         async with AsyncExitStack() as stack:
-            storage = await opened(stack, tmp_path, 1)
+            storage = await opened_on(stack, tmp_path, 1)
             log = await storage.take_over_pairs(tp(0), TOPIC_ID, 0)
             await log.upsert(stored)
             assert await log.items() == stored
@@ -103,7 +95,7 @@ def test_partitions_that_several_brokers_led_are_taken_over_at_once(tmp_path: Pa
 
     async def body() -> None:
         async with AsyncExitStack() as stack:
-            a, b, successor = [await opened(stack, tmp_path, node_id) for node_id in (1, 2, 3)]
+            a, b, successor = [await opened_on(stack, tmp_path, node_id) for node_id in (1, 2, 3)]
             for number, storage in enumerate((a, b, successor, a, b)):
                 log = await storage.take_over_pairs(tp(number), TOPIC_ID, 0)
                 await log.upsert([(b"k", b"%d" % number), (b"gone", b"1"), (b"gone", None)])
@@ -144,7 +136,7 @@ def test_predecessor_that_begins_another_term_meanwhile_takes_no_pairs_away(
         monkeypatch.setattr(terms, "_insert_all", in_this_order)
         pairs = [(b"a", b"1"), (b"b", b"2")]
         async with AsyncExitStack() as stack:
-            old, new = await opened(stack, tmp_path, 1), await opened(stack, tmp_path, 2)
+            old, new = await opened_on(stack, tmp_path, 1), await opened_on(stack, tmp_path, 2)
             log = await old.take_over_pairs(tp(0), TOPIC_ID, 0)
             await log.upsert(pairs)
             again = asyncio.create_task(old.take_over_pairs(tp(0), TOPIC_ID, 1))
@@ -160,7 +152,7 @@ def test_predecessor_that_begins_another_term_meanwhile_takes_no_pairs_away(
 def test_two_terms_that_are_begun_at_once_leave_the_pairs_to_the_later_one(tmp_path: Path):
     async def body() -> None:
         async with AsyncExitStack() as stack:
-            storage = await opened(stack, tmp_path, 1)
+            storage = await opened_on(stack, tmp_path, 1)
             log = await storage.take_over_pairs(tp(0), TOPIC_ID, 0)
             await log.upsert([(b"k", b"v")])
             wishes = [storage.take_over_pairs(tp(0), TOPIC_ID, epoch) for epoch in (1, 2)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,23 +18,12 @@ from kernel.broker.storage.errors import (
 )
 from kernel.broker.storage.storage import Storage
 from kernel.values import TopicPartition
-from tests.support.stored import TOPIC_ID, TP, batch, cells
+from tests.support.stored import TOPIC_ID, TP, batch, cells, everything, opened
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from kernel.broker.storage.logs import KeyValueLog, PartitionLog
-
-
-@asynccontextmanager
-async def opened(folder: Path, node_id: int = 1) -> AsyncIterator[Storage]:
-    storage = Storage(folder, node_id)
-    await storage.start()
-    try:
-        yield storage
-    finally:
-        await storage.close()
 
 
 async def lead(storage: Storage, epoch: int) -> PartitionLog:
@@ -49,10 +37,6 @@ async def lead_pairs(storage: Storage, epoch: int) -> KeyValueLog:
 async def write(log: PartitionLog, text: str) -> None:
     for letter in text:
         await log.append([batch(letter)])
-
-
-async def everything(log: PartitionLog) -> str:
-    return "".join(letter for _, _, letter in cells(await log.read(log.start_offset, 10**6)))
 
 
 def test_append_gives_consecutive_offsets_and_fills_them_in(tmp_path: Path) -> None:

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kernel.broker.storage.chain import Segment, trimmed
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageFailed
-from kernel.broker.storage.storage import Storage
-from tests.support.stored import TOPIC_ID, TP, batch, cells
+from tests.support.stored import TOPIC_ID, TP, batch, cells, everything, opened
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from kernel.broker.storage.logs import PartitionLog
-
-
-@asynccontextmanager
-async def opened(folder: Path, node_id: int = 1) -> AsyncIterator[Storage]:
-    storage = Storage(folder, node_id)
-    await storage.start()
-    try:
-        yield storage
-    finally:
-        await storage.close()
+    from kernel.broker.storage.storage import Storage
 
 
 async def written(storage: Storage, epoch: int, text: str, *, records: int = 1) -> PartitionLog:
@@ -37,10 +26,6 @@ async def written(storage: Storage, epoch: int, text: str, *, records: int = 1) 
     for letter in text:
         await log.append([batch(letter, records, timestamp_ms=ord(letter))])
     return log
-
-
-async def everything(log: PartitionLog) -> str:
-    return "".join(letter for _, _, letter in cells(await log.read(log.start_offset, 10**6)))
 
 
 def rows(folder: Path, storage: Storage) -> int:
