@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from kernel.broker.mistakes import stopped
-from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageFailed
+from kernel.broker.storage.errors import Fenced, LogStopped, OffsetOutOfRange, StorageFailed
 
 if TYPE_CHECKING:
     from kernel.broker.config_store import ConfigStore
@@ -48,8 +48,8 @@ class Retention:
         for led in self._logs.all():
             try:
                 await self._look_at(led)
-            except (Fenced, OffsetOutOfRange):
-                continue  # given up meanwhile
+            except (Fenced, OffsetOutOfRange, LogStopped):
+                continue  # given up meanwhile, or stopped: whoever stopped it has logged why
             except StorageFailed as failure:
                 log.warning("%s: old records could not be deleted: %s", led.topic_partition, failure)
 

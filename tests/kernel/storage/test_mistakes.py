@@ -12,20 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kernel.broker.cluster_view import Leadership
+from kernel.broker.config_store import ConfigStore
+from kernel.broker.logs import LedLogs
+from kernel.broker.retention import Retention
 from kernel.broker.storage import storage as storage_module
 from kernel.broker.storage import terms, writer
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import Transaction
 from kernel.broker.storage.jobs import Append
 from kernel.broker.storage.storage import Storage
+from kernel.clock import ManualClock
 from kernel.values import TopicPartition
-from tests.support.stored import TOPIC_ID, TP, batch, cells
+from tests.support.stored import TOPIC_ID, TP, batch, everything
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from kernel.broker.storage.logs import PartitionLog
 
 OTHER = TopicPartition("orders", 4)
 MISTAKES = [MemoryError(), sqlite3.ProgrammingError("Incorrect number of bindings supplied"), struct.error("short")]
@@ -61,10 +65,6 @@ async def outcomes(*waiting: Any) -> list[object]:
     return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 10)
 
 
-async def texts(log: PartitionLog) -> str:
-    return "".join(text for _, _, text in cells(await log.read(log.start_offset, 10**6)))
-
-
 def tracebacks(caplog: pytest.LogCaptureFixture) -> list[BaseException]:
     return [r.exc_info[1] for r in caplog.records if r.levelno == logging.CRITICAL and r.exc_info and r.exc_info[1]]
 
@@ -88,16 +88,16 @@ def test_mistake_while_one_logs_batch_is_stored_stops_that_log_and_no_other(
             assert isinstance(behind, LogStopped)
             assert not isinstance(first, BaseException)
             assert not isinstance(last, BaseException)
-            assert await texts(sound) == "xy", "stored once, though the transaction was repeated"
+            assert await everything(sound) == "xy", "stored once, though the transaction was repeated"
             await sound.append([batch("z")])
-            assert await texts(sound) == "xyz"
+            assert await everything(sound) == "xyz"
             assert tracebacks(caplog) == [mistake]
             assert [tp for tp, _ in closed] == [TP]
             assert isinstance(closed[0][1], LogStopped)
             with pytest.raises(Fenced):
                 await sick.append([batch("d")])
             taken_over = await storage.take_over(TP, TOPIC_ID, 1)
-            assert await texts(taken_over) == "a", "nothing of what was refused was stored"
+            assert await everything(taken_over) == "a", "nothing of what was refused was stored"
 
     asyncio.run(body())
 
@@ -136,7 +136,7 @@ def test_mistake_behind_the_commit_is_not_acknowledged_and_stops_the_log(
             assert not isinstance(stored, BaseException)
             assert sick.end_offset == 0, "not acknowledged, so not visible"
             assert [tp for tp, _ in closed] == [TP]
-            assert await texts(await storage.take_over(TP, TOPIC_ID, 1)) == "a"
+            assert await everything(await storage.take_over(TP, TOPIC_ID, 1)) == "a"
             assert len(tracebacks(caplog)) == 1
 
     asyncio.run(body())
@@ -268,7 +268,7 @@ def test_errors_of_the_disk_are_no_mistakes_and_stop_nothing(
                     (refused,) = await outcomes(log.append([batch("a")]))
                 assert isinstance(refused, StorageFailed)
             await log.append([batch("b")])
-            assert await texts(log) == "b"
+            assert await everything(log) == "b"
             assert not closed
             assert not tracebacks(caplog)
 
@@ -283,9 +283,32 @@ def test_answer_that_nobody_waits_for_any_more_is_no_mistake(tmp_path: Path, cap
             await asyncio.sleep(0)
             impatient.cancel()
             await log.append([batch("b")])
-            assert await texts(log) == "ab"
+            assert await everything(log) == "ab"
             assert not closed
             assert not tracebacks(caplog)
             assert storage._room._value == storage_module._QUEUED_MAX, "and its place in the queue is free again"
+
+    asyncio.run(body())
+
+
+def test_round_of_retention_passes_over_a_log_that_a_mistake_stops_and_trims_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, _):
+            logs, clock = LedLogs(storage), ManualClock()
+            retention = Retention(logs, ConfigStore(1, {"log.retention.ms": "1000"}, clock), clock, interval_ms=1)
+            for tp in (TP, OTHER):
+                await logs.on_lead(Leadership(tp, TOPIC_ID, 0))
+            sick, sound = logs.all()
+            for log in (sick, sound):
+                await log.append([batch("a", timestamp_ms=clock.wall_ms() - 5000)])
+            failing = Failing(writer.trim, MemoryError(), lambda *given: given[-1].term.topic_partition == TP)
+            monkeypatch.setattr(writer, "trim", failing)
+            await retention.look()
+            assert (sick.start_offset, sound.start_offset) == (0, 1)
+            await sound.append([batch("b", timestamp_ms=clock.wall_ms() - 5000)])
+            await retention.look()
+            assert (sick.start_offset, sound.start_offset) == (0, 2), "later rounds pass over it as well"
 
     asyncio.run(body())
