@@ -86,7 +86,7 @@ class ConfigStore:
             await self._read_brokers()
         except Retriable as error:
             log.info("broker %d could not read its settings yet: %s", self._node_id, error)
-            self._missed = True
+            self._missed, self._last_change = True, ""
             self._dirty.set()
         self._task = asyncio.create_task(self._follow(), name=f"broker-{self._node_id}-configs")
         self._task.add_done_callback(self._ended)
@@ -231,16 +231,20 @@ class ConfigStore:
 
     async def _read_changes(self, *, ignore: bool = False) -> None:
         self._dirty.clear()
-        names = await self._session().children(paths.CONFIG_CHANGES, watch=self._fired, step=_STEP)
+        missed, self._missed = self._missed, False
+        try:
+            names = await self._session().children(paths.CONFIG_CHANGES, watch=self._fired, step=_STEP)
+            if missed and self._last_change not in names:  # others may have been removed before they were read here
+                await asyncio.gather(self._read_brokers(), *map(self._read_again, list(self._reading)))
+        except (Retriable, ZooKeeperError):
+            self._missed = True
+            raise
         if not ignore:
             for name in names:
                 if name > self._last_change:
                     await self._read_change(f"{paths.CONFIG_CHANGES}/{name}")
                     self._last_change = name
             await self._remove_old(names)
-            if self._missed and self._last_change not in names:
-                await asyncio.gather(self._read_brokers(), *map(self._read_again, list(self._reading)))
-            self._missed = False
         self._last_change = names[-1] if names else self._last_change
 
     async def _read_change(self, path: str) -> None:
