@@ -6,7 +6,7 @@ predefined and POSIX classes, \z and \Z, ranges that Python would take for somet
 nested classes and intersections (`[a-z&&[^x]]`), \G, \R, \X, \N, Unicode scripts and blocks, comments mode, and what
 `re` itself refuses (a lookbehind without a fixed width). Also refused is what Python accepts and Java does not, such
 as a loose `{`, since the original would not start with it, and what may take for ever to match (`regex_cost`), as
-(a+)+ does: one member's pattern is matched by all, and an original one hangs there.
+(a+)+ does: every member matches the patterns of all others, and an original consumer hangs there.
 
 Equal only for topic names, which are ASCII and have no line ends: the flags d, u and U and the line terminators
 beside \n make no difference to them and are left out; \p{L} and its kin mean their ASCII part.
@@ -35,7 +35,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     except (re.error, OverflowError, RecursionError) as error:
         raise UserError(f"{pattern} is an invalid regex: {error}") from error
     if costly is not None:
-        raise UserError(f"{pattern} may take for ever to match: it has {costly}; write it without")
+        raise UserError(f"{pattern} may take for ever to match: it has {costly}")
     return made
 
 

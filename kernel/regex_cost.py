@@ -1,12 +1,13 @@
-r"""Whether an expression may take a time that grows exponentially with what it is matched against.
+r"""An upper bound on the steps that an expression needs for a topic name, from its form alone.
 
-`re` and Java's Pattern try every way in which repetitions can share out a text. One inside another, as in (a+)+, has
-2^n ways for n characters: a pattern of ten characters stops a program for years, and nothing interrupts it. Such a
-pattern is told here by its form, before it is used: inside of a repetition only those repetitions are let through that
-a mandatory character ends which they cannot take themselves, as in ([a-z]+\.)*, and no branches of which two could
-begin alike. Repetitions one after the other cost n^k; `LOOSE_MOST` of them are let through, and one at the end.
+`re` and Java's Pattern try every way in which repetitions can share a text. One inside another, as in (a+)+, has 2^n
+ways for n characters; k in a row have n^k. Nothing interrupts such a match. So a pattern is judged before it is used.
 
-Told is what may be costly, not what is: some harmless patterns are refused, too.
+A repetition multiplies the ways of what follows, unless the next character decides where it ends: [a-z]+- has one way,
+.*- has n. One number of ways is carried through the whole expression, groups and branches included. Every item costs
+the ways of all that precedes it, times its own steps, and the sum may not exceed `STEPS_MOST`.
+
+This is conservative: some harmless patterns are refused too.
 """
 
 from __future__ import annotations
@@ -14,75 +15,199 @@ from __future__ import annotations
 import re
 from re import _constants as code  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-#: Repetitions of one level that may share out a text between them.
-LOOSE_MOST = 3
-#: A repetition of no more times than this counts as none, unless it is inside another.
-TIMES_MOST = 3
+#: The longest topic name: Topic.maxNameLength of Kafka 0.8.2, which later versions lowered to 249.
+NAME_MOST = 255
+#: Three repetitions in a row that can share a text need a few times NAME_MOST**3 by this count; four need NAME_MOST**4.
+STEPS_MOST = 10 * NAME_MOST**3
 
+_NESTED = (
+    "a repetition of something that can match the same text in several ways, as in (a+)+ or (a|b|ab)*; "
+    "repeat single characters or fixed texts, or list the topics"
+)
+_IN_A_ROW = (
+    "too many repetitions that can share a text, as in .*.*.*.*; end each with a literal that it cannot match itself, "
+    "as in [^-]*-[^-]*-, or list the topics"
+)
+_CONSUMING = (code.LITERAL, code.NOT_LITERAL, code.IN, code.ANY)
 _REPEATS = (code.MAX_REPEAT, code.MIN_REPEAT)
-_CHARACTERS = [chr(number) for number in range(128)]
+#: Stands among the characters that can follow for the end of the name.
+_END = ""
+
+
+class _Head(NamedTuple):
+    """How something begins."""
+
+    first: frozenset[str]  #: characters that it can begin with
+    empty: bool  #: whether it can match the empty text
+    size: int  #: its nodes
+
+
+class _Next(NamedTuple):
+    """What comes after something."""
+
+    first: frozenset[str]  #: characters that can follow, `_END` for the end
+    size: int  #: nodes that may be tried before the first of them is compared
+
+
+class _Cost(NamedTuple):
+    """Upper bounds from one position in the name."""
+
+    ways: int  #: to match, counting only those that the next character lets through
+    steps: int  #: to try them all
+
+
+class _TooCostly(Exception):
+    """Its text says why."""
 
 
 def costly_part(pattern: str) -> str | None:
-    """What about an expression of `re` may take for ever; None for nothing. It compiles."""
-    return _fault(parser.parse(pattern, re.ASCII), inside=False)
+    """What makes an expression of `re` too slow and how to rewrite it; None if it is fast. The expression compiles."""
+    try:
+        _Bound(pattern).of(parser.parse(pattern, re.ASCII), re.ASCII, _Next(frozenset({_END}), 0))
+    except _TooCostly as costly:
+        return str(costly)
+    return None
 
 
-def _fault(items: Sequence[Any], *, inside: bool) -> str | None:
-    loose = 0
-    for at, (kind, argument) in enumerate(items):
-        fault = None
+class _Bound:
+    """The cost of one pattern. Heads are kept, so that deep nesting costs no more than its length."""
+
+    def __init__(self, pattern: str) -> None:
+        #: ASCII, and of other characters at least one of each two classes of the pattern that overlap
+        self._alphabet = frozenset(map(chr, range(128))) | frozenset(pattern)
+        self._unknown = _Next(self._alphabet | {_END}, 0)
+        self._heads: dict[int, _Head] = {}
+        self._sets: dict[tuple[str, int], frozenset[str]] = {}
+
+    # -- costs -----------------------------------------------------------------------------------------------
+
+    def of(self, items: Sequence[Any], flags: int, after: _Next) -> _Cost:
+        """A sequence. It is read from its end, since a cost depends on what follows."""
+        ways, steps = 1, 0
+        for item in reversed(list(items)):
+            cost = self._item(item, flags, after)
+            ways, steps = cost.ways * ways, cost.steps + cost.ways * steps
+            if steps > STEPS_MOST or ways > STEPS_MOST:
+                raise _TooCostly(_IN_A_ROW)
+            after = self._before(self._head(item, flags), after)
+        return _Cost(ways, steps)
+
+    def _item(self, item: Any, flags: int, after: _Next) -> _Cost:
+        kind, argument = item
         if kind in _REPEATS:
+            return self._repetition(argument, flags, after)
+        if kind is code.POSSESSIVE_REPEAT:
+            _, most, body = argument
+            return _Cost(1, _times(most, self._head_of(body, flags)) * (1 + self.of(body, flags, self._unknown).steps))
+        if kind is code.BRANCH:
+            return self._branches(argument[1], flags, after)
+        if kind is code.SUBPATTERN:
+            _, on, off, body = argument
+            return self.of(body, (flags | on) & ~off, after)
+        if kind in (code.ASSERT, code.ASSERT_NOT):
+            return _Cost(1, 1 + self.of(argument[1], flags, self._unknown).steps)
+        if kind is code.ATOMIC_GROUP:
+            return _Cost(1, 1 + self.of(argument, flags, self._unknown).steps)
+        return _Cost(1, NAME_MOST if kind is code.GROUPREF else 1)
+
+    def _repetition(self, argument: Any, flags: int, after: _Next) -> _Cost:
+        least, most, body = argument
+        if most == 0:
+            return _Cost(1, 1)
+        head = self._head_of(body, flags)
+        again = _Next(head.first | after.first, head.size + after.size) if most > 1 else after
+        ways, steps = self.of(body, flags, again)
+        times = _times(most, head)
+        decided = not head.empty and not head.first & after.first
+        if ways > 1:
+            # After 64 rounds even 2 ways exceed every limit.
+            rounds, fewest = min(times, 64), min(least, 64)
+            total = ways**rounds if decided and times == 1 else sum(ways**count for count in range(fewest, rounds + 1))
+            tried = steps * sum(ways**count for count in range(rounds))
+            if most > 1 and max(total, tried) > STEPS_MOST:
+                raise _TooCostly(_NESTED)
+            return _Cost(max(total, 1), tried + total * (1 + after.size))
+        if after == _Next(frozenset({_END}), 0) and most >= NAME_MOST and self._takes_all(body, flags):
+            return _Cost(1, 1)  # .* at the end matches at once
+        ends = max(times - least, 0) + 1
+        return _Cost(1 if decided else ends, times * (1 + steps) + ends * after.size)
+
+    def _branches(self, branches: Sequence[Sequence[Any]], flags: int, after: _Next) -> _Cost:
+        costs = [self.of(branch, flags, after) for branch in branches]
+        steps = sum(cost.steps + 1 for cost in costs) + after.size * len(costs)
+        seen: frozenset[str] = frozenset()
+        decided = True
+        for branch in branches:
+            first = self._before(self._head_of(branch, flags), after).first
+            decided = decided and not seen & first
+            seen |= first
+        ways = [cost.ways for cost in costs]
+        return _Cost(max(ways) if decided else sum(ways), steps)
+
+    # -- heads -----------------------------------------------------------------------------------------------
+
+    def _before(self, head: _Head, after: _Next) -> _Next:
+        return _Next(head.first | after.first, head.size + after.size) if head.empty else _Next(head.first, head.size)
+
+    def _head_of(self, items: Sequence[Any], flags: int) -> _Head:
+        """Of a sequence or group. Its identity names it: the parsed expression outlives this object's use."""
+        if id(items) not in self._heads:
+            first: frozenset[str] = frozenset()
+            empty, size = True, 0
+            for head in (self._head(item, flags) for item in items):
+                first |= head.first if empty else frozenset()
+                empty = empty and head.empty
+                size += head.size
+            self._heads[id(items)] = _Head(first, empty, size)
+        return self._heads[id(items)]
+
+    def _head(self, item: Any, flags: int) -> _Head:
+        kind, argument = item
+        if kind in _CONSUMING:
+            return _Head(self._taken(item, flags), empty=False, size=1)
+        if kind in _REPEATS or kind is code.POSSESSIVE_REPEAT:
             least, most, body = argument
-            if inside and most != least and not _is_ended(items, at, body):
-                return "a repetition inside another, as in (a+)+"
-            at_the_end = at == len(items) - 1
-            loose += not inside and most > TIMES_MOST and most != least and not at_the_end
-            fault = _fault(body, inside=inside or most > TIMES_MOST)
-        elif kind is code.BRANCH:
-            branches = argument[1]
-            if inside and _overlap(branches):
-                return "branches that may begin alike inside a repetition, as in (a|ab)*"
-            fault = next(filter(None, (_fault(branch, inside=inside) for branch in branches)), None)
-        else:
-            fault = next(filter(None, (_fault(body, inside=inside) for body in _bodies(kind, argument))), None)
-        if fault:
-            return fault
-    return f"more than {LOOSE_MOST} repetitions in a row" if loose > LOOSE_MOST else None
+            head = self._head_of(body, flags)
+            return _Head(head.first if most else frozenset(), head.empty or least == 0, head.size + 1)
+        if kind is code.BRANCH:
+            return _either(self._head_of(branch, flags) for branch in argument[1])
+        if kind is code.SUBPATTERN:
+            _, on, off, body = argument
+            return self._head_of(body, (flags | on) & ~off)
+        if kind is code.ATOMIC_GROUP:
+            return self._head_of(argument, flags)
+        if kind is code.AT:
+            return _Head(frozenset(), empty=True, size=1)
+        if kind is code.FAILURE:
+            return _Head(frozenset(), empty=False, size=1)
+        return _Head(self._unknown.first, empty=True, size=1)  # a reference, or a lookaround with steps of its own
+
+    def _takes_all(self, body: Sequence[Any], flags: int) -> bool:
+        return len(body) == 1 and body[0][0] in _CONSUMING and self._taken(body[0], flags) >= self._alphabet - {"\n"}
+
+    def _taken(self, item: Any, flags: int) -> frozenset[str]:
+        """The characters that match an item that takes exactly one."""
+        key = (repr(item), flags)
+        if key not in self._sets:
+            made = parser.SubPattern(parser.State(), [item])
+            matches = re._compiler.compile(made, flags).fullmatch  # type: ignore[attr-defined]
+            self._sets[key] = frozenset(filter(matches, self._alphabet))
+        return self._sets[key]
 
 
-def _bodies(kind: Any, argument: Any) -> Iterable[Sequence[Any]]:
-    """What is inside groups, lookarounds and conditions."""
-    parts = argument if isinstance(argument, tuple | list) else (argument,)
-    return [part for part in parts if isinstance(part, parser.SubPattern)]
+def _times(most: int, head: _Head) -> int:
+    """How often a repetition can run at most: every round takes a character, unless it can be empty."""
+    return most if head.empty and most < code.MAXREPEAT else min(most, NAME_MOST)
 
 
-def _is_ended(items: Sequence[Any], at: int, body: Sequence[Any]) -> bool:
-    """Whether what follows a repetition, in a circle, has to be a character that the repetition does not take."""
-    taken = _single(body)
-    ending = _single([items[(at + 1) % len(items)]]) if len(items) > 1 else None
-    return taken is not None and ending is not None and not taken & ending
-
-
-def _overlap(branches: Sequence[Sequence[Any]]) -> bool:
-    seen: set[str] = set()
-    for branch in branches:
-        first = _single(branch[:1]) if len(branch) else None
-        if first is None or seen & first:
-            return True
-        seen |= first
-    return False
-
-
-def _single(items: Sequence[Any]) -> set[str] | None:
-    """The characters of ASCII that these match, if they match exactly one; None otherwise."""
-    if len(items) != 1 or items[0][0] not in (code.LITERAL, code.NOT_LITERAL, code.IN, code.ANY):
-        return None
-    made = parser.SubPattern(parser.State(), list(items))
-    matches = re._compiler.compile(made, re.ASCII).fullmatch  # type: ignore[attr-defined]
-    return {char for char in _CHARACTERS if matches(char)}
+def _either(heads: Iterable[_Head]) -> _Head:
+    first: frozenset[str] = frozenset()
+    empty, size = False, 1
+    for head in heads:
+        first, empty, size = first | head.first, empty or head.empty, size + head.size
+    return _Head(first, empty, size)

@@ -82,35 +82,3 @@ def test_a_quoted_text_matches_itself_alone(text):
     quoted = "".join(f"\\Q{part}\\E\\\\E" for part in text.split("\\E"))[: -len("\\\\E")]
     assert compiled(quoted).fullmatch(text)
     assert not compiled(quoted).fullmatch(text + "x")
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "(a+)+b",
-        "(a|a)*b" * 2,
-        "(a|ab)*c",
-        "(?:a*)*b",
-        "(.*a){25}b",
-        "((a{0,30}){0,30}){0,30}b",
-        "(a?a?)*b",
-        ".*a.*a.*a.*ab",
-    ],
-)
-def test_pattern_that_may_take_for_ever_is_refused_and_nobody_begins_to_match_it(pattern):
-    with pytest.raises(UserError, match="may take for ever"):
-        compiled(pattern)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "takes"),
-    [
-        (r"([a-z]+\.)*events", "a.bc.events"),
-        ("(-[a-z]+)*", "-a-b"),
-        ("(orders|payments)-.*", "orders-1"),
-        (".*orders.*v[0-9]+.*", "x-orders-v12-y"),
-        ("(a|b)+c", "abc"),
-    ],
-)
-def test_repetitions_that_can_share_a_name_in_few_ways_are_taken(pattern, takes):
-    assert compiled(pattern).fullmatch(takes)
