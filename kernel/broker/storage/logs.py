@@ -236,14 +236,14 @@ class PartitionLog(ReadableLog):
 
         Whole batches from the start on; those of an open transaction, and what is behind it, stay.
         """
-        segments = self._segments()
+        segments, stable = self._segments(), self.last_stable_offset  # what comes while these are read is kept
         kept_from = self.start_offset
         if oldest_ms >= 0:
             first = await self._read(lambda: self._reader.first_to_keep(segments, oldest_ms))
-            kept_from = self.last_stable_offset if first is None else max(kept_from, first)
+            kept_from = stable if first is None else max(kept_from, first)
         if bytes_max >= 0:
             kept_from = max(kept_from, await self._read(lambda: self._reader.start_of_last(segments, bytes_max)))
-        return min(kept_from, self.last_stable_offset)
+        return min(kept_from, stable)
 
     async def trim(self, before: int) -> int:
         """Give up every record below `before`, durably; the offset at which the log begins now.

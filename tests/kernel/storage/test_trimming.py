@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,13 @@ import pytest
 
 from kernel.broker.storage.chain import Segment, trimmed
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageFailed
+from kernel.broker.storage.reading import Reader
 from tests.support.stored import TOPIC_ID, TP, batch, cells, everything, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kernel.broker.storage.chain import Chain
     from kernel.broker.storage.logs import PartitionLog
     from kernel.broker.storage.storage import Storage
 
@@ -146,3 +149,28 @@ def test_trimmed_chain_loses_whole_segments_and_shortens_one() -> None:
     assert trimmed(chain, 5, 4) == ((Segment("b", 1, 1, 4, 5),), 5)
     assert trimmed(chain, 5, 5) == ((), 5)
     assert trimmed(chain, 5, 9) == ((), 9)
+
+
+def test_batch_that_is_appended_while_expired_ones_are_looked_for_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as storage:
+            log = await written(storage, 0, "ab")
+            looking, go_on = threading.Event(), threading.Event()
+            first_to_keep = Reader.first_to_keep
+
+            def slow(reader: Reader, segments: Chain, oldest_ms: int) -> int | None:
+                found = first_to_keep(reader, segments, oldest_ms)
+                looking.set()
+                assert go_on.wait(10)
+                return found
+
+            monkeypatch.setattr(Reader, "first_to_keep", slow)
+            expired = asyncio.create_task(log.expired_before(ord("y"), -1))
+            assert await asyncio.to_thread(looking.wait, 10)
+            await log.append([batch("z", timestamp_ms=ord("z"))])
+            go_on.set()
+            assert await expired == 2
+
+    asyncio.run(body())
