@@ -18,7 +18,7 @@ from kernel.settings import split_pairs
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from kernel.broker.topic_admin import TopicDescription
+    from kernel.broker.topic_admin import SettingDescription, TopicDescription
 
 T = TypeVar("T")
 
@@ -76,6 +76,10 @@ def create(
 
     _with_admin(text, made)
     click.echo(f"created {name} with {_plural(_partitions_led(text, name), 'partition')}")
+    if pairs:
+        for setting in _with_admin(text, lambda admin: admin.settings(name)):
+            if setting.note:
+                click.echo(f"warning: {_told(setting)}", err=True)
 
 
 @topic.command(name="list")
@@ -125,7 +129,11 @@ def _show(found: TopicDescription) -> None:
         offsets = "unknown" if each.end_offset is None else f"{each.begin_offset} to {each.end_offset}"
         click.echo(f"  {each.number}: {leader}, replicas {replicas}, in sync {in_sync}, offsets {offsets}")
     for setting in found.settings:
-        click.echo(f"  {setting.name}={setting.value}" + (f" ({setting.note})" if setting.note else ""))
+        click.echo(f"  {_told(setting)}")
+
+
+def _told(setting: SettingDescription) -> str:
+    return f"{setting.name}={setting.value}" + (f" ({setting.note})" if setting.note else "")
 
 
 def _with_admin(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[T]]) -> T:

@@ -94,6 +94,10 @@ class TopicAdmin:
         )
         _raise_if_refused(f"topic {name!r} was not created", answer.topics[0])
 
+    async def settings(self, name: str) -> tuple[SettingDescription, ...]:
+        """A topic's own settings as the controller describes them, right after `create` too. Raises as `describe`."""
+        return await _settings(await self._controller(), name)
+
     async def delete(self, name: str) -> None:
         """Delete a topic with all its records. Raises `TopicRefused`, `Unavailable`."""
         connection = await self._controller()

@@ -31,7 +31,7 @@ def terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
 
 def test_a_topic_is_created_listed_described_and_deleted(terminals: Terminals) -> None:
     created = terminals.run("topic", "create", "orders", "--partitions", "3", "--set", "retention.ms=60000")
-    assert created.stdout == "created orders with 3 partitions\n", created.stderr
+    assert (created.stdout, created.stderr) == ("created orders with 3 partitions\n", "")
     assert terminals.run("produce", "--topic", "orders", "--count", "4", "--rate", "1000").returncode == 0
     assert "orders: 3 partitions" in terminals.run("topic", "list").stdout
     described = json.loads(terminals.run("topic", "describe", "orders", "--format", "json").stdout)
@@ -48,9 +48,14 @@ def test_a_topic_is_created_listed_described_and_deleted(terminals: Terminals) -
     assert "orders" not in terminals.run("topic", "list").stdout
 
 
-def test_a_setting_without_effect_is_told_when_its_topic_is_described(terminals: Terminals) -> None:
-    settings = ("--set", "cleanup.policy=compact", "--set", "segment.bytes=2000000")
-    assert terminals.run("topic", "create", "quiet", *settings).returncode == 0
+def test_a_setting_without_effect_is_told_when_its_topic_is_created_and_described(terminals: Terminals) -> None:
+    settings = ("--set", "cleanup.policy=compact", "--set", "segment.bytes=2000000", "--set", "retention.ms=60000")
+    created = terminals.run("topic", "create", "quiet", *settings)
+    assert (created.returncode, created.stdout) == (0, "created quiet with 6 partitions\n")
+    assert created.stderr.splitlines() == [
+        "warning: cleanup.policy=compact (partly applied on this broker: no record is compacted away)",
+        "warning: segment.bytes=2000000 (no effect on this broker)",
+    ]
     told = terminals.run("topic", "describe", "quiet").stdout
     assert "  cleanup.policy=compact (partly applied on this broker: no record is compacted away)\n" in told
     assert "  segment.bytes=2000000 (no effect on this broker)\n" in told
