@@ -34,13 +34,13 @@ COMMANDS = {
     "run": Command("comparison.cli_experiments", "Run some scenarios, analyse them and report."),
     "scenarios": Command("comparison.cli_experiments", "List the scenarios, or show one."),
     "analyze": Command("comparison.cli_experiments", "Analyse runs again from their traces."),
-    "diagram": Command("comparison.cli_diagram", "Draw a rebalance of the zookeeper design from a run's traces."),
+    "diagram": Command("comparison.cli_diagram", "Draw rebalances from a run's traces."),
     "zookeeper": Command("comparison.cli_zookeeper", "Start, look at and stop a ZooKeeper server."),
     "broker": Command("comparison.cli_broker", "Run a broker with the group coordinator."),
     "topic": Command("comparison.cli_topic", "Create, list, describe and delete topics."),
     "consume": Command("comparison.cli_clients", "Be a member of a group."),
     "produce": Command("comparison.cli_clients", "Produce records."),
-    "doctor": Command("comparison.doctor", "Check what this machine has, and say the remedy."),
+    "doctor": Command("comparison.doctor", "Check prerequisites and suggest fixes."),
 }
 
 
@@ -81,7 +81,8 @@ By hand, in a few terminals:
   rebalance-lab produce --topic orders --rate 5
 
 \b
-Exit codes: 0 as expected, 1 not as expected, 2 unknown, 130 interrupted, 254 usage, 255 internal.""",
+Exit codes: 0 as expected, 1 not as expected, 2 unknown, 130 interrupted, 254 usage,
+255 our mistake or a server that did not answer.""",
 )
 @click.version_option(package_name="rebalance-lab")
 def cli() -> None:

@@ -67,6 +67,15 @@ def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str
     assert "Example" in capsys.readouterr().out
 
 
+def test_help_and_readme_say_what_every_exit_code_means(capsys: pytest.CaptureFixture[str]) -> None:
+    code_of("--help")
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    for text in (capsys.readouterr().out, readme):
+        told = " ".join(text.split()).lower().partition("exit codes: ")[2].partition(".")[0]
+        assert [int(part.split()[0]) for part in told.split(", ")] == sorted(Exit)
+        assert told.endswith("255 our mistake or a server that did not answer")
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
