@@ -349,7 +349,7 @@ def test_partition_that_stops_is_resigned_and_the_rest_of_the_broker_goes_on(
             assert await committed(one, SICK) == "not_coordinator"
             assert await committed(near, NEAR) == "not_coordinator"
             assert await committed(sound, SOUND) == "none"
-            await asyncio.sleep(0.6)  # longer than `leading` waits before it tries again after an error of the disk
+            await asyncio.wait_for(broker.cluster._leading.settled(), 10)  # no retry is pending
             assert broker.cluster.leads(place) is None, "what it met once it would meet again"
             with monkeypatch.context() as patch:
                 patch.setattr(Machine, "handle", failing(Machine.handle, KeyError("lost"), is_of(SOUND)))
