@@ -116,7 +116,7 @@ def _automatic_commits(case: Case) -> Iterator[str]:
 
 
 def _parts_start(case: Case) -> Iterator[str]:
-    """Settings that contradict each other are refused by whoever is started with them: here, before it is."""
+    """Contradicting settings: refused here instead of by the process that would start with them."""
     request = ConsumerRequest(
         process="m1",
         group="lab",

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 #: What is received at once when it is the rest of something long.
 REST_BYTES = 256 * 1024
-#: A window of progress that was not looked at for so long begins anew: nobody waited meanwhile.
+#: After this long without a look, a window of progress starts over: nobody was waiting in that time.
 FORGOTTEN_S = 4 * LOOK_S
 
 

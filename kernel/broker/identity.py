@@ -189,7 +189,10 @@ def _holder(data_dir: Path, node_id: int) -> dict[str, object]:
 
 
 def _known(data_dir: Path) -> dict[int, Meta]:
-    """The brokers of this folder. A folder without meta.properties is of a start that was killed: nobody's."""
+    """The brokers of this folder.
+
+    A folder without meta.properties was left by a start that was killed; it belongs to no broker.
+    """
     known = {}
     for path in sorted((data_dir / FOLDER).glob(f"*/{_META}")):
         meta = parse_meta(path.read_text(encoding="utf-8", errors="replace"), path)

@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 
 def stopped(what: str, mistake: BaseException) -> LogStopped:
     """Log that `what` stops, with the traceback; the error that answers whoever waits for it."""
-    log.critical("%s has stopped, for a mistake of this program:", what, exc_info=mistake)
+    log.critical("%s has stopped because of a bug in this program:", what, exc_info=mistake)
     return LogStopped(
-        f"{what} has stopped, for a mistake of this program ({type(mistake).__name__}: {mistake}). The broker's log has"
-        " the traceback. Nothing acknowledged is lost: restart the broker."
+        f"{what} has stopped because of a bug in this program ({type(mistake).__name__}: {mistake}). The broker's log"
+        " has the traceback. Nothing acknowledged is lost: restart the broker."
     )

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _STEP = "cluster-view"
 Parsed = TypeVar("Parsed")
-#: So many paths are remembered as warned of; whoever writes more nonsense is warned of no more.
+#: Paths that have been warned about, at most; beyond that, malformed znodes are no longer logged.
 _WARNED_MAX, _WARNED_CHARACTERS_MAX = 1_000, 300
 
 

@@ -28,7 +28,7 @@ _CONNECTED = struct.Struct(">ii")
 
 @dataclass(frozen=True, slots=True)
 class SessionCredentials:
-    """Who has them can take the session over."""
+    """Whoever holds these can take over the session."""
 
     session_id: int
     password: bytes = field(repr=False)

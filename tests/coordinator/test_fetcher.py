@@ -1,4 +1,4 @@
-"""A batch that nobody can read: as by Kafka's consumer it is told, not skipped, and other partitions are read on."""
+"""An unreadable batch is reported and not skipped, as in Kafka's consumer, and reading goes on in other partitions."""
 
 from __future__ import annotations
 
