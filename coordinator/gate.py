@@ -18,6 +18,7 @@ from coordinator.loading import Loading
 from coordinator.machine import Machine
 from coordinator.markers import Deliveries
 from coordinator.partition import LedPartition
+from coordinator.peers import Peers
 from coordinator.placement import partition_of
 from coordinator.server.decisions import Decisions
 from coordinator.server.eyes import Eyes
@@ -81,6 +82,7 @@ class Coordinator:
         self._loads = Loading()
         self._stopping = False
         self._count, self._counted_in = 0, object()  #: partitions of `__consumer_offsets`, and the snapshot's
+        self.peers = Peers()
         self._deliveries = Deliveries(self)
 
     # -- leadership ------------------------------------------------------------------------------------------------
@@ -154,6 +156,7 @@ class Coordinator:
         self._loads.given_up()
         await self._decisions.stop()
         await self._eyes.stop()
+        await self.peers.close()
 
     # -- the gate --------------------------------------------------------------------------------------------------
 

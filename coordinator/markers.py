@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Any
 from coordinator.group.errors import Error
 from coordinator.group.requests import Mark
 from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
-from kernel.broker.connection import BrokerConnection
 from kernel.broker.control_records import end_marker
 from kernel.broker.storage.errors import CoordinatorFenced, Fenced, InvalidProducerEpoch, StorageError
 from kernel.broker.storage.transactions import EndMarker
-from kernel.errors import RebalanceLabError
 from kernel.values import TopicPartition
 from kernel.wire.versions import Api
 
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
-TIMEOUT_MS = 5_000
 #: So many tries in a row a partition is not in the view: not new to it, as it may be after a failover, but deleted.
 ABSENT_TRIES = 50
 #: Another broker could not be asked; clients come again.
@@ -100,7 +97,7 @@ class Deliveries:
     async def _ask(
         self, leader: BrokerAddress, partitions: Iterable[TopicPartition], mark: Mark
     ) -> dict[TopicPartition, Error]:
-        answer = await call(leader, Api.WriteTxnMarkers, _body(partitions, mark))
+        answer = await self._coordinator.peers.call(leader, Api.WriteTxnMarkers, _body(partitions, mark))
         if answer is None:
             return dict.fromkeys(partitions, UNTOLD)
         return {
@@ -116,21 +113,7 @@ async def call_leader(coordinator: Coordinator, number: int, api: Api, body: dic
     leader = coordinator.services.cluster.snapshot.leader_of(TopicPartition(GROUP_METADATA_TOPIC, number))
     if leader is None or leader.node_id == coordinator.services.node_id:
         return None  # the view is behind
-    return await call(leader, api, body)
-
-
-async def call(broker: BrokerAddress, api: Api, body: dict[str, Any]) -> Any | None:
-    """The broker's answer; None when there is none."""
-    try:
-        connection = await BrokerConnection.open(broker.host, broker.port, "coordinator", timeout_ms=TIMEOUT_MS)
-        try:
-            return await connection.call(api, body, timeout_ms=TIMEOUT_MS)
-        finally:
-            connection.close()
-            await connection.wait_closed()
-    except RebalanceLabError as error:
-        log.info("%s to broker %s: %s", api.name, broker.node_id, error)
-        return None
+    return await coordinator.peers.call(leader, api, body)
 
 
 def error_of(code: int) -> Error:

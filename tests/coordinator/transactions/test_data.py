@@ -16,6 +16,7 @@ from kernel.wire.versions import Api
 from tests.support.brokers import client_of, create_topics, running_broker, running_cluster
 from tests.support.consuming import partitions_of, producing, shared_out
 from tests.support.eager import bootstrap_of, eager
+from tests.support.peers import opened_by_coordinators
 from tests.support.transactional import read, stable_and_end, transactional
 from tests.support.wire_clients import WireConnection
 
@@ -158,7 +159,11 @@ def test_partitions_are_added_all_or_none(chroot: str, tmp_path: Path):
     asyncio.run(test())
 
 
-def test_markers_and_verification_go_from_broker_to_broker(chroot: str, tmp_path: Path):
+def test_markers_and_verification_go_from_broker_to_broker_on_connections_that_are_kept(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    opened = opened_by_coordinators(monkeypatch)
+
     async def test() -> None:
         async with running_cluster(2, chroot, tmp_path, mount=(mount,)) as brokers:
             await create_topics(brokers[0], {"t": 2})
@@ -172,6 +177,7 @@ def test_markers_and_verification_go_from_broker_to_broker(chroot: str, tmp_path
             await settled(bootstrap, T0, T1)
             assert await read(bootstrap, T0) == ["a0", "a1", "a3"]
             assert await read(bootstrap, T1) == ["b0", "b1", "b3"]
+            assert sorted(connection.node_id for connection in opened()) == [1, 2]
 
     asyncio.run(test())
 

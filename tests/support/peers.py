@@ -1,0 +1,32 @@
+"""Sees the connections that brokers on the test's own event loop open to each other.
+
+opened = opened_by_coordinators(monkeypatch)
+... assert len(opened()) == 1
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from coordinator.peers import CLIENT_ID
+from kernel.broker.connection import BrokerConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+
+def opened_by_coordinators(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[BrokerConnection]]:
+    """The connections that brokers have opened to each other from now on."""
+    opened: list[BrokerConnection] = []
+    really = BrokerConnection.open
+
+    async def counting(host: str, port: int, client_id: str, **given: Any) -> BrokerConnection:
+        connection = await really(host, port, client_id, **given)
+        if client_id == CLIENT_ID:
+            opened.append(connection)
+        return connection
+
+    monkeypatch.setattr(BrokerConnection, "open", counting)
+    return lambda: opened
