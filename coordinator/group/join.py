@@ -34,9 +34,9 @@ def join(group: Group, request: Join, turn: Turn) -> None:
             rebalance.drop(group, former, "group is full", turn)
         group.remove(request.member_id)
         turn.reply(request.token, JoinAnswer(error=Error.GROUP_MAX_SIZE_REACHED, member_id=""))
-    elif request.size > turn.limits.member_bytes_max:
+    elif (size := request.size) > turn.limits.member_bytes_max:
         _turn_away(group, request, Error.MESSAGE_TOO_LARGE, turn)
-    elif _bytes_with(group, request) > turn.limits.group_bytes_max:
+    elif _bytes_with(group, request, size) > turn.limits.group_bytes_max:
         _turn_away(group, request, Error.GROUP_MAX_SIZE_REACHED, turn)
     elif not group.accepts(request.protocol_type, request.protocols):
         refuse(request, Error.INCONSISTENT_GROUP_PROTOCOL, turn)
@@ -66,15 +66,15 @@ def _turn_away(group: Group, request: Join, error: Error, turn: Turn) -> None:
         rebalance.drop_and_rebalance(group, former, "brings too much", Trigger.MEMBER_LEFT, turn)
 
 
-def _bytes_with(group: Group, request: Join) -> int:
-    """What the group would keep of its members with this one, in place of what it keeps of it now.
+def _bytes_with(group: Group, request: Join, size: int) -> int:
+    """What the group would keep of its members with this one of `size`, in place of what it keeps of it now.
 
     Kafka has no such limit: 4.1.1 takes whatever a request may hold, and refuses everybody's SyncGroup with
     UNKNOWN_SERVER_ERROR when the group is too large for one record. So one member could end all others.
     """
     holder = group.instances.get(request.instance_id, "") if request.instance_id is not None else request.member_id
     former = group.members.get(holder)
-    return group.size + request.size - (0 if former is None else former.size)
+    return group.size + size - (0 if former is None else former.size)
 
 
 def _has_room(group: Group, member_id: str, turn: Turn) -> bool:

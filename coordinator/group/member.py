@@ -41,6 +41,7 @@ class Member:
     is_new: bool = False
     vigil: Vigil = field(default_factory=Vigil)
     _profile: tuple[str | None, Profile] | None = None  #: the last one, and the protocol that it is of
+    _size: int = 0  #: once it has been asked for
 
     @classmethod
     def joining(cls, request: Join, member_id: str) -> Member:
@@ -58,7 +59,9 @@ class Member:
     @property
     def size(self) -> int:
         """As `Join.size`."""
-        return size_of(self.client_id, self.client_host, self.instance_id, self.protocols)
+        if not self._size:
+            self._size = size_of(self.client_id, self.client_host, self.instance_id, self.protocols)
+        return self._size
 
     @property
     def is_static(self) -> bool:
@@ -77,6 +80,7 @@ class Member:
         self.session_timeout_ms = session_timeout_ms
         self.protocols = protocols
         self._profile = None
+        self._size = 0
 
     def profile(self, protocol_name: str | None) -> Profile:
         """What a generation with this protocol knows of the member: the same object until something changes."""

@@ -52,8 +52,10 @@ class Join(NamedTuple):
 
 def size_of(client_id: str, client_host: str, instance_id: str | None, protocols: tuple[Protocol, ...]) -> int:
     """As `Join.size`. The member id, and with it the client id or the instance id once more, is among it."""
-    named = 2 * (len(client_id) + len(instance_id or "")) + len(client_host) + MEMBER_ID_BYTES
-    return named + sum([len(name) + len(metadata) for name, metadata in protocols])
+    size = 2 * (len(client_id) + len(instance_id or "")) + len(client_host) + MEMBER_ID_BYTES
+    for name, metadata in protocols:
+        size += len(name) + len(metadata)
+    return size
 
 
 class Sync(NamedTuple):

@@ -197,13 +197,14 @@ class AnsweredSocket(HoldingSocket):
     def _write(self, context: RequestContext, answer: Answer) -> None:
         if answer is None or not self._is_open:
             return
-        assert not isinstance(answer, Rows), "rows are encoded in turns"
-        if context.api is Api.Fetch and not isinstance(answer, Encoded):  # records are not copied
+        if type(answer) is Encoded:
+            self._send(response_with(context.correlation_id, answer.tail))
+            return
+        assert not isinstance(answer, Rows | Encoded), "rows are encoded in turns"
+        if context.api is Api.Fetch:  # records are not copied
             for piece in encode_response_in_pieces(context.api, context.version, context.correlation_id, answer):
                 if self._is_open:  # a client may go between two pieces
                     self._send(piece)
-        elif isinstance(answer, Encoded):
-            self._send(response_with(context.correlation_id, answer.tail))
         else:
             self._send(encode_response(context.api, context.version, context.correlation_id, answer))
 
