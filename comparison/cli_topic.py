@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from comparison.by_hand import bootstrap_of, state_option
-from comparison.scenarios.cluster_access import ClusterAccess, addresses
+from comparison.scenarios.cluster_access import addresses
 from kernel.broker.client import ClusterClient
 from kernel.broker.topic_admin import TopicAdmin
 from kernel.settings import split_pairs
@@ -66,16 +66,15 @@ def create(
     """Create a topic and wait until every partition has a leader."""
     text = bootstrap_of(bootstrap)
 
-    async def made(admin: TopicAdmin) -> None:
-        await admin.create(
+    async def made(admin: TopicAdmin) -> int:
+        return await admin.create(
             name,
             partitions=partitions or -1,
             replication_factor=replication_factor or -1,
             configs=split_pairs(pairs),
         )
 
-    _with_admin(text, made)
-    click.echo(f"created {name} with {_plural(_partitions_led(text, name), 'partition')}")
+    click.echo(f"created {name} with {_plural(_with_admin(text, made), 'partition')}")
     if pairs:
         for setting in _with_admin(text, lambda admin: admin.settings(name)):
             if setting.note:
@@ -145,17 +144,6 @@ def _with_admin(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[T]]) -> T
             await client.close()
 
     return asyncio.run(run())
-
-
-def _partitions_led(bootstrap: str, name: str) -> int:
-    async def waited() -> int:
-        access = await ClusterAccess.open(bootstrap)
-        try:
-            return len(await access.partitions_of(name, create=False))
-        finally:
-            await access.close()
-
-    return asyncio.run(waited())
 
 
 def _plural(count: int, noun: str) -> str:

@@ -8,6 +8,7 @@ from coordinator.calls import GroupCalls
 from coordinator.server.calls import ServerCalls
 from kernel.broker.client import LATEST, ClusterClient, list_offset
 from kernel.broker.producer import Producer
+from kernel.broker.topic_admin import partitions_led
 from kernel.errors import Unavailable
 from kernel.values import NO_OFFSET, TopicPartition
 from kernel.waiting import until
@@ -70,13 +71,7 @@ class ClusterAccess:
 
     async def partitions_of(self, topic: str, *, create: bool) -> list[TopicPartition]:
         """The topic's partitions, once each has a leader. Raises `Unavailable` when there is no such topic."""
-
-        async def known() -> list[TopicPartition]:
-            metadata = await self._client.refresh([topic], create=create)
-            found = [TopicPartition(topic, number) for number in metadata.partitions_of(topic)]
-            return found if all(self._client.leader_of(tp) is not None for tp in found) else []
-
-        return await until(known, _READY_S, f"topic {topic!r} exists and every partition of it has a leader")
+        return await partitions_led(self._client, topic, create=create)
 
     async def create_topic(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
         """Create with these replicas for each partition (the first one leads), and wait for the leaders."""

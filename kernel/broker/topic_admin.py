@@ -14,6 +14,7 @@ from kernel.broker.effective_configs import Source
 from kernel.broker.topic_configs import NOTES
 from kernel.errors import Unavailable, UserError
 from kernel.values import TopicPartition
+from kernel.waiting import until
 from kernel.wire.errors import ErrorCode, error_name
 from kernel.wire.versions import Api
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 #: How long the controller may take, in milliseconds.
 TIMEOUT_MS = 10_000
+#: How long a topic's leaders may take, in seconds.
+LED_S = 60.0
 NO_LEADER = -1
 TOPIC = 2  #: ConfigResource.Type
 
@@ -79,8 +82,11 @@ class TopicAdmin:
         partitions: int = -1,
         replication_factor: int = -1,
         configs: Mapping[str, str] | None = None,
-    ) -> None:
-        """Create a topic; -1 leaves a number to the broker's defaults. Raises `TopicRefused`, `Unavailable`."""
+    ) -> int:
+        """Create a topic; -1 leaves a number to the broker's defaults. Its number of partitions, once each is led.
+
+        Raises `TopicRefused`, `Unavailable`.
+        """
         topic = {
             "name": name,
             "num_partitions": partitions,
@@ -93,6 +99,7 @@ class TopicAdmin:
             Api.CreateTopics, {"topics": [topic], "timeout": TIMEOUT_MS, "validate_only": False}
         )
         _raise_if_refused(f"topic {name!r} was not created", answer.topics[0])
+        return len(await partitions_led(self._client, name))
 
     async def settings(self, name: str) -> tuple[SettingDescription, ...]:
         """A topic's own settings as the controller describes them, right after `create` too. Raises as `describe`."""
@@ -161,6 +168,20 @@ class TopicAdmin:
         if metadata.controller_id in metadata.brokers:
             return await self._client.connection(metadata.controller_id)
         return await self._client.any_connection()
+
+
+async def partitions_led(client: ClusterClient, topic: str, *, create: bool = False) -> list[TopicPartition]:
+    """The topic's partitions, once each has a leader; `create` lets auto.create.topics.enable do its work.
+
+    Raises `Unavailable` when that is not so in time.
+    """
+
+    async def led() -> list[TopicPartition]:
+        metadata = await client.refresh([topic], create=create)
+        found = [TopicPartition(topic, number) for number in metadata.partitions_of(topic)]
+        return found if all(client.leader_of(tp) is not None for tp in found) else []
+
+    return await until(led, LED_S, f"topic {topic!r} exists and every partition of it has a leader")
 
 
 async def _settings(connection: BrokerConnection, name: str) -> tuple[SettingDescription, ...]:
