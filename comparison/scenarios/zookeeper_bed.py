@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from comparison.scenarios.chroot import chroot_name, make_chroot, remove_chroot
@@ -50,6 +51,7 @@ class ZooKeeperBed:
         self._proxies = QuorumProxies(proxy_tracer) if request.split_brain else None
         self._opened = contextlib.ExitStack()
         self._opening: asyncio.Future[Any] | None = None
+        self._given_up = threading.Event()
         self.servers: tuple[ServerProcess, ...] = ()
         self._addresses: tuple[tuple[str, int], ...] = ()
         self.connect_string = ""
@@ -61,7 +63,9 @@ class ZooKeeperBed:
     async def start(self) -> None:
         """Raises `UserError` when the scenario needs an ensemble of its own and was given a ZooKeeper."""
         if self._proxies is None:
-            handle = await self._open(open_zookeeper(self._request.zookeeper, self._request.run_dir))
+            handle = await self._open(
+                open_zookeeper(self._request.zookeeper, self._request.run_dir, given_up=self._given_up)
+            )
             self.servers, self.connect_string = handle.servers, handle.connect_string
             if self.servers:
                 self._addresses = handle.addresses
@@ -81,6 +85,7 @@ class ZooKeeperBed:
             min_session_ms=ZOOKEEPER_SESSION_MS[0],
             max_session_ms=ZOOKEEPER_SESSION_MS[1],
             quorum_links=self._proxies.ports,
+            given_up=self._given_up,
         )
         await self._open(ensemble)
         self.servers, self.connect_string = ensemble.servers, ensemble.connect_string
@@ -90,7 +95,8 @@ class ZooKeeperBed:
     async def _open(self, zookeeper: AbstractContextManager[Opened]) -> Opened:
         """Off the loop: a start waits for the server, and the proxies between servers are on this loop.
 
-        A thread cannot be cancelled, so `stop` waits for it: closed before, it would leave a server behind.
+        A thread cannot be cancelled, so `stop` has it give up and waits for it: closed before, it would leave a server
+        behind.
         """
         opening = asyncio.ensure_future(asyncio.to_thread(self._opened.enter_context, zookeeper))
         self._opening = opening
@@ -171,6 +177,7 @@ class ZooKeeperBed:
     async def stop(self) -> None:
         self.heal()
         if self._opening is not None:
+            self._given_up.set()
             await asyncio.gather(self._opening, return_exceptions=True)
         if self._observer is not None:
             await self._observer.stop()

@@ -3,6 +3,9 @@
 Everything is below the run folder, on loopback, on free ports, ready in about a second, and gone when the
 process that started it is gone. Each server's log is `zookeeper-N/zookeeper.log`.
 
+A start can be given up: another thread sets the event `given_up`, and `start` stops what it has started and raises
+`StartGivenUp`.
+
 Session timeouts are between `min_session_ms` and `max_session_ms`; ZooKeeper clamps others without a word,
 and notices an expiry up to one tick late.
 """
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from kernel.errors import EnvironmentFault
 from kernel.ports import LOOPBACK, free_ports
@@ -20,12 +23,19 @@ from kernel.zookeeper.server import (
     PortInUse,
     ServerConfig,
     ServerProcess,
+    StartGivenUp,
     require_free,
     wait_for_all,
 )
 
+if TYPE_CHECKING:
+    import threading
+
 #: How long servers may take to serve; about a second on an idle machine.
 START_TIMEOUT_S = 90.0
+
+#: Ticks that a follower of an ensemble may take to connect to its leader.
+INIT_LIMIT = 10
 
 #: Between choosing free ports and listening on them, somebody else may take one: choose again.
 _PORT_ATTEMPTS = 5
@@ -85,8 +95,10 @@ class EmbeddedZooKeeper(_Servers):
         min_session_ms: int = 200,
         max_session_ms: int = 60_000,
         port: int | None = None,
+        given_up: threading.Event | None = None,
     ) -> None:
         self._run_dir = Path(run_dir).resolve()
+        self._given_up = given_up
         self._lines = _timing(tick_ms, min_session_ms, max_session_ms)
         self._port = port
 
@@ -116,7 +128,7 @@ class EmbeddedZooKeeper(_Servers):
         server = ServerProcess(self._run_dir / "zookeeper-1", config)
         self.servers = (server,)
         server.launch()
-        server.wait_ready(START_TIMEOUT_S)
+        server.wait_ready(START_TIMEOUT_S, self._given_up)
 
 
 class ZooKeeperEnsemble(_Servers):
@@ -131,15 +143,16 @@ class ZooKeeperEnsemble(_Servers):
         run_dir: Path,
         *,
         tick_ms: int = 500,
-        init_limit: int = 10,
         sync_limit: int = 6,
         min_session_ms: int = 200,
         max_session_ms: int = 60_000,
         quorum_links: QuorumLinks | None = None,
+        given_up: threading.Event | None = None,
     ) -> None:
         self._run_dir = Path(run_dir).resolve()
+        self._given_up = given_up
         self._lines = _timing(tick_ms, min_session_ms, max_session_ms) | {
-            "initLimit": init_limit,
+            "initLimit": INIT_LIMIT,
             "syncLimit": sync_limit,
         }
         self._quorum_links = quorum_links
@@ -177,7 +190,7 @@ class ZooKeeperEnsemble(_Servers):
         )
         for server in self.servers:
             server.launch()
-        wait_for_all(self.servers, START_TIMEOUT_S)
+        wait_for_all(self.servers, START_TIMEOUT_S, self._given_up)
         self.leader()
 
     def _peers(self, number: int, real: dict[int, QuorumPorts]) -> dict[str, str]:
@@ -192,6 +205,8 @@ class ZooKeeperEnsemble(_Servers):
         """The server that leads, once exactly one says so. Raises `EnvironmentFault` when none does in time."""
 
         def only_leader() -> ServerProcess | None:
+            if self._given_up is not None and self._given_up.is_set():
+                raise StartGivenUp("the ZooKeeper ensemble was stopped before one of its servers led")
             leaders = [server for server in self.servers if server.running and server.mode() == "leader"]
             return leaders[0] if len(leaders) == 1 else None
 

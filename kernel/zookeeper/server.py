@@ -21,6 +21,7 @@ from kernel.zookeeper.counters import server_mode
 
 if TYPE_CHECKING:
     import subprocess
+    import threading
     from collections.abc import Mapping, Sequence
 
 #: The server, and what it does not start without (found by leaving out one at a time). A whole `jars/*` would
@@ -68,6 +69,10 @@ class ServerConfig:
 
 class PortInUse(EnvironmentFault):
     """Another process listens on a port that the server was to have."""
+
+
+class StartGivenUp(Unavailable):
+    """Whoever asked for the start wants it no more; the servers are stopped."""
 
 
 class ServerProcess:
@@ -124,13 +129,16 @@ class ServerProcess:
                 "Choose a run folder on a disk with room that you may write to."
             ) from error
 
-    def wait_ready(self, timeout_s: float) -> None:
+    def wait_ready(self, timeout_s: float, given_up: threading.Event | None = None) -> None:
         """Return once the server serves clients.
 
-        Raises `PortInUse` or `EnvironmentFault`, with the end of the server's log, when it does not.
+        Raises `PortInUse` or `EnvironmentFault`, with the end of the server's log, when it does not, `StartGivenUp`
+        when another thread sets `given_up`.
         """
 
         def serving() -> bool:
+            if given_up is not None and given_up.is_set():
+                raise StartGivenUp(f"ZooKeeper server {self.number} was stopped before it served")
             if not self.running:
                 raise self._did_not_start(f"ended with exit code {self._exit_code()}")
             return self.mode() is not None
@@ -268,11 +276,11 @@ def require_free(port: int) -> None:
             ) from error
 
 
-def wait_for_all(servers: Sequence[ServerProcess], timeout_s: float) -> None:
-    """Wait until each of the servers serves, within one limit for all."""
+def wait_for_all(servers: Sequence[ServerProcess], timeout_s: float, given_up: threading.Event | None = None) -> None:
+    """Wait until each of the servers serves, within one limit for all. Raises as `ServerProcess.wait_ready`."""
     deadline = time.monotonic() + timeout_s
     for server in servers:
-        server.wait_ready(max(0.1, deadline - time.monotonic()))
+        server.wait_ready(max(0.1, deadline - time.monotonic()), given_up)
 
 
 def _stopped(pid: int) -> bool:

@@ -13,6 +13,7 @@ from kernel.zookeeper.counters import server_mode
 from kernel.zookeeper.embedded import EmbeddedZooKeeper, ZooKeeperEnsemble
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -68,11 +69,14 @@ def parse_target(text: str) -> ZooKeeperTarget:
 
 
 @contextmanager
-def open_zookeeper(spec: str | ZooKeeperTarget, run_dir: Path, *, ensemble: bool = False) -> Iterator[ZooKeeperHandle]:
+def open_zookeeper(
+    spec: str | ZooKeeperTarget, run_dir: Path, *, ensemble: bool = False, given_up: threading.Event | None = None
+) -> Iterator[ZooKeeperHandle]:
     """Start what the target asks for, or check that a running one answers; stop afterwards what was started.
 
     `ensemble` asks for three servers where we start them. Raises `UserError` for a target that makes no
-    sense, `EnvironmentFault` when one cannot be started here, `Unavailable` when a running one does not serve.
+    sense, `EnvironmentFault` when one cannot be started here, `Unavailable` when a running one does not serve,
+    `StartGivenUp` when another thread sets `given_up` while an embedded one starts.
     """
     target = parse_target(spec) if isinstance(spec, str) else spec
     match target.kind:
@@ -80,7 +84,8 @@ def open_zookeeper(spec: str | ZooKeeperTarget, run_dir: Path, *, ensemble: bool
             require_serving(target)
             yield ZooKeeperHandle(target.connect_string, (), target.kind, target.addresses)
         case TargetKind.EMBEDDED:
-            with ZooKeeperEnsemble(run_dir) if ensemble else EmbeddedZooKeeper(run_dir) as embedded:
+            kind = ZooKeeperEnsemble if ensemble else EmbeddedZooKeeper
+            with kind(run_dir, given_up=given_up) as embedded:
                 addresses = tuple(("127.0.0.1", server.client_port) for server in embedded.servers)
                 yield ZooKeeperHandle(embedded.connect_string, embedded.servers, target.kind, addresses)
         case TargetKind.DOCKER:

@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -17,7 +19,7 @@ from kernel.errors import EnvironmentFault
 from kernel.waiting import wait_until
 from kernel.zookeeper.counters import read_counters, server_mode, totals
 from kernel.zookeeper.embedded import EmbeddedZooKeeper, QuorumPorts, ZooKeeperEnsemble
-from kernel.zookeeper.server import PortInUse
+from kernel.zookeeper.server import PortInUse, StartGivenUp
 from kernel.zookeeper.txnlog import read_ensemble
 from tests.support.zookeeper import opened
 
@@ -153,6 +155,19 @@ def test_when_the_disk_fills_up_writes_fail_and_nothing_acknowledged_is_lost(tmp
     with EmbeddedZooKeeper(tmp_path) as zookeeper:
         children = asyncio.run(still_there(zookeeper.connect_string))
     assert set(acknowledged) <= {f"/{child}" for child in children}
+
+
+@pytest.mark.parametrize("kind", [EmbeddedZooKeeper, ZooKeeperEnsemble])
+def test_start_that_is_given_up_ends_at_once_and_leaves_no_server(kind: type[ZooKeeperEnsemble], tmp_path: Path):
+    given_up = threading.Event()
+    zookeeper = kind(tmp_path, given_up=given_up)
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(zookeeper.start)
+        wait_until(lambda: any(server.running for server in zookeeper.servers), 20, "a server to be launched")
+        given_up.set()
+        with pytest.raises(StartGivenUp):
+            starting.result(20)
+    assert not any(server.running for server in zookeeper.servers)
 
 
 def test_an_ensemble_elects_goes_on_without_its_leader_and_takes_it_back(tmp_path):
