@@ -45,7 +45,7 @@ lint: setup  ## format, lint and types
 	$(BIN)/mypy
 
 bench: setup  ## the figures (SMOKE=1: small sizes)
-	$(BIN)/python -m tests.bench $(if $(SMOKE),--smoke) $(ARGS)
+	$(BIN)/python -m bench $(if $(SMOKE),--smoke) $(ARGS)
 
 draw: setup  ## the diagrams in docs/, from runs made now
 	$(BIN)/python -m docs.draw $(ARGS)

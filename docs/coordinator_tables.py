@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from comparison.report.restarts import costs, remarks
-from comparison.scenarios.catalogue import DESIGNS
+from comparison.scenarios.plan.catalogue import DESIGNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

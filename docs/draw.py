@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.exits import Exit
 from comparison.report.throughput import chart
-from comparison.scenarios.catalogue import DESIGNS
+from comparison.scenarios.plan.catalogue import DESIGNS
 from docs.coordinator_tables import TABLES
 
 if TYPE_CHECKING:

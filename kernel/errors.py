@@ -26,6 +26,14 @@ class Unavailable(RebalanceLabError):
     """A server that we need does not answer. Trying again later may help."""
 
 
+class ProtocolError(RebalanceLabError):
+    """The other side sent something that is not Kafka's protocol as we speak it; the connection is of no more use."""
+
+
+class MalformedFrame(ProtocolError):
+    """A frame's bytes do not decode as the request or response that they should be."""
+
+
 class Retriable(RebalanceLabError):
     """The operation failed but may succeed when it is repeated."""
 

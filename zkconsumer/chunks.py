@@ -14,8 +14,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from kernel.broker.records import CorruptRecords, decode, headers_of
 from kernel.errors import MessageSizeTooLarge
+from kernel.records.records import CorruptRecords, decode, headers_of
 from zkconsumer.streams import Chunk
 
 if TYPE_CHECKING:

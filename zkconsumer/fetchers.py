@@ -17,15 +17,15 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
-from kernel.broker.client import EARLIEST, LATEST, fetch_bytes, list_offset
-from kernel.broker.connection import BrokerConnection
+from kernel.client.client import EARLIEST, LATEST, fetch_bytes, list_offset
+from kernel.client.connection import BrokerConnection
 from kernel.errors import RebalanceLabError, Retriable
 from zkconsumer.chunks import chunk_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from kernel.broker.client import FetchedBytes
+    from kernel.client.client import FetchedBytes
     from kernel.trace.writer import Tracer
     from kernel.values import BrokerAddress, TopicPartition
     from zkconsumer.settings import ZkConsumerConfig

@@ -26,7 +26,7 @@ import logging
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.connection import BrokerConnection
+from kernel.client.connection import BrokerConnection
 from kernel.errors import Unavailable
 from kernel.values import NO_OFFSET, BrokerAddress, TopicPartition
 from kernel.wire.errors import ErrorCode, ProtocolError, error_name

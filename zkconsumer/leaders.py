@@ -18,7 +18,7 @@ import logging
 from random import Random
 from typing import TYPE_CHECKING
 
-from kernel.broker.client import ClusterClient
+from kernel.client.client import ClusterClient
 from kernel.errors import RebalanceLabError, Unavailable
 from kernel.java_hash import java_hash, kafka_abs, signed
 from zkconsumer.broker_list import read_brokers

@@ -1,1 +1,1 @@
-"""What one member of a group decides: pure, as tables. `table` has the transitions, `reactions` the error codes."""
+"""The member's side, as it decides: pure, as tables. `classic.table` and `server.table` have the transitions."""

@@ -1,0 +1,1 @@
+"""A broker: `server/` and `loop/` serve, `apis/` answer, `cluster/` joins, `storage/` keeps."""

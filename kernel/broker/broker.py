@@ -12,32 +12,32 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Self
 
-from kernel.broker.cluster_view import GROUP_METADATA_TOPIC, without_brokers
-from kernel.broker.compression import UnpackingTurn
-from kernel.broker.config_store import ConfigStore
-from kernel.broker.handlers_cluster import ClusterHandlers
-from kernel.broker.handlers_configs import ConfigHandlers
-from kernel.broker.handlers_fetch import FetchHandlers
-from kernel.broker.handlers_loop import LoopHandlers
-from kernel.broker.handlers_metadata import MetadataHandlers
-from kernel.broker.handlers_offsets import OffsetHandlers
-from kernel.broker.handlers_produce import ProduceHandlers
-from kernel.broker.handlers_records import RecordHandlers
-from kernel.broker.handlers_topics import TopicHandlers
+from kernel.broker.apis.cluster import ClusterHandlers
+from kernel.broker.apis.configs import ConfigHandlers
+from kernel.broker.apis.fetch import FetchHandlers
+from kernel.broker.apis.loop import LoopHandlers
+from kernel.broker.apis.metadata import MetadataHandlers
+from kernel.broker.apis.offsets import OffsetHandlers
+from kernel.broker.apis.produce import ProduceHandlers
+from kernel.broker.apis.records import RecordHandlers
+from kernel.broker.apis.topics import TopicHandlers
+from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, without_brokers
+from kernel.broker.cluster.config_store import ConfigStore
+from kernel.broker.cluster.leadership import Cluster
+from kernel.broker.cluster.registration import ensure_cluster, find_cluster, next_node_id
+from kernel.broker.cluster.topic_creation import DefaultTopics
 from kernel.broker.identity import BrokerRuns, check_cluster, claim
-from kernel.broker.leadership import Cluster
-from kernel.broker.logs import LedLogs
-from kernel.broker.registration import ensure_cluster, find_cluster, next_node_id
-from kernel.broker.retention import Retention
-from kernel.broker.server import BrokerServer, ServerLimits
+from kernel.broker.loop.turns import Turns
+from kernel.broker.server.server import BrokerServer, ServerLimits
 from kernel.broker.services import BrokerServices
 from kernel.broker.storage.earlier_lives import look_after_earlier_lives
+from kernel.broker.storage.led_logs import LedLogs
+from kernel.broker.storage.retention import Retention
 from kernel.broker.storage.storage import Storage
-from kernel.broker.topic_creation import DefaultTopics
 from kernel.broker.transactions import Verification
-from kernel.broker.turns import Turns
 from kernel.clock import SystemClock
 from kernel.errors import RebalanceLabError
+from kernel.records.compression import UnpackingTurn
 from kernel.values import BrokerAddress
 from kernel.wire.versions import Api
 from kernel.zookeeper.chroot import ensure_chroot
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from kernel.broker.configuration import BrokerConfig
     from kernel.broker.identity import Identity
     from kernel.broker.services import Mount
+    from kernel.broker.settings.configuration import BrokerConfig
     from kernel.clock import Clock
     from kernel.trace.writer import Tracer
 

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from kernel.broker.handlers import HandlerTable
+from kernel.broker.loop.turns import Turns
+from kernel.broker.server.handlers import HandlerTable
 from kernel.broker.transactions import Verification
-from kernel.broker.turns import Turns
 
 if TYPE_CHECKING:
-    from kernel.broker.cluster_view import ClusterView, TopicView
-    from kernel.broker.configuration import BrokerConfig
+    from kernel.broker.cluster.cluster_view import ClusterView, TopicView
+    from kernel.broker.settings.configuration import BrokerConfig
     from kernel.broker.storage.logs import PartitionLog
     from kernel.broker.storage.storage import Storage
     from kernel.clock import Clock

@@ -7,21 +7,13 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from kernel.errors import RebalanceLabError
+from kernel.errors import MalformedFrame, ProtocolError
 
 __all__ = ["ErrorCode", "FrameTooLarge", "MalformedFrame", "ProtocolError", "UnsupportedVersion", "error_name"]
 
 
-class ProtocolError(RebalanceLabError):
-    """The other side sent something that is not Kafka's protocol as we speak it; the connection is of no more use."""
-
-
 class FrameTooLarge(ProtocolError):
     """A frame announces a size that is negative or above the limit (socket.request.max.bytes)."""
-
-
-class MalformedFrame(ProtocolError):
-    """A frame's bytes do not decode as the request or response that they should be."""
 
 
 class UnsupportedVersion(ProtocolError):

@@ -8,8 +8,8 @@ encoded once and kept by the caller (`member`). Byte for byte this is what kio w
     head = form.head(error=0, generation=3, protocol_type="consumer", protocol_name="range", leader="m-1")
     form.whole(head, "m-1", [form.member("m-1", None, b"..."), ...])
 
-Answers begin behind the correlation id, as `kernel.broker.handlers.Encoded` wants them. None where a version allows
-no null becomes "", as in `kernel.wire.building`. Texts of the versions before KIP-482 have at most 32,767 bytes;
+Answers begin behind the correlation id, as `kernel.broker.server.handlers.Encoded` wants them. None where a version
+allows no null becomes "", as in `kernel.wire.building`. Texts of the versions before KIP-482 have at most 32,767 bytes;
 longer ones raise `struct.error`.
 """
 

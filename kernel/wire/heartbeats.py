@@ -1,7 +1,7 @@
 """Heartbeat's answers by hand, in all versions: most of what a coordinator says, and there are few different ones.
 
 Requests are not decoded by hand: kio's compiled reader takes half a microsecond for one. What saves more is to decode
-none at all where the same bytes come again (`kernel.broker.served_connection`).
+none at all where the same bytes come again (`kernel.broker.server.served_connection`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Messages that no Kafka has: AwaitCommand 0 and CommitOwned 0 of the `server` design, and DescribeLoop 0.
 
 They travel in Kafka's frames behind Kafka's headers (request header 1, response header 0), under API keys far above
-Kafka's. What the design's fields mean is told in docs/server-protocol.md, and `coordinator.server.messages` makes
-values of them; DescribeLoop's are those of `kernel.broker.loop_figures.LoopFigures`.
+Kafka's. What the design's fields mean is told in docs/server-protocol.md, and `coordinator.protocol.server_messages`
+makes values of them; DescribeLoop's are those of `kernel.broker.loop.loop_figures.LoopFigures`.
 """
 
 from __future__ import annotations

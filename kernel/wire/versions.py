@@ -55,7 +55,7 @@ class Api(IntEnum):
     #: Of the `server` design (docs/server-protocol.md): Kafka's keys are below 100.
     AwaitCommand = 20_001
     CommitOwned = 20_002
-    #: What `rebalance-lab doctor --broker` asks (kernel/broker/handlers_loop.py).
+    #: What `rebalance-lab doctor --broker` asks (kernel/broker/apis/loop.py).
     DescribeLoop = 20_003
 
 

@@ -32,8 +32,8 @@ SERVER_JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snap
 LOGGING_JARS = ("log4j-slf4j2-impl", "log4j-api", "log4j-core")
 
 _JVM_OPTIONS = (
-    # 50,000 partitions (`kernel.broker.topics`), watched by two brokers, filled 256 MB; their settings, 4 KB a topic
-    # at most, come on top. It begins small: what a lab leaves unused costs nothing.
+    # 50,000 partitions (`kernel.broker.cluster.topics`), watched by two brokers, filled 256 MB; their settings, 4 KB a
+    # topic at most, come on top. It begins small: what a lab leaves unused costs nothing.
     "-Xms16m",
     "-Xmx512m",
     "-Xss256k",

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from coordinator.protocol import decode_subscription, encode_assignment
+from bench import assign_cases
+from bench.assign import KAFKA_STICKY, WIRE, CheckFailed, Figure, check, check_same_sets
+from bench.assign_cases import FRESH, JOIN, LEAVE, NOBODY, Answer, Case, Shape, read_answer, read_group
+from bench.assign_checks import looked_at, moves_least, moves_least_of_equal
+from coordinator.protocol.consumer_protocol import decode_subscription, encode_assignment
 from kernel.assignors.sticky import assign_sticky
 from kernel.assignors.sticky_data import decode_sticky
 from kernel.values import TopicPartition
-from tests.bench import assign_cases
-from tests.bench.assign import KAFKA_STICKY, WIRE, CheckFailed, Figure, check, check_same_sets
-from tests.bench.assign_cases import FRESH, JOIN, LEAVE, NOBODY, Answer, Case, Shape, read_answer, read_group
-from tests.bench.assign_checks import looked_at, moves_least, moves_least_of_equal
 
 if TYPE_CHECKING:
     from pathlib import Path

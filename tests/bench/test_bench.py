@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from bench import bystanders, lean
+from bench.figures import Figures, at_least, at_most, ratio, spread
+from bench.lean import Member
+from bench.lean_groups import Course
 from kernel.wire.codec import decode_request, encode_response
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.bench import bystanders, lean
-from tests.bench.figures import Figures, at_least, at_most, ratio, spread
-from tests.bench.lean import Member
-from tests.bench.lean_groups import Course
 
 
 def member() -> Member:
@@ -136,7 +136,7 @@ def test_every_run_is_in_the_file(tmp_path: Path):
 @pytest.mark.skipif(sys.platform != "linux", reason="cores are pinned and epoll is used on Linux only")
 def test_smallest_measure_runs_and_leaves_its_figures(tmp_path: Path):
     file = tmp_path / "figures.json"
-    command = [sys.executable, "-m", "tests.bench", "--smoke", "--only", "heartbeats", "--ours-only"]
+    command = [sys.executable, "-m", "bench", "--smoke", "--only", "heartbeats", "--ours-only"]
     done = subprocess.run(
         [*command, "--members", "3", "--json", str(file)],
         cwd=Path(__file__).parents[2],

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.scenarios.designs import DESIGNS, ConsumerRequest
-from coordinator.service import mount
+from comparison.scenarios.plan.designs import DESIGNS, ConsumerRequest
+from coordinator.service.mount import mount
 from kernel.trace.writer import ListTracer, SilentTracer
 from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.brokers import broker_thread

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.scenarios.designs import DESIGNS
+from comparison.scenarios.plan.designs import DESIGNS
 from kernel.errors import ConfigurationError, StreamsExist, Unavailable, UserError
 from kernel.ports import free_ports
 from kernel.values import TopicPartition

@@ -73,13 +73,13 @@ def test_only_live_tests_count(tmp_path: Path, module_mark: str, mark: str, func
 
 
 def test_conversation_counts_only_while_a_test_plays_it(tmp_path: Path):
-    folder = tmp_path / "group" / "conversations"
+    folder = tmp_path / "groups" / "conversations"
     folder.mkdir(parents=True)
     (folder / "some.txt").write_text("# Prose.\n# kafka: one two\n\njoin a\n----\n")
     assert covered(tmp_path) == {}
     player = folder.parent / "test_conversations.py"
     player.write_text("def test_conversation_goes_as_recorded(path): ...\n")
-    played = ["group/test_conversations.py::test_conversation_goes_as_recorded[some]"]
+    played = ["groups/test_conversations.py::test_conversation_goes_as_recorded[some]"]
     assert covered(tmp_path) == {"one": played, "two": played}
 
 

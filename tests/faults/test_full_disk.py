@@ -30,7 +30,7 @@ pytestmark = [
 ]
 
 #: Under this seed the scenario kills another member than the one that is done to here.
-COMMAND = [sys.executable, "-m", "comparison.cli", "run", "crash", "--design", "eager", "--seed", "1"]
+COMMAND = [sys.executable, "-m", "comparison.cli.main", "run", "crash", "--design", "eager", "--seed", "1"]
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_member_that_cannot_trace_ends_its_run_is_no_evidence_and_an_analysis_
     assert "m1 ended while being a member (exit code 74): it cannot write its trace" in told
 
     analysis = subprocess.run(
-        [sys.executable, "-m", "comparison.cli", "analyze", str(tmp_path / "latest")],
+        [sys.executable, "-m", "comparison.cli.main", "analyze", str(tmp_path / "latest")],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)),
         capture_output=True,
         text=True,

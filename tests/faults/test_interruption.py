@@ -29,7 +29,7 @@ def comparison(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
             [
                 sys.executable,
                 "-m",
-                "comparison.cli",
+                "comparison.cli.main",
                 "compare",
                 "--smoke",
                 "--format",
@@ -79,7 +79,7 @@ def test_ctrl_c_in_the_middle_ends_without_an_analysis_and_keeps_what_was_measur
     assert "on Spark" not in told
     assert "interrupted; the traces are kept: rebalance-lab analyze" in told
     analysis = subprocess.run(
-        [sys.executable, "-m", "comparison.cli", "analyze", str(tmp_path / "runs" / "latest"), "--format", "json"],
+        [sys.executable, "-m", "comparison.cli.main", "analyze", str(tmp_path / "runs" / "latest"), "--format", "json"],
         capture_output=True,
         text=True,
         check=False,

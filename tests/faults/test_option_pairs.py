@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from comparison.experiments import plan
-from comparison.scenarios.catalogue import DESIGNS
-from comparison.scenarios.reach import reach
+from comparison.scenarios.plan.catalogue import DESIGNS
+from comparison.scenarios.plan.reach import reach
+from comparison.scenarios.run.experiments import plan
 from kernel.errors import ConfigurationError
 from tests.support.experiments import unexpected
 from tests.support.pairs import covering_rows

@@ -6,7 +6,7 @@ comes about, and the exact counts of the model.
 Setup: an embedded ZooKeeper (an ensemble of three where links are cut), two brokers, members as processes, a
 producer that numbers its records; a folder of its own for each run.
 
-Steps: those of `comparison.scenarios.catalogue`; then drain, final reads, stop.
+Steps: those of `comparison.scenarios.plan.catalogue`; then drain, final reads, stop.
 
 Expectation per failure type: `comparison.pipeline.verdicts`, each of which must be `as expected`. A run that
 does not come to its end is a failure of the test, not an `unknown`.
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.experiments import expanded, plan
-from comparison.scenarios.catalogue import CATALOGUE, DESIGNS
+from comparison.scenarios.plan.catalogue import CATALOGUE, DESIGNS
+from comparison.scenarios.run.experiments import expanded, plan
 from tests.support.experiments import unexpected
 
 if TYPE_CHECKING:

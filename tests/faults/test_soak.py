@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.scenarios.nursery import Nursery
-from kernel.broker.producer import Producer
+from comparison.scenarios.processes.fork_server import Nursery
+from kernel.client.producer import Producer
 from kernel.serials import numbered_value
 from kernel.values import TopicPartition
 from kernel.waiting import until

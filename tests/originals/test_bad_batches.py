@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel.broker.client import ClusterClient
+from kernel.client.client import ClusterClient
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
-from tests.kernel.broker.test_data_plane import TP, produce
+from tests.kernel.broker.apis.test_data_plane import TP, produce
 from tests.support.bad_batches import bad_batches, odd_batches
 from tests.support.originals import real_broker
 

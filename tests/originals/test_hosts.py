@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.originals.hosts import HostEnded, OriginalFailed
-from kernel.broker.client import ClusterClient, fetch
-from kernel.broker.producer import Producer
+from kernel.client.client import ClusterClient, fetch
+from kernel.client.producer import Producer
 from kernel.errors import EnvironmentFault
 from kernel.values import TopicPartition
 from kernel.waiting import until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coordinator.service import mount
+from coordinator.service.mount import mount
 from tests.support.brokers import broker_thread
 from tests.support.java_transactions import VERSION, tell
 from tests.support.originals import require

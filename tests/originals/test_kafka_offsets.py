@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from kernel.broker.client import ClusterClient
-from kernel.broker.producer import Producer
+from kernel.client.client import ClusterClient
+from kernel.client.producer import Producer
 from kernel.serials import numbered_value
 from kernel.values import NO_OFFSET, TopicPartition
 from kernel.waiting import until
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from comparison.originals.brokers import RealBroker
     from comparison.originals.hosts import OriginalHost, OriginalMember
-    from kernel.broker.connection import BrokerConnection
+    from kernel.client.connection import BrokerConnection
     from kernel.zookeeper.session import ZooKeeperSession
     from tests.support.zk_consumers import Member
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group.records import GroupKey, OffsetKey, PendingKey, ProducerKey, ServerKey, TransactionKey
-from coordinator.store import encode
+from coordinator.groups.records import GroupKey, OffsetKey, PendingKey, ProducerKey, ServerKey, TransactionKey
+from coordinator.service.record_codec import encode
 from tests.support.java_keys import kinds
 from tests.support.originals import require
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.originals.hosts import Pattern
-from kernel.broker.records import NewRecord, build_batch
+from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.kernel.broker.test_data_plane import produce
+from tests.kernel.broker.apis.test_data_plane import produce
 from tests.support.brokers import client_of, create_topics, running_cluster
 from tests.support.originals import PROPERTIES
 from tests.support.zk_consumers import member as our_member

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel.broker.client import ClusterClient
+from kernel.client.client import ClusterClient
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until

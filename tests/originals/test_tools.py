@@ -1,7 +1,7 @@
 """Kafka's own tools of 0.8.2.2 and 1.1.1, which write to ZooKeeper, on a cluster of our brokers: nothing is lost.
 
 What a real 3.9.1 does with what they write is in `docs/architecture.md`; the znodes themselves are tested without Java
-in `tests/kernel/cluster/test_foreign_znodes.py`.
+in `tests/kernel/broker/cluster/test_foreign_znodes.py`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pytest
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
-from kernel.broker.records import NewRecord, build_batch
 from kernel.jre import find_java
+from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode

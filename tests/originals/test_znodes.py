@@ -14,8 +14,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from comparison.originals.hosts import Pattern
-from kernel.broker.client import ClusterClient
-from kernel.broker.producer import Producer
+from kernel.client.client import ClusterClient
+from kernel.client.producer import Producer
 from kernel.serials import numbered_value
 from kernel.values import TopicPartition
 from kernel.waiting import until

@@ -21,7 +21,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from kernel.broker.records import NewRecord, build_batch
+from kernel.records.records import NewRecord, build_batch
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api

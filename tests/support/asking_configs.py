@@ -2,7 +2,8 @@
 
     python -m tests.support.asking_configs 127.0.0.1:PORT OUT.json
 
-Recorded: `tests/kernel/broker/topic-configs-4.1.1.json`. Nothing is changed: every alteration is only validated.
+Recorded: `tests/kernel/broker/settings/topic-configs-4.1.1.json`. Nothing is changed: every alteration is only
+validated.
 """
 
 from __future__ import annotations

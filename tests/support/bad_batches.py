@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import cramjam
 from aiokafka.record.util import calc_crc32c
 
-from kernel.broker.compression import CODECS
-from kernel.broker.records import NewRecord, build_batch
+from kernel.records.compression import CODECS
+from kernel.records.records import NewRecord, build_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

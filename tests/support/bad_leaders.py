@@ -12,7 +12,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from coordinator.protocol import encode_subscription
+from coordinator.protocol.consumer_protocol import encode_subscription
 from kernel.assignors.subscription import MemberSubscription
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode

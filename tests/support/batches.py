@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.records import NewRecord, build_batch, decode, headers_of, is_control
+from kernel.records.records import NewRecord, build_batch, decode, headers_of, is_control
 from kernel.values import TopicPartition
 from kernel.wire.versions import Api
 

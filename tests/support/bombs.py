@@ -12,8 +12,8 @@ import zlib
 import cramjam
 import pytest
 
-from kernel.broker.record_check import checked
-from kernel.broker.records import CorruptRecords, RefusedBatch, accepted, decode
+from kernel.records.record_check import checked
+from kernel.records.records import CorruptRecords, RefusedBatch, accepted, decode
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
 from tests.support.bad_batches import packed

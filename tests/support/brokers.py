@@ -1,7 +1,7 @@
 """Live brokers for tests: on the test's own event loop (`running_broker`, `running_cluster`), or on a thread of
 their own for stock clients, which block (`broker_thread`).
 
-    async with running_broker(chroot, tmp_path, mount=(coordinator.service.mount,)) as broker: broker.address.port
+    async with running_broker(chroot, tmp_path, mount=(coordinator.service.mount.mount,)) as broker: broker.address.port
     async with running_cluster(2, chroot, tmp_path) as brokers: ...
     with broker_thread(chroot, tmp_path) as bootstrap: KafkaConsumer(bootstrap_servers=bootstrap)
 """
@@ -14,10 +14,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 from kernel.broker.broker import Broker
-from kernel.broker.client import ClusterClient, fetch
-from kernel.broker.configuration import BrokerConfig
-from kernel.broker.connection import BrokerConnection
-from kernel.broker.producer import Producer
+from kernel.broker.settings.configuration import BrokerConfig
+from kernel.client.client import ClusterClient, fetch
+from kernel.client.connection import BrokerConnection
+from kernel.client.producer import Producer
 from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.membership.effects import Effect, Emit, Identity
 from coordinator.membership.events import Closed, CoordinatorFound, CoordinatorUnknown, Polled, Ticked
-from coordinator.server.membership import events
-from coordinator.server.membership.member import Member, MemberSettings, State, deadline
-from coordinator.server.membership.reactions import reaction
-from coordinator.server.membership.table import step
+from coordinator.membership.server import events
+from coordinator.membership.server.member import Member, MemberSettings, State, deadline
+from coordinator.membership.server.reactions import reaction
+from coordinator.membership.server.table import step
 from kernel.clock import NS_PER_MS, ManualClock
 from kernel.values import TopicPartition
 

@@ -13,11 +13,11 @@ import itertools
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from coordinator.server.commands import Command, Commanded, Committed, CommittedPartition, StartedPartition
-from coordinator.server.consumer import ServerConsumer
-from coordinator.server.errors import ServerError
-from coordinator.server.messages import commanded_body, committed_body, read_await, read_commit
-from coordinator.server.settings import ServerConsumerConfig
+from coordinator.consumer.server.consumer import ServerConsumer
+from coordinator.consumer.server.settings import ServerConsumerConfig
+from coordinator.protocol.server_commands import Command, Commanded, Committed, CommittedPartition, StartedPartition
+from coordinator.protocol.server_errors import ServerError
+from coordinator.protocol.server_messages import commanded_body, committed_body, read_await, read_commit
 from kernel.trace.writer import ListTracer
 from kernel.waiting import until
 from kernel.wire.versions import Api
@@ -26,8 +26,8 @@ from tests.support.consuming import Running
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from coordinator.server.commands import AwaitCommand, CommitOwned
-    from kernel.broker.handlers import HandlerTable, RequestContext
+    from coordinator.protocol.server_commands import AwaitCommand, CommitOwned
+    from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.services import BrokerServices
     from kernel.values import TopicPartition
 

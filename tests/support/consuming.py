@@ -6,8 +6,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from kernel.broker.client import ClusterClient
-from kernel.broker.producer import Producer
+from kernel.client.client import ClusterClient
+from kernel.client.producer import Producer
 from kernel.serials import numbered_value
 from kernel.values import TopicPartition
 from kernel.waiting import until

@@ -10,9 +10,9 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from coordinator.membership import effects, events
-from coordinator.membership.member import ALIVE, Member, State
+from coordinator.membership.classic.member import ALIVE, Member, State
+from coordinator.membership.classic.table import step
 from coordinator.membership.reactions import reaction
-from coordinator.membership.table import step
 from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
 from kernel.assignors.sticky_data import encode_cooperative
 from kernel.assignors.subscription import MemberSubscription

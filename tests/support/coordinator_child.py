@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coordinator.service import mount
+from coordinator.service.mount import mount
 from kernel.broker.storage import writer
 from tests.support.brokers import running_broker
 

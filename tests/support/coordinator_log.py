@@ -1,7 +1,7 @@
 """Reading `__consumer_offsets` over the wire from any broker, and a conversation whose records are to be compared.
 
 `python -m tests.support.coordinator_log PORT` converses with the broker there, which has a topic `t` of two partitions,
-and prints what it wrote, as JSON: `tests/coordinator/offsets-topic-4.1.1.json` is what a real 4.1.1 wrote.
+and prints what it wrote, as JSON: `tests/coordinator/service/offsets-topic-4.1.1.json` is what a real 4.1.1 wrote.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from aiokafka.record._crecords import DefaultRecordBatch
 
-from kernel.broker.records import headers_of
+from kernel.records.records import headers_of
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from coordinator.service import mount
-from kernel.broker.cluster_view import (
+from coordinator.service.mount import mount
+from kernel.broker.cluster.cluster_view import (
     GROUP_METADATA_TOPIC,
     ClusterSnapshot,
     Leadership,
@@ -17,9 +17,9 @@ from kernel.broker.cluster_view import (
     PartitionView,
     TopicView,
 )
-from kernel.broker.configuration import BrokerConfig
-from kernel.broker.handlers import Encoded, HandlerTable, RequestContext, Rows, readers_of
+from kernel.broker.server.handlers import Encoded, HandlerTable, RequestContext, Rows, readers_of
 from kernel.broker.services import BrokerServices
+from kernel.broker.settings.configuration import BrokerConfig
 from kernel.trace.writer import ListTracer
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.wire.codec import decode_request, decode_response, encode_request, encode_response, response_with

@@ -12,9 +12,9 @@ import random
 import resource
 import sys
 
-from kernel.broker.compression import CODECS
-from kernel.broker.record_check import checked
-from kernel.broker.records import NewRecord, RefusedBatch, accepted, build_batch, readable
+from kernel.records.compression import CODECS
+from kernel.records.record_check import checked
+from kernel.records.records import NewRecord, RefusedBatch, accepted, build_batch, readable
 from kernel.values import TopicPartition
 from kernel.wire.codec import decode_response
 from kernel.wire.errors import ProtocolError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from coordinator.consumer import CoordinatorConsumer
-from coordinator.settings import CoordinatorConsumerConfig
+from coordinator.consumer.consumer import CoordinatorConsumer
+from coordinator.consumer.settings import CoordinatorConsumerConfig
 from kernel.trace.writer import ListTracer
 from kernel.waiting import until
 from tests.support.consuming import Running

@@ -1,4 +1,4 @@
-"""The error table as a text, `tests/coordinator/group/error_table.txt`, and one group for each of its columns.
+"""The error table as a text, `tests/coordinator/groups/error_table.txt`, and one group for each of its columns.
 
 The text has a block for each request; below its name a line for each state:
 
@@ -19,17 +19,17 @@ import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from coordinator.group.answers import JoinAnswer, SyncAnswer
-from coordinator.group.errors import Error
-from coordinator.group.records import GroupKey, OffsetRecord, PendingKey, ProducerKey
-from coordinator.group.requests import Producer, Protocol
+from coordinator.groups.answers import JoinAnswer, SyncAnswer
+from coordinator.groups.errors import Error
+from coordinator.groups.records import GroupKey, OffsetRecord, PendingKey, ProducerKey
+from coordinator.groups.requests import Producer, Protocol
 from tests.support.group_machine import Asked, Machine, assignment, subscription
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from coordinator.group.group import Group
+    from coordinator.groups.classic.group import Group
 
 NAMES = ("a", "b", "c")
 INSTANCE = "i"  #: c's

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from comparison.experiments import Experiments, plan
+from comparison.cli.progress import RunProgress
 from comparison.pipeline.analysis import analyze
-from comparison.progress import RunProgress
+from comparison.scenarios.run.experiments import Experiments, plan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def unexpected(
 ) -> dict[str, str]:
     """{check: outcome and reason} of every verdict that is not as expected, for a run that came to its end.
 
-    `parameters` are those of the command's options, by the names of `comparison.scenarios.parameters`.
+    `parameters` are those of the command's options, by the names of `comparison.scenarios.plan.parameters`.
     """
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     planned = plan([scenario], [design], {"seed": seed, **parameters})

@@ -12,7 +12,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from coordinator.placement import partition_of
+from coordinator.groups.placement import partition_of
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.wire_clients import WireConnection, wait_for_coordinator

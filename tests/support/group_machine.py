@@ -12,10 +12,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from coordinator.group.answers import Answer, JoinAnswer
-from coordinator.group.errors import Error
-from coordinator.group.outcome import Limits, Marker, Moment, Outcome, SetTimer, TimerKey, TraceEvent, Write
-from coordinator.group.requests import (
+from coordinator.groups.answers import Answer, JoinAnswer
+from coordinator.groups.errors import Error
+from coordinator.groups.outcome import Limits, Marker, Moment, Outcome, SetTimer, TimerKey, TraceEvent, Write
+from coordinator.groups.requests import (
     AddGroup,
     Commit,
     DeleteGroup,
@@ -33,14 +33,14 @@ from coordinator.group.requests import (
     Request,
     Sync,
 )
-from coordinator.group.shard import Shard
-from coordinator.protocol import encode_assignment, encode_subscription
+from coordinator.groups.shard import Shard
+from coordinator.protocol.consumer_protocol import encode_assignment, encode_subscription
 from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from coordinator.group.group import Group
-    from coordinator.group.records import Change, GroupRecord, OffsetRecord
+    from coordinator.groups.classic.group import Group
+    from coordinator.groups.records import Change, GroupRecord, OffsetRecord
 
 GROUP = "g"
 WALL_MS = 1_700_000_000_000

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from coordinator.group.answers import (
+from coordinator.groups.answers import (
     Answer,
     CommitAnswer,
     DeleteGroupAnswer,
@@ -27,17 +27,17 @@ from coordinator.group.answers import (
     LeaveAnswer,
     SyncAnswer,
 )
-from coordinator.group.errors import Error
-from coordinator.group.outcome import Limits, SetTimer
-from coordinator.group.records import GroupKey, GroupRecord, OffsetRecord, PendingKey
-from coordinator.group.requests import Protocol
-from coordinator.protocol import decode_assignment
+from coordinator.groups.errors import Error
+from coordinator.groups.outcome import Limits, SetTimer
+from coordinator.groups.records import GroupKey, GroupRecord, OffsetRecord, PendingKey
+from coordinator.groups.requests import Protocol
+from coordinator.protocol.consumer_protocol import decode_assignment
 from tests.support.group_machine import Machine, assignment, subscription
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from coordinator.group.outcome import Outcome, TraceEvent, Write
+    from coordinator.groups.outcome import Outcome, TraceEvent, Write
 
 PAUSE = "----"
 RETENTION = "retention"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).resolve().parents[1] / "coordinator"
-CONVERSATION = "group/test_conversations.py::test_conversation_goes_as_recorded"
-CELL = "group/test_error_table.py::test_error_table_cell"
+CONVERSATION = "groups/test_conversations.py::test_conversation_goes_as_recorded"
+CELL = "groups/test_error_table.py::test_error_table_cell"
 MARKER = "kafka"
 #: Tests with one of these markers are not run by `make test`, or need not succeed.
 NOT_LIVE = frozenset({"skip", "skipif", "xfail", "faults", "originals", "docker", "long"})
@@ -49,9 +49,9 @@ def named_in_prose(text: str) -> tuple[str, ...]:
 
 
 def _texts(root: Path) -> Iterator[tuple[str, str, Iterable[str]]]:
-    for path in sorted((root / "group" / "conversations").glob("*.txt")):
+    for path in sorted((root / "groups" / "conversations").glob("*.txt")):
         yield CONVERSATION, f"{CONVERSATION}[{path.stem}]", named_in_prose(path.read_text(encoding="utf-8"))
-    table = root / "group" / "error_table.txt"
+    table = root / "groups" / "error_table.txt"
     for cell in cells(table) if table.exists() else ():
         yield CELL, f"{CELL}[{cell.id}]", cell.names
 

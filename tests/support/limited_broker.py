@@ -17,8 +17,8 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from coordinator.service import mount
-from kernel.broker import holding_socket
+from coordinator.service.mount import mount
+from kernel.broker.server import holding_socket
 from tests.support.brokers import running_broker
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.membership import effects, events
-from coordinator.membership.member import Member, MemberSettings, State, deadline
+from coordinator.membership.classic.member import Member, MemberSettings, State, deadline
+from coordinator.membership.classic.table import step
 from coordinator.membership.reactions import reaction
-from coordinator.membership.table import step
 from kernel.clock import NS_PER_MS, ManualClock
 from kernel.values import TopicPartition
 

@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kernel.broker.client import ClusterClient
-from kernel.broker.producer import Producer
+from kernel.client.client import ClusterClient
+from kernel.client.producer import Producer
 from kernel.processes import start_child
 from kernel.serials import numbered_value
 from kernel.values import TopicPartition
@@ -158,7 +158,7 @@ class OursApart:
         self._events: list[dict[str, object]] = []
         with log.open("ab") as errors:
             self._child = start_child(
-                [sys.executable, "-m", "comparison.scenarios.member_process"],
+                [sys.executable, "-m", "comparison.scenarios.processes.member_process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

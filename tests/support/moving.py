@@ -16,9 +16,9 @@ import asyncio
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from coordinator.placement import partition_of
-from kernel.broker.cluster_view import GROUP_METADATA_TOPIC, ClusterSnapshot, Leadership
-from kernel.broker.leading import Leading
+from coordinator.groups.placement import partition_of
+from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, ClusterSnapshot, Leadership
+from kernel.broker.cluster.leading import Leading
 from kernel.broker.storage.errors import Fenced
 from kernel.clock import ManualClock
 from kernel.trace.writer import ListTracer

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coordinator.peers import CLIENT_ID
-from kernel.broker.connection import BrokerConnection
+from coordinator.service.peers import CLIENT_ID
+from kernel.client.connection import BrokerConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable

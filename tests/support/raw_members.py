@@ -12,12 +12,19 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from coordinator.group.errors import Error
-from coordinator.server.commands import NO_GENERATION, AwaitCommand, Command, Commanded, CommitOwned, OwnedOffset
-from coordinator.server.errors import ServerError
-from coordinator.server.identity import registration_payload
-from coordinator.server.messages import await_body, commit_body, read_commanded, read_committed
-from kernel.broker.client import BrokerConnection, ClusterClient
+from coordinator.groups.errors import Error
+from coordinator.protocol.member_znode import registration_payload
+from coordinator.protocol.server_commands import (
+    NO_GENERATION,
+    AwaitCommand,
+    Command,
+    Commanded,
+    CommitOwned,
+    OwnedOffset,
+)
+from coordinator.protocol.server_errors import ServerError
+from coordinator.protocol.server_messages import await_body, commit_body, read_commanded, read_committed
+from kernel.client.client import BrokerConnection, ClusterClient
 from kernel.errors import Unavailable
 from kernel.values import TopicPartition
 from kernel.waiting import until

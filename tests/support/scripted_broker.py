@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.records import NewRecord, build_batch
-from kernel.broker.server import BrokerServer
+from kernel.broker.server.server import BrokerServer
+from kernel.records.records import NewRecord, build_batch
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.wire.errors import ErrorCode, ProtocolError
 from kernel.wire.versions import Api
@@ -19,7 +19,7 @@ from kernel.wire.versions import Api
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from kernel.broker.handlers import RequestContext
+    from kernel.broker.server.handlers import RequestContext
 
 
 @dataclass

@@ -12,8 +12,8 @@ from collections import defaultdict, deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.server import BrokerServer
-from kernel.broker.znodes import broker_node
+from kernel.broker.cluster.znodes import broker_node
+from kernel.broker.server.server import BrokerServer
 from kernel.values import NO_OFFSET, BrokerAddress, TopicPartition
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
@@ -23,7 +23,7 @@ from tests.support.zookeeper import opened
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from kernel.broker.handlers import Answer, RequestContext
+    from kernel.broker.server.handlers import Answer, RequestContext
 
 SILENT = "SILENT"  #: never answered
 

@@ -11,23 +11,23 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from coordinator.group.outcome import Limits, Moment, Outcome, SetTimer, TimerKey, TraceEvent, Write
-from coordinator.group.records import OffsetRecord, ServerKey, ServerRecord
-from coordinator.machine import Machine
-from coordinator.server.commands import AwaitCommand, Command, Commanded, CommitOwned, OwnedOffset
-from coordinator.server.group import Rules
-from coordinator.server.requests import Await, Decide, ForgetIds, OwnedCommit, ReadAgain, WatchIds
-from coordinator.server.rounds import next_generation
-from coordinator.store import decode_all, encode
+from coordinator.groups.machine import Machine
+from coordinator.groups.outcome import Limits, Moment, Outcome, SetTimer, TimerKey, TraceEvent, Write
+from coordinator.groups.records import OffsetRecord, ServerKey, ServerRecord
+from coordinator.groups.server.group import Rules
+from coordinator.groups.server.requests import Await, Decide, ForgetIds, OwnedCommit, ReadAgain, WatchIds
+from coordinator.groups.server.rounds import next_generation
+from coordinator.protocol.server_commands import AwaitCommand, Command, Commanded, CommitOwned, OwnedOffset
+from coordinator.service.record_codec import decode_all, encode
 from kernel.assignors.registry import ASSIGNORS
 from kernel.errors import RebalanceLabError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coordinator.group.answers import CommitAnswer
-    from coordinator.group.errors import Error
-    from coordinator.group.requests import Request
+    from coordinator.groups.answers import CommitAnswer
+    from coordinator.groups.errors import Error
+    from coordinator.groups.requests import Request
     from kernel.assignors.subscription import Assignor
 
 GROUP = "g"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.scenarios.member_process import MemberConfig
-from comparison.scenarios.processes import ChildProcess
+from comparison.scenarios.processes.children import ChildProcess
+from comparison.scenarios.processes.member_process import MemberConfig
 from kernel.assignors.thread_range import thread_range
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from comparison.scenarios.nursery import Nursery
+    from comparison.scenarios.processes.fork_server import Nursery
     from kernel.zookeeper.embedded import ZooKeeperEnsemble
     from kernel.zookeeper.session import ZooKeeperSession
 
@@ -239,7 +239,11 @@ class Soak:
             settings=settings,
         )
         child = await ChildProcess.spawn(
-            self.nursery, "comparison.scenarios.member_process", name, self.folder / f"{name}.log", lambda _: None
+            self.nursery,
+            "comparison.scenarios.processes.member_process",
+            name,
+            self.folder / f"{name}.log",
+            lambda _: None,
         )
         self.members.append(Elsewhere(name, child, trace))
         child.send(msgspec.to_builtins(config))

@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from kernel.broker.storage.batches import AppendBatch, ProducerStamp
 from kernel.broker.storage.storage import Storage
+from kernel.records.batches import AppendBatch, ProducerStamp
 from kernel.values import TopicPartition
 from kernel.waiting import wait_until
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
-from comparison.state import STATE_VARIABLE
+from comparison.cli.state import STATE_VARIABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ class Terminals:
     def run(self, *arguments: str, given: str | IO[str] | None = None) -> subprocess.CompletedProcess[str]:
         source: dict[str, Any] = {"input": given} if isinstance(given, str) else {"stdin": given or subprocess.DEVNULL}
         return subprocess.run(
-            [sys.executable, "-m", "comparison.cli", *arguments],
+            [sys.executable, "-m", "comparison.cli.main", *arguments],
             **source,
             capture_output=True,
             text=True,
@@ -39,7 +39,7 @@ class Terminals:
         output = self._folder / f"out-{len(self._open)}.jsonl"
         with output.open("w") as file:
             child = subprocess.Popen(
-                [sys.executable, "-m", "comparison.cli", *arguments],
+                [sys.executable, "-m", "comparison.cli.main", *arguments],
                 stdin=subprocess.PIPE,
                 stdout=file,
                 stderr=subprocess.STDOUT,

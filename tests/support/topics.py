@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.client import ClusterClient
+from kernel.client.client import ClusterClient
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 

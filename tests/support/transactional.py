@@ -12,9 +12,9 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.client import EARLIEST, LATEST, ClusterClient, fetch, list_offset
-from kernel.broker.records import NewRecord, build_batch
+from kernel.client.client import EARLIEST, LATEST, ClusterClient, fetch, list_offset
 from kernel.errors import RebalanceLabError
+from kernel.records.records import NewRecord, build_batch
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api

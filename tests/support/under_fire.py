@@ -12,8 +12,8 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.client import EARLIEST, LATEST, ClusterClient, fetch, list_offset
-from kernel.broker.producer import Producer
+from kernel.client.client import EARLIEST, LATEST, ClusterClient, fetch, list_offset
+from kernel.client.producer import Producer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode

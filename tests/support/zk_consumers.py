@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kernel.broker.broker import Broker
-from kernel.broker.client import LATEST, ClusterClient, list_offset
-from kernel.broker.configuration import BrokerConfig
-from kernel.broker.producer import Producer
+from kernel.broker.settings.configuration import BrokerConfig
+from kernel.client.client import LATEST, ClusterClient, list_offset
+from kernel.client.producer import Producer
 from kernel.serials import numbered_value, serial_of
 from kernel.trace.writer import ListTracer, SilentTracer
 from kernel.values import TopicPartition

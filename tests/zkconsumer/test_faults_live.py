@@ -10,7 +10,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.proxy import TcpProxy
+from comparison.scenarios.testbed.proxy import TcpProxy
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until

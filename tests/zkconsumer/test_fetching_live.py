@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel.broker.records import NewRecord, build_batch
 from kernel.errors import ConsumerTimeout, MessageSizeTooLarge, UserError
+from kernel.records.records import NewRecord, build_batch
 from kernel.serials import numbered_value, serial_of
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.kernel.broker.test_data_plane import produce as produce_batch
+from tests.kernel.broker.apis.test_data_plane import produce as produce_batch
 from tests.support import brokers as cluster
 from tests.support.zk_consumers import (
     SETTINGS,

@@ -8,8 +8,8 @@ import struct
 
 import pytest
 
-from kernel.broker.records import CorruptRecords, NewRecord, build_batch
 from kernel.errors import ConsumerTimeout, MessageSizeTooLarge
+from kernel.records.records import CorruptRecords, NewRecord, build_batch
 from kernel.values import Batch, Record, TopicPartition
 from zkconsumer.chunks import chunk_of
 from zkconsumer.effects import Claim

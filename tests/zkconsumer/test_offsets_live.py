@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinator import service
+from coordinator.service import mount as service
 from kernel.values import NO_OFFSET
 from kernel.waiting import until
 from kernel.wire.versions import Api

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.broker.connection import BrokerConnection
+from kernel.client.connection import BrokerConnection
 from kernel.errors import Unavailable
 from kernel.values import NO_OFFSET, BrokerAddress
 from zkconsumer.payloads import (

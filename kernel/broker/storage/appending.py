@@ -25,14 +25,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kernel.broker.storage.batches import AppendResult
 from kernel.broker.storage.errors import (
     CoordinatorFenced,
     InvalidProducerEpoch,
     InvalidTransactionState,
     OutOfOrderSequence,
 )
-from kernel.broker.storage.transactions import (
+from kernel.records.batches import AppendResult
+from kernel.records.transactions import (
     NO_TRANSACTIONS,
     AbortedTransaction,
     OpenTransaction,
@@ -44,8 +44,8 @@ from kernel.broker.storage.transactions import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kernel.broker.storage.batches import AppendBatch, ProducerStamp
-    from kernel.broker.storage.transactions import EndMarker
+    from kernel.records.batches import AppendBatch, ProducerStamp
+    from kernel.records.transactions import EndMarker
 
 #: ProducerStateEntry.NUM_BATCHES_TO_RETAIN: what a producer with five requests in flight may have to repeat.
 BATCHES_REMEMBERED = 5

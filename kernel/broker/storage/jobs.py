@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernel.broker.storage.batches import AppendResult
 from kernel.broker.storage.errors import StorageError
+from kernel.records.batches import AppendResult
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Sequence
     from uuid import UUID
 
-    from kernel.broker.storage.batches import AppendBatch
     from kernel.broker.storage.chain import Chain
     from kernel.broker.storage.terms import Term, TermWish
-    from kernel.broker.storage.transactions import OpenTransactions
+    from kernel.records.batches import AppendBatch
+    from kernel.records.transactions import OpenTransactions
 
 
 @dataclass(slots=True, eq=False)

@@ -12,16 +12,16 @@ from kernel.broker.storage.chain import Segment, extended, trimmed
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange
 from kernel.broker.storage.jobs import Append, Trim, Upsert
 from kernel.broker.storage.pair_batches import PairBatches
-from kernel.broker.storage.transactions import AbortedTransaction, OpenTransactions, last_stable_offset
+from kernel.records.transactions import AbortedTransaction, OpenTransactions, last_stable_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kernel.broker.storage.batches import AppendBatch, AppendResult
     from kernel.broker.storage.chain import Chain
     from kernel.broker.storage.jobs import Job
     from kernel.broker.storage.reading import Reader
     from kernel.broker.storage.terms import Term
+    from kernel.records.batches import AppendBatch, AppendResult
     from kernel.values import TopicPartition
 
 Result = TypeVar("Result")

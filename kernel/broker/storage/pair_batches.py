@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiokafka.record._crecords import DefaultRecordBatchBuilder
 
-from kernel.broker.storage.batches import placed
+from kernel.records.batches import placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

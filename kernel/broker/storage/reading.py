@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kernel.broker.storage.chain import Segment, from_offset
 from kernel.broker.storage.files import FOLDER, ReaderPool, faults_named, has_transactions
 from kernel.broker.storage.pair_batches import BATCH_BYTES, StoredPair
-from kernel.broker.storage.transactions import AbortedTransaction
+from kernel.records.transactions import AbortedTransaction
 
 if TYPE_CHECKING:
     import sqlite3

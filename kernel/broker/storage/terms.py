@@ -35,7 +35,7 @@ from kernel.broker.storage.earlier_lives import check_never_led
 from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, name_topic, synced
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import FOLDER, Transaction, attached, faults_named, has_transactions, open_reader
-from kernel.broker.storage.transactions import (
+from kernel.records.transactions import (
     NO_TRANSACTIONS,
     OpenTransaction,
     OpenTransactions,

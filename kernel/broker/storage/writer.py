@@ -25,18 +25,18 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.broker.mistakes import stopped
 from kernel.broker.storage.appending import AppendPlan, ProducerState, plan_append
-from kernel.broker.storage.batches import placed
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import FOLDER, MISUSES, PAIRS_BY_OFFSET, Transaction, create_file, faults_named
 from kernel.broker.storage.jobs import Answer, Append, Forget, Index, Job, Stop, TakeOver, Trim, Upsert
 from kernel.broker.storage.terms import Term, producer_row, take_over
 from kernel.broker.storage.trimming import trim
+from kernel.records.batches import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from kernel.broker.storage.transactions import OpenTransactions
+    from kernel.records.transactions import OpenTransactions
 
 log = logging.getLogger(__name__)
 

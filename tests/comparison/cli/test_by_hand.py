@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from comparison.cli.state import process_start
 from comparison.exits import Exit
-from comparison.state import process_start
 from kernel.ports import free_ports
 from kernel.waiting import wait_until
 from tests.support.terminals import Terminals

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from comparison import doctor
+from comparison.cli import doctor
 from kernel.errors import EnvironmentFault
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def test_a_full_disk_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_low_limit_of_open_files_is_named_with_the_command() -> None:
-    program = "from comparison.doctor import check_open_files; print(check_open_files().remedy)"
+    program = "from comparison.cli.doctor import check_open_files; print(check_open_files().remedy)"
     result = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,

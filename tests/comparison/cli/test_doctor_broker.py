@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from comparison import doctor
-from comparison.doctor_broker import BrokerLoop, _ask, loop_of
-from kernel.broker import measured_loop
-from kernel.broker.handlers_loop import LoopHandlers
-from kernel.broker.loop_figures import LoopFigures
-from kernel.broker.server import BrokerServer
+from comparison.cli import doctor
+from comparison.cli.doctor_broker import BrokerLoop, _ask, loop_of
+from kernel.broker.apis.loop import LoopHandlers
+from kernel.broker.loop import measured_loop
+from kernel.broker.loop.loop_figures import LoopFigures
+from kernel.broker.server.server import BrokerServer
 from kernel.errors import ConfigurationError, EnvironmentFault, Unavailable
 from kernel.ports import free_ports
 

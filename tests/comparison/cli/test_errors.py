@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.cli import main
-from comparison.cli_experiments import with_seed
+from comparison.cli.experiments import with_seed
+from comparison.cli.main import main
+from comparison.cli.state import STATE_VARIABLE
 from comparison.exits import Exit
-from comparison.state import STATE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,7 +196,7 @@ def test_a_disk_that_is_full_is_told_before_anything_is_started(tmp_path: Path) 
         [
             sys.executable,
             "-m",
-            "comparison.cli",
+            "comparison.cli.main",
             "run",
             "crash",
             "--design",
@@ -302,7 +302,7 @@ def test_a_number_of_members_that_a_scenario_does_not_use_warns(capsys: pytest.C
 def test_a_mistake_of_ours_is_one_line_and_keeps_its_traceback_in_a_file(tmp_path: Path) -> None:
     program = (
         "import tempfile, sys; tempfile.tempdir = sys.argv[1]\n"
-        "import comparison.cli as cli\n"
+        "import comparison.cli.main as cli\n"
         "cli.cli = None\n"
         "cli.main(['scenarios'])\n"
     )

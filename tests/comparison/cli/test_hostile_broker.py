@@ -19,7 +19,7 @@ COMMANDS = [
 #: A count that slipped through would ask for 16 GB and more, and abort the process.
 LIMITED = (
     "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (3_000_000_000,) * 2);"
-    " from comparison.cli import main; main()"
+    " from comparison.cli.main import main; main()"
 )
 
 

@@ -14,8 +14,8 @@ SHOW, HIDE = b"\x1b[?25h", b"\x1b[?25l"
 #: A run that never ends, with the command's own signals and its live line, interrupted twice.
 PROGRAM = """
 import asyncio, os, signal
-from comparison.experiments import _listen
-from comparison.progress import RunProgress
+from comparison.scenarios.run.experiments import _listen
+from comparison.cli.progress import RunProgress
 
 async def runs(progress):
     interrupted = asyncio.Event()

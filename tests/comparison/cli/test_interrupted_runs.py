@@ -17,7 +17,7 @@ import pytest
 
 from comparison.exits import Exit
 from comparison.pipeline.session import SCRATCH_PREFIX
-from comparison.scenarios.run_folder import run_dirs_in
+from comparison.run_folder import run_dirs_in
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.waiting import wait_until
@@ -36,7 +36,7 @@ class Command:
         self.output = folder / "output.txt"
         with self.output.open("w") as output:
             self.child = subprocess.Popen(
-                [sys.executable, "-m", "comparison.cli", *arguments],
+                [sys.executable, "-m", "comparison.cli.main", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -14,7 +14,7 @@ from comparison.exits import Exit
 PROGRAM = """
 import sys
 from unittest import mock
-from comparison.cli import main
+from comparison.cli.main import main
 
 with mock.patch(sys.argv[1], side_effect=MemoryError("injected")):
     main(sys.argv[2:])
@@ -25,7 +25,7 @@ with mock.patch(sys.argv[1], side_effect=MemoryError("injected")):
     ("target", "what"),
     [
         ("kernel.broker.storage.writer.Writer._work", "the storage in broker-1-"),
-        ("kernel.broker.controlling.Controller.step", "broker 1: broker-1-view"),
+        ("kernel.broker.cluster.controlling.Controller.step", "broker 1: broker-1-view"),
     ],
 )
 def test_broker_that_can_do_nothing_any_more_ends_with_the_traceback(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.experiments import plan
-from comparison.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
+from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
+from comparison.scenarios.run.experiments import plan
 from kernel.errors import ConfigurationError
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 

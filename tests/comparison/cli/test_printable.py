@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comparison.cli_clients import Printer
-from comparison.cli_diagram import diagram
+from comparison.cli.clients import Printer
+from comparison.cli.diagram import diagram
 from comparison.printable import printable, printable_all
 from kernel.values import Batch, Record
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import pytest
 from kazoo.client import KazooClient
 
-from comparison.state import STATE_VARIABLE
-from kernel.broker.connection import BrokerConnection
+from comparison.cli.state import STATE_VARIABLE
+from kernel.client.connection import BrokerConnection
 from kernel.ports import free_ports
 from kernel.waiting import wait_until
 from kernel.wire.errors import error_name
@@ -72,7 +72,7 @@ class Terminal:
         self._starts += 1
         with self.output.open("ab") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "comparison.cli", *self._arguments],
+                [sys.executable, "-m", "comparison.cli.main", *self._arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -107,7 +107,7 @@ class Terminal:
     def run(self, given: str) -> str:
         """To its end, with this on standard input."""
         done = subprocess.run(
-            [sys.executable, "-m", "comparison.cli", *self._arguments],
+            [sys.executable, "-m", "comparison.cli.main", *self._arguments],
             input=given,
             capture_output=True,
             text=True,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.state import (
+from comparison.cli.state import (
     STATE_VARIABLE,
     ServerState,
     forget,

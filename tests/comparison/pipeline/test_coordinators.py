@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import Row
 
 from comparison.pipeline import coordinators
-from coordinator.placement import partition_of
+from coordinator.groups.placement import partition_of
 from tests.support.traces import MS, e, staged
 
 if TYPE_CHECKING:

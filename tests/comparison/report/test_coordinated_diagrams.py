@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from comparison.cli_diagram import diagram
+from comparison.cli.diagram import diagram
 from comparison.report.exchanges import told_lines, without_details
 from comparison.report.lanes import lanes
 from comparison.report.sequence import sequence

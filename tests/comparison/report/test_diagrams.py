@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from comparison.cli_diagram import diagram
+from comparison.cli.diagram import diagram
 from comparison.report.sequence import escaped, sequence
 from comparison.report.steps import briefly, lines_of, merged, partitions_text, ranges
 from comparison.report.story import tell

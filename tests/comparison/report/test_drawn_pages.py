@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from comparison.pipeline.group_model import COORDINATED, GroupSetting, foretell
-from comparison.scenarios.catalogue import CATALOGUE, DESIGNS
+from comparison.scenarios.plan.catalogue import CATALOGUE, DESIGNS
 from docs.coordinator_tables import TABLES, changes, restarts
 from docs.draw import COMMANDS, DOCS, Runs, fillings
 
@@ -78,7 +78,7 @@ def test_a_change_costs_on_the_page_what_the_model_foretells(design, change):
 
 
 def test_a_rolling_restart_costs_on_the_page_what_librdkafka_costs_on_kafka():
-    """`tests.bench` and `tests/originals` hold the same counts against the real ones."""
+    """`make bench` and `tests/originals` hold the same counts against the real ones."""
     costs = {row[0]: [int(cell) for cell in row[1:4]] for row in rows("restarts")}
     assert costs["eager"] == [10, 108, 46]
     assert costs["static"] == [0, 0, 0]

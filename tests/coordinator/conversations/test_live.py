@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from coordinator.service import mount
+from coordinator.service.mount import mount
 from kernel.trace.writer import SilentTracer
 from tests.support.brokers import create_topics, running_broker
 from tests.support.conversations import player, recording

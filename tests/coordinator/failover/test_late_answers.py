@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from coordinator.group.records import OffsetKey, OffsetRecord
-from coordinator.placement import partition_of
-from coordinator.store import decode_all, encode
+from coordinator.groups.placement import partition_of
+from coordinator.groups.records import OffsetKey, OffsetRecord
+from coordinator.service.record_codec import decode_all, encode
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.coordinator.failover.test_stopped import (

@@ -9,10 +9,10 @@ from collections import Counter
 
 import pytest
 
-from coordinator import loading
-from coordinator.group.records import OffsetKey, OffsetRecord
-from coordinator.placement import partition_of
-from coordinator.store import encode
+from coordinator.groups.placement import partition_of
+from coordinator.groups.records import OffsetKey, OffsetRecord
+from coordinator.service import loading
+from coordinator.service.record_codec import encode
 from kernel.wire.versions import Api
 from tests.support.moving import NUMBER, PARTITIONS, MovedCoordinator, SharedLogs, play
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coordinator import partition as partition_module
-from coordinator.machine import Machine
-from coordinator.markers import Deliveries
-from coordinator.placement import partition_of
-from coordinator.server.eyes import Eyes
-from coordinator.server.requests import WatchIds
-from coordinator.service import mount
-from kernel.broker.cluster_view import GROUP_METADATA_TOPIC
+from coordinator.groups.machine import Machine
+from coordinator.groups.placement import partition_of
+from coordinator.groups.server.requests import WatchIds
+from coordinator.service import led_partition as partition_module
+from coordinator.service.mount import mount
+from coordinator.service.transaction_markers import Deliveries
+from coordinator.service.watched_groups import Eyes
+from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.mistakes import stopped
 from kernel.clock import ManualClock
 from kernel.values import TopicPartition
@@ -67,7 +67,7 @@ def join(group: str) -> dict[str, Any]:
 
 
 class Scene:
-    """A coordinator over logs in memory. What stops is given up as `kernel.broker.leading` would."""
+    """A coordinator over logs in memory. What stops is given up as `kernel.broker.cluster.leading` would."""
 
     def __init__(self, coordinator: LoneCoordinator) -> None:
         self.coordinator = coordinator
@@ -302,7 +302,7 @@ def test_mistake_in_following_topics_stops_every_partition_that_relies_on_it(
                 self.met = mistake
 
         partition: Any = Partition()
-        monkeypatch.setattr("coordinator.server.eyes.MemberWatches", lambda _: Watches())
+        monkeypatch.setattr("coordinator.service.watched_groups.MemberWatches", lambda _: Watches())
         eyes = Eyes(Services(), lambda: [partition])  # type: ignore[arg-type]  # what it uses of them
         eyes.look(WatchIds(SICK), partition)
         await until(lambda: partition.met is not None, 5, "the partition to be stopped")

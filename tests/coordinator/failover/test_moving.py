@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.broker.cluster_view import Leadership
+from kernel.broker.cluster.cluster_view import Leadership
 from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.clock import ManualClock
 from tests.support.moving import TOPIC_ID, TP, MovedCoordinator, SharedLogs, play

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinator.placement import partition_of
+from coordinator.groups.placement import partition_of
 from kernel.waiting import until
 from tests.support.failover import cluster, committing
 

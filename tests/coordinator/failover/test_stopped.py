@@ -8,8 +8,8 @@ import signal
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from coordinator.placement import partition_of
-from coordinator.service import mount
+from coordinator.groups.placement import partition_of
+from coordinator.service.mount import mount
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode

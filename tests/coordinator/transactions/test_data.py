@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinator.service import mount
+from coordinator.service.mount import mount
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coordinator.service import mount
+from coordinator.service.mount import mount
 from kernel.values import TopicPartition
 from kernel.waiting import wait_until
 from tests.support.brokers import broker_thread

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kernel.broker.connection import BrokerConnection
+from kernel.client.connection import BrokerConnection
 from kernel.errors import EnvironmentFault, Unavailable
 from kernel.waiting import until
 from kernel.wire.versions import Api
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from kernel.broker.handlers import HandlerTable, RequestContext
+    from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.services import BrokerServices
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kernel.broker.handlers_fetch import FetchHandlers
-from kernel.broker.handlers_offsets import OffsetHandlers
+from kernel.broker.apis.fetch import FetchHandlers
+from kernel.broker.apis.offsets import OffsetHandlers
 from kernel.wire.versions import Api
 from tests.support.brokers import broker_thread
 from tests.support.stock_clients import CLIENTS, CODECS, PLAIN, values_of

@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from comparison.scenarios.nursery import Nursery
-from comparison.scenarios.processes import ChildProcess
+from comparison.scenarios.processes.children import ChildProcess
+from comparison.scenarios.processes.fork_server import Nursery
 from kernel.errors import RebalanceFailed
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -54,7 +54,7 @@ async def member_child(chroot, folder, name, **settings):
     nursery = await Nursery.open()
     child = MemberChild()
     try:
-        module = "comparison.scenarios.member_process"
+        module = "comparison.scenarios.processes.member_process"
         child.process = await ChildProcess.spawn(nursery, module, name, folder / f"{name}.log", child.told.append)
         given = {key.replace("_", "."): value for key, value in settings.items()}
         child.process.send(

@@ -10,7 +10,7 @@ import asyncio
 
 import pytest
 
-from kernel.broker.producer import Producer
+from kernel.client.producer import Producer
 from kernel.serials import numbered_value, serial_of
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from comparison.scenarios.quorum import QuorumProxies
+from comparison.scenarios.testbed.quorum import QuorumProxies
 from kernel.trace.writer import SilentTracer
 from kernel.waiting import until
 from kernel.zookeeper import paths

@@ -1,0 +1,161 @@
+"""One call of an assignor in Python, in this process: `assign_hosts.call_python` starts it and reads the figures.
+
+The first run is the one whose memory counts: growth of the resident set from just before the call to its peak. It is
+timed like the others, and dropped from the figures when there are others: what it does first is to fetch memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bench.assign_cases import NOBODY, read_group, write_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def tell(**said: object) -> None:
+    print(json.dumps(said), flush=True)  # noqa: T201  # the parent reads it
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+class Growth:
+    """Of the resident set, from when this is made to its peak."""
+
+    def __init__(self) -> None:
+        gc.collect()
+        self._resets = sys.platform == "linux"
+        if self._resets:
+            ctypes.CDLL(None).malloc_trim(0)
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        self._before = self._read("VmRSS") if self._resets else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    def megabytes(self) -> float:
+        peak = self._read("VmHWM") if self._resets else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return (peak - self._before) * 1024 / 1e6
+
+    @staticmethod
+    def _read(name: str) -> int:
+        """In kB."""
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(status.split(f"{name}:")[1].split()[0])
+
+
+#: Module and class of each strategy in kafka-python 3.
+KAFKA_PYTHON = {
+    "range": ("range", "RangePartitionAssignor"),
+    "roundrobin": ("roundrobin", "RoundRobinPartitionAssignor"),
+    "sticky": ("sticky.sticky_assignor", "StickyPartitionAssignor"),
+    "cooperative-sticky": ("cooperative_sticky", "CooperativeStickyAssignor"),
+}
+
+
+# -- what is called ----------------------------------------------------------------------------------------------------
+
+
+def wire(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    """Ours: subscription bytes in, assignment bytes out."""
+    from coordinator.assignment.strategies import assign
+
+    sizes, members = read_group(Path(request["group"]))
+    return (
+        lambda: assign(request["strategy"], sizes, members, exact_up_to=request["exact_up_to"]),
+        lambda answer: write_answer(Path(request["answer"]), answer),
+    )
+
+
+def core(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    """Ours: integer arrays in and out, members in hash order; claims are settled, and nothing was claimed twice."""
+    from kernel.assignors.group_arrays import Grid, Roster, Settled
+
+    given = np.load(request["arrays"])
+    grid, roster = Grid.of(request["sizes"]), Roster.of(request["members"])
+    place = {member: at for at, member in enumerate(request["members"])}
+    order = np.array([place[member] for member in roster.members])  # in the list, of each in hash order
+    in_hash_order = np.append(np.argsort(order), NOBODY).astype(np.int32)
+    had = in_hash_order[given["owner"]]  # NOBODY stays itself: it is the last
+    if request["equal"]:
+        from kernel.assignors.sticky import assign_equal
+
+        settled = Settled(had, np.zeros(len(had), np.bool_))
+        call: Callable[[], Any] = lambda: assign_equal(grid, roster, settled).owner  # noqa: E731
+    else:
+        from kernel.assignors.balanced import balance
+
+        subscribed = given["subscribed"][order]
+        call = lambda: balance(grid.starts, subscribed, had)  # noqa: E731
+    back = np.append(order, NOBODY).astype(np.int32)
+    return call, lambda owner: np.save(request["answer"], back[owner])
+
+
+def kafka_python(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    """kafka-python's: decoded subscriptions in, assignment objects out, as its leader calls it."""
+    from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+
+    sizes, members = read_group(Path(request["group"]))
+    module, name = KAFKA_PYTHON[request["strategy"]]
+    assignor = getattr(importlib.import_module(f"kafka.coordinator.assignors.{module}"), name)()
+    told = [
+        SimpleNamespace(member_id=member, group_instance_id=None, metadata=ConsumerProtocolSubscription.decode(data))
+        for member, data in members.items()
+    ]
+    for member in told:
+        if request["strategy"] == "sticky" and member.metadata.user_data:
+            member.metadata.user_data = b"\0\1" + member.metadata.user_data  # its own form has a version in front
+    cluster = SimpleNamespace(
+        topics=lambda: set(sizes), partitions_for_topic=lambda topic: set(range(sizes.get(topic, 0))) or None
+    )
+
+    def write(answer: Any) -> None:
+        given = {member: each.encode() for member, each in answer.items()}
+        write_answer(Path(request["answer"]), given)
+
+    return lambda: assignor.assign(cluster, told), write
+
+
+SUBJECTS = {"wire": wire, "core": core, "kafka-python": kafka_python}
+
+
+def main() -> None:
+    request = json.loads(sys.stdin.readline())
+    call, write = SUBJECTS[request["subject"]](request)
+    first: Any = None
+    done, again = 0, True
+    while again:
+        gc.collect()
+        growth = Growth() if done == 0 else None
+        tell(event="assigning")
+        begin, cpu_begin = time.perf_counter(), time.process_time()
+        try:
+            answer = call()
+        except (MemoryError, LookupError, TypeError, ValueError, AttributeError) as error:
+            tell(event="failed", error=f"{type(error).__name__}: {error}"[:200])
+            return
+        seconds, cpu_s = time.perf_counter() - begin, time.process_time() - cpu_begin
+        memory = {} if growth is None else {"memory_mb": growth.megabytes()}
+        if done == 0:
+            first = answer
+            write(answer)
+        same = bool(np.array_equal(answer, first)) if isinstance(answer, np.ndarray) else answer == first
+        tell(event="run", same=same, assign=[seconds, cpu_s], **memory)
+        del answer
+        done += 1
+        again = any(done < most and seconds < limit_s for most, limit_s in request["runs"])
+    tell(event="done")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""What every measure is given: the sides, where to put its figures, how large and how often."""
+
+from __future__ import annotations
+
+import importlib.util
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from bench import machine, sides
+from bench.figures import Figures
+from comparison.originals import jars
+from kernel.errors import EnvironmentFault
+from kernel.jre import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from bench.machine import Cores
+    from bench.sides import Side
+
+#: Puts the extra beside what `make setup` has installed.
+INSTALL_ORIGINALS = ".venv/bin/python -m pip install --constraint constraints.txt --editable '.[originals]'"
+
+
+@dataclass
+class Bench:
+    """One `make bench`."""
+
+    folder: Path
+    console: Console
+    smoke: bool = False
+    runs: int | None = None  #: as asked for; each measure has its own default
+    sizes: tuple[int, ...] = ()  #: as asked for
+    brokers: tuple[int, ...] = ()  #: as asked for
+    profiles: Path | None = None  #: where profiles go, when ours is profiled
+    asked: Mapping[str, Any] = field(default_factory=dict)  #: what one part alone was asked for, by option
+    figures: Figures = field(default_factory=Figures)
+    _cores: Cores | None = None
+    _no_kafka: str | None = None
+
+    @property
+    def cores(self) -> Cores:
+        """Said once, when it is first needed."""
+        if self._cores is None:
+            self._cores = machine.choose_cores()
+            self.state(self._cores.statement)
+        return self._cores
+
+    def state(self, statement: str) -> None:
+        """Print and keep what must be known to read the figures."""
+        self.console.print(statement, highlight=False)
+        self.figures.statements.append(statement)
+
+    def leave_out(self, what: str, why: str) -> None:
+        self.console.print(f"[yellow]Left out: {what}: {why}[/]", highlight=False)
+        self.figures.left_out.append(f"{what}: {why}")
+
+    @property
+    def asks_ours_only(self) -> bool:
+        return bool(self.asked.get("ours_only"))
+
+    def leave_kafka_out(self, why: str) -> None:
+        self._no_kafka = why
+        self.leave_out(sides.KAFKA, why)
+
+    @property
+    def with_kafka(self) -> bool:
+        """Whether Kafka can be run; where it cannot, why and the remedy are said once."""
+        if self._no_kafka is None:
+            self._no_kafka = "as asked for" if self.asks_ours_only else why_no_kafka()
+            if self._no_kafka:
+                self.leave_kafka_out(self._no_kafka)
+        return not self._no_kafka
+
+    @contextmanager
+    def sides(self, measure: str, settings: Mapping[str, str] | None = None) -> Iterator[list[Side]]:
+        """Ours and, unless it is left out, Kafka's; both run all the time and are measured by turns, run by run.
+
+        We are on the drivers' core in between.
+        """
+        both = {**sides.SETTINGS, **(settings or {})}
+        folder = self.folder / measure
+        profile = None
+        if self.profiles is not None:
+            self.profiles.mkdir(parents=True, exist_ok=True)
+            profile = (self.profiles / f"{measure}.pstats").absolute()
+            profile.unlink(missing_ok=True)
+        with_kafka = self.with_kafka
+        with machine.pinned(self.cores.driver), ExitStack() as stack:
+            made = [stack.enter_context(sides.our_side(folder / "ours", self.cores, both, profile))]
+            if with_kafka:
+                made.append(stack.enter_context(sides.kafka_side(folder / "kafka", self.cores, both)))
+            yield made
+        if profile is not None:
+            self.console.print(f"ours was profiled, and slower for that: {profile}", highlight=False)
+            self.console.print(sides.top_functions(profile), highlight=False)
+
+
+def why_no_kafka() -> str:
+    """ "" where it can be run; otherwise the reason and what to do."""
+    if importlib.util.find_spec("jgo") is None:
+        try:  # jars that are in the cache are enough
+            jars.class_path(sides.KAFKA_VERSION, offline=True)
+        except EnvironmentFault:
+            return f"the extra `originals` is not installed; install it: {INSTALL_ORIGINALS}"
+    try:
+        find_java()
+        jars.class_path(sides.KAFKA_VERSION)
+    except EnvironmentFault as error:
+        return str(error)
+    return ""

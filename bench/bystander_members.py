@@ -1,0 +1,110 @@
+"""Members of other groups, who heartbeat evenly and take the time of each: `... PORT GROUPS MEMBERS PER_SECOND`.
+
+Standard output: `{"ready": true}` once all are stable. A line on standard input asks for what was measured since the
+last one: `{"samples": [[sent at, ms], ...], "late": N}`, by the monotonic clock that all processes of a machine share;
+`late` counts heartbeats that were due while the one before was not answered, and were not sent. Each line starts or
+stops the heartbeats by turns; the end of the input ends it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import time
+
+from bench import lean, lean_groups, machine
+from bench.lean import Member
+from bench.lean_sockets import Connection, Sockets
+
+SILENCE_S = 60.0
+
+
+class Bystanders:
+    def __init__(self, connections: list[Connection], per_second: float) -> None:
+        self._connections = connections
+        self._pause_s = 1 / per_second
+        self._epoll = select.epoll()
+        self._epoll.register(sys.stdin.fileno(), select.EPOLLIN)
+        self._by_fileno = {connection.fileno: connection for connection in connections}
+        for fileno in self._by_fileno:
+            self._epoll.register(fileno, select.EPOLLIN)
+        self._frames = [connection.data.heartbeat() for connection in connections]
+        self._sent: dict[int, float] = {}
+        self._late = 0
+        self._samples: list[tuple[float, float]] = []
+
+    def beat(self) -> None:
+        """Until a line comes; everybody in turn."""
+        clock = time.monotonic
+        turn, due = 0, clock()
+        is_asked = False
+        while not is_asked or self._sent:
+            if not is_asked and clock() >= due:
+                self._send(turn)
+                turn = (turn + 1) % len(self._connections)
+                due += self._pause_s
+            for fileno, _ in self._epoll.poll(max(due - clock(), 0) if not is_asked else 1.0):
+                if fileno in self._by_fileno:
+                    self._receive(self._by_fileno[fileno])
+                else:
+                    is_asked = True
+                    self._epoll.unregister(fileno)
+        self._epoll.register(sys.stdin.fileno(), select.EPOLLIN)
+
+    def _send(self, turn: int) -> None:
+        connection = self._connections[turn]
+        if connection.fileno in self._sent:
+            self._late += 1
+            if time.monotonic() - self._sent[connection.fileno] > SILENCE_S:
+                raise TimeoutError("heartbeats are not answered")
+            return
+        self._sent[connection.fileno] = time.monotonic()
+        connection.socket.send(self._frames[turn])
+
+    def _receive(self, connection: Connection) -> None:
+        answer = connection.socket.recv(4096)
+        received = time.monotonic()
+        if answer != connection.data.heartbeat_answer(lean.NONE):
+            raise RuntimeError(f"heartbeat of {connection.data.name}: error {lean_groups.heartbeat_error(answer)}")
+        sent = self._sent.pop(connection.fileno)
+        self._samples.append((sent, (received - sent) * 1000))
+
+    def take(self) -> dict[str, object]:
+        taken = {"samples": self._samples, "late": self._late}
+        self._samples, self._late = [], 0
+        return taken
+
+
+def say(line: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def read_line() -> bool:
+    """Past the buffers of `sys.stdin`, which epoll does not see."""
+    return bool(os.read(sys.stdin.fileno(), 4096))
+
+
+def main() -> None:
+    port, groups, each, per_second = (int(argument) for argument in sys.argv[1:])
+    members = [
+        Member(f"b{group}-{number}", f"bystanders-{group}", number) for group in range(groups) for number in range(each)
+    ]
+    with Sockets() as sockets, machine.no_collections():
+        lean_groups.find_coordinator(sockets, port, members[0].group)
+        connections = lean_groups.connect(sockets, port, members)
+        lean_groups.settle(sockets, connections)
+        bystanders = Bystanders(connections, per_second)
+        say({"ready": True})
+        while read_line():
+            bystanders.beat()
+            if not read_line():
+                break
+            say(bystanders.take())
+        lean_groups.leave(sockets, connections)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Whether other groups feel it: heartbeats of 100 members of 10 groups while 5,000 connect, form and are joined by one.
+
+Sampled only meanwhile, 300 heartbeats a second, evenly paced; the times before it are beside them as the floor of what
+this machine can show. The members of other groups, and the 5,000, are in processes of their own; where both share a
+core, the 5,000 have the lower priority (nice 10).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from bench import machine
+from bench.figures import Row, print_rows
+from bench.sides import KAFKA, OURS
+from kernel.processes import start_child, stop_child
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bench.bench import Bench
+    from bench.sides import Side
+
+SIZE, GROUPS, EACH, PER_SECOND = 5_000, 10, 10, 300
+NICE = 10
+#: Before the 5,000 come: the floor.
+QUIET_S = 1.5
+WARM_UPS = 2
+TARGET_MS = 50.0
+
+
+class Told:
+    """A child that answers in lines of JSON."""
+
+    def __init__(self, child: subprocess.Popen[str]) -> None:
+        self._child = child
+        self.read()
+
+    def read(self) -> dict[str, Any]:
+        assert self._child.stdout is not None
+        line = self._child.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a child of the bench has ended with {self._child.wait()}; its message is above")
+        return dict(json.loads(line))
+
+    def tell(self) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.write("\n")
+        self._child.stdin.flush()
+
+
+@contextmanager
+def told(module: str, *arguments: object) -> Iterator[Told]:
+    """`python -m module arguments`, ready."""
+    child = start_child(
+        [sys.executable, "-m", module, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        yield Told(child)
+    finally:
+        child.stdin.close()
+        try:
+            child.wait(60)
+        except subprocess.TimeoutExpired:
+            stop_child(child)
+        child.stdout.close()
+
+
+def look_on(side: Side, bystanders: Told, size: int, group: str) -> dict[str, float]:
+    """One crowd; what the others have felt of it."""
+    side.wait_for_quiet()
+    with told("bench.crowd", side.port, group, size, NICE) as crowd:
+        bystanders.tell()
+        time.sleep(QUIET_S)
+        with side.profiling():
+            side.longest_turn_ms()
+            crowd.tell()
+            course = crowd.read()
+            longest = side.longest_turn_ms()
+        bystanders.tell()
+        taken = bystanders.read()
+        crowd.tell()
+    return {**judged(taken["samples"], taken["late"], course), **longest}
+
+
+def judged(samples: Sequence[tuple[float, float]], late: int, course: dict[str, float]) -> dict[str, float]:
+    """Quantiles of those that were under way between the first connection and the last answer, and in each phase."""
+    began, ended = course["began"], course["ended"]
+
+    def between(start: float, end: float) -> list[float]:
+        return sorted(ms for sent, ms in samples if sent + ms / 1000 >= start and sent <= end)
+
+    meanwhile, quiet = between(began, ended), sorted(ms for sent, ms in samples if sent + ms / 1000 < began)
+    if len(meanwhile) < PER_SECOND * (ended - began) * 0.5 - late:
+        raise RuntimeError(f"{len(meanwhile)} heartbeats in {ended - began:.1f} s: the load did not get its turns")
+    found = {"samples": float(len(meanwhile)), "late": float(late), "seconds": ended - began}
+    found |= {"p50": quantile(meanwhile, 0.5), "p99": quantile(meanwhile, 0.99), "max": meanwhile[-1]}
+    found |= {"quiet_p50": quantile(quiet, 0.5), "quiet_p99": quantile(quiet, 0.99)}
+    phases = {
+        "connecting": ("began", "connected"),
+        "forming": ("connected", "stable"),
+        "rejoining": ("stable", "ended"),
+    }
+    for name, (start, end) in phases.items():
+        found |= {f"{name}_p99": quantile(between(course[start], course[end]), 0.99)}
+    return found
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
+
+
+def run(bench: Bench) -> None:
+    """The part `bystanders`."""
+    size = bench.sizes[0] if bench.sizes else (50 if bench.smoke else SIZE)
+    runs, warm_ups = (1, 0) if bench.smoke else (bench.runs or 5, WARM_UPS)
+    machine.allow_connections(size + 1)
+    with bench.sides("bystanders") as sides, ExitStack() as stack:
+        bystanders = {
+            side.name: stack.enter_context(told("bench.bystander_members", side.port, GROUPS, EACH, PER_SECOND))
+            for side in sides
+        }
+        for number in range(-warm_ups, runs):
+            for side in sides:
+                found = look_on(side, bystanders[side.name], size, f"crowd-{number}")
+                if number >= 0:
+                    bench.figures.add("bystanders", side.name, {"members": size}, found)
+    tell(bench, size)
+
+
+def tell(bench: Bench, size: int) -> None:
+    about = {"members": size}
+
+    def met(ours: float, theirs: float | None) -> bool | None:
+        return False if ours >= TARGET_MS else None if theirs is None else ours < theirs
+
+    form = ".1f"
+    rows = [
+        Row("p50", about, "p50", form),
+        Row("p99", about, "p99", form, f"< {TARGET_MS:g} ms and below Kafka's", met),
+        Row("longest", about, "max", form),
+        Row("longest turn of the event loop", about, "longest_turn", form),
+        Row("longest collection of garbage", about, "longest_collection", form),
+        Row("p99 while they connect", about, "connecting_p99", form),
+        Row("p99 while they form", about, "forming_p99", form),
+        Row("p99 while one more joins", about, "rejoining_p99", form),
+        Row("p50 before, nobody else there", about, "quiet_p50", form),
+        Row("p99 before, nobody else there", about, "quiet_p99", form),
+        Row("seconds of it", about, "seconds", form),
+        Row("heartbeats in it", about, "samples"),
+    ]
+    title = f"Heartbeats of {GROUPS * EACH} members of other groups while {size:,} come, ms"
+    print_rows(bench.console, bench.figures, "bystanders", title, (OURS, KAFKA), rows)

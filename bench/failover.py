@@ -1,0 +1,315 @@
+"""How soon a successor answers for 1,000 groups of 10 members with 100,000 committed offsets, and what is left of them.
+
+One broker leads all of `__consumer_offsets` and is killed (SIGKILL) while another one runs, which takes all of it over;
+the killed one then starts again and is the next successor. "Told to lead" is when the partition's state was written to
+ZooKeeper; "answering" is when a fetch of the offsets of one of its groups is answered with all of them. Meanwhile
+Heartbeat, SyncGroup and OffsetFetch are asked again and again, and every answer must be one that clients are promised.
+Afterwards every member heartbeats and syncs in the generation that it was in, and every offset is read.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kazoo.client import KazooClient
+
+from bench import lean, lean_groups, machine
+from bench.figures import Row, at_most_absolute, print_rows
+from bench.lean import Member
+from bench.lean_sockets import Sockets
+from bench.sides import KAFKA, OURS, SETTINGS, OurBroker
+from coordinator.groups.placement import partition_of
+from kernel.waiting import wait_until
+from kernel.zookeeper import paths
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bench.bench import Bench
+    from bench.lean_sockets import Connection
+
+GROUPS, EACH, PARTITIONS = 1_000, 10, 10
+#: Groups that form at once: their members are connected then.
+AT_ONCE = 250
+OFFSETS_TOPIC, TOPIC = "__consumer_offsets", "failover"
+TARGET_S = 2.0
+#: How long the dead broker's session lasts; it is not measured.
+SESSION_MS = 6_000
+TAKEN_OVER_S = 120.0
+#: Between two rounds of all probes: they must not be what keeps the successor busy.
+PAUSE_S = 0.05
+
+#: What may be answered until the group is there: by api, {error: what it says}.
+FORESEEN = {
+    lean.OFFSET_FETCH: {0, lean.COORDINATOR_LOADING, lean.NOT_COORDINATOR},
+    lean.HEARTBEAT: {0, lean.NOT_COORDINATOR},  # NONE while loading
+    lean.SYNC: {0, lean.REBALANCE_IN_PROGRESS, lean.NOT_COORDINATOR},  # 27 while loading
+}
+NAMES = {lean.OFFSET_FETCH: "OffsetFetch", lean.HEARTBEAT: "Heartbeat", lean.SYNC: "SyncGroup"}
+
+
+@dataclass(frozen=True)
+class Groups:
+    """All groups: their members, in order, and what each has committed."""
+
+    names: tuple[str, ...]
+    members: tuple[tuple[Member, ...], ...]
+
+    @classmethod
+    def named(cls, count: int) -> Groups:
+        names = tuple(f"kept-{number}" for number in range(count))
+        return cls(names, tuple(tuple(Member(f"m{n}", name, n) for n in range(EACH)) for name in names))
+
+    @staticmethod
+    def partitions(number: int) -> range:
+        """Of the topic, that a member commits."""
+        return range(number * PARTITIONS, (number + 1) * PARTITIONS)
+
+    def offset(self, group: int, number: int) -> int:
+        return group * EACH + number
+
+    def fetch(self, group: int) -> bytes:
+        return lean.fetch_offsets(self.names[group], TOPIC, range(EACH * PARTITIONS), "bench")
+
+    def fetched_error(self, group: int, answer: bytes) -> int:
+        """Raises RuntimeError where offsets were given, and not those that were committed."""
+        error, found = lean.fetched_offsets(answer)
+        if error == lean.NONE and found != {
+            (TOPIC, p): self.offset(group, number) for number in range(EACH) for p in self.partitions(number)
+        }:
+            raise RuntimeError(f"the offsets of {self.names[group]} are not those committed")
+        return error
+
+
+def prepare(port: int, groups: Groups) -> None:
+    """Form them and commit."""
+    with Sockets() as sockets:
+        lean_groups.find_coordinator(sockets, port, groups.names[0])
+        for first in range(0, len(groups.names), AT_ONCE):
+            some = range(first, min(first + AT_ONCE, len(groups.names)))
+            connections = lean_groups.connect(sockets, port, [m for group in some for m in groups.members[group]])
+            if first == 0:
+                _make_topic(sockets, connections[0])
+            lean_groups.settle(sockets, connections)
+            _commit(sockets, connections, [groups.offset(group, number) for group in some for number in range(EACH)])
+            sockets.drop(connections)
+
+
+def _make_topic(sockets: Sockets, connection: Connection) -> None:
+    error = lean.created_error(sockets.ask(connection, lean.create_topic(TOPIC, EACH * PARTITIONS)))
+    if error != lean.NONE:
+        raise RuntimeError(f"CreateTopics of {TOPIC}: error {error}")
+
+
+def _commit(sockets: Sockets, connections: Sequence[Connection], offsets: Sequence[int]) -> None:
+    """Again while partitions of the new topic are unknown to the broker."""
+    frames = []
+    for connection, offset in zip(connections, offsets, strict=True):
+        member: Member = connection.data
+        frames.append(member.commit(TOPIC, Groups.partitions(member.number), offset))
+
+    def all_good() -> bool:
+        answers = lean_groups.ask_each(sockets, connections, frames)
+        return all(
+            answer == connection.data.commit_answer(TOPIC, Groups.partitions(connection.data.number))
+            for connection, answer in zip(connections, answers, strict=True)
+        )
+
+    wait_until(all_good, 30, "every commit is accepted", every_s=0.2)
+
+
+class Probe:
+    """One request that is asked again and again, of one group; `data` of its connection."""
+
+    def __init__(self, groups: Groups, group: int, api: int) -> None:
+        self.api, self.group = api, group
+        self._groups, self._member = groups, groups.members[group][0]
+        self.frame = {
+            lean.OFFSET_FETCH: lambda: groups.fetch(group),
+            lean.HEARTBEAT: self._member.heartbeat,
+            lean.SYNC: lambda: self._member.sync({}),
+        }[api]()
+
+    def error(self, answer: bytes) -> int:
+        """Raises RuntimeError at what clients are not promised."""
+        if self.api == lean.OFFSET_FETCH:
+            error = self._groups.fetched_error(self.group, answer)
+        elif self.api == lean.HEARTBEAT:
+            error = lean_groups.heartbeat_error(answer)
+        else:
+            error, assignment = lean.synced(answer)
+            if error == lean.NONE and assignment != self._member.assignment:
+                raise RuntimeError(f"SyncGroup of {self._member.group} gives another assignment than before")
+        if error not in FORESEEN[self.api]:
+            raise RuntimeError(f"{NAMES[self.api]} of {self._member.group} meanwhile: error {error}")
+        return error
+
+
+def watch(
+    sockets: Sockets, connections: Sequence[Connection], at_first: Callable[[], None]
+) -> tuple[dict[int, float], Counter[str]]:
+    """Until every group's offsets are there: ({group: when, wall clock}, how often each answer came).
+
+    The three probes of a group end together. `at_first` is called when the first partition is being loaded.
+    """
+    answering: dict[int, float] = {}
+    is_begun = False
+    seen: Counter[str] = Counter()
+    waiting: list[Connection] = list(connections)
+    groups = {connection.data.group for connection in connections}
+    deadline = time.monotonic() + TAKEN_OVER_S
+    while len(answering) < len(groups):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{len(groups) - len(answering)} groups have no coordinator after {TAKEN_OVER_S:g} s")
+        for connection in waiting:
+            connection.send(connection.data.frame)
+        in_flight, waiting = len(waiting), []
+        while in_flight:
+            for connection, answer in sockets.answers(lean_groups.SILENCE_S):
+                in_flight -= 1
+                probe: Probe = connection.data
+                error = probe.error(answer)
+                seen[f"{NAMES[probe.api]} {error}"] += 1
+                if not is_begun and error != lean.NOT_COORDINATOR:
+                    is_begun = True
+                    at_first()
+                if probe.api == lean.OFFSET_FETCH and error == lean.NONE:
+                    answering[probe.group] = time.time()
+                waiting.append(connection)
+        waiting = [connection for connection in waiting if connection.data.group not in answering]
+        time.sleep(PAUSE_S)
+    return answering, seen
+
+
+def left_of(port: int, groups: Groups) -> int:
+    """How many members would have to rejoin; what else is not as it was raises RuntimeError."""
+    rejoins = 0
+    numbers = range(len(groups.names))
+    with Sockets() as sockets:
+        connections = [c for c, _ in sockets.connect(port, [groups.fetch(group) for group in numbers])]
+        for group, answer in enumerate(lean_groups.ask_each(sockets, connections, [groups.fetch(g) for g in numbers])):
+            if groups.fetched_error(group, answer) != lean.NONE:
+                raise RuntimeError(f"no offsets of {groups.names[group]}")
+        for number in range(EACH):
+            members = [groups.members[group][number] for group in numbers]
+            answers = lean_groups.ask_each(sockets, connections, [member.heartbeat() for member in members])
+            rejoins += sum(answer != m.heartbeat_answer(lean.NONE) for m, answer in zip(members, answers, strict=True))
+            answers = lean_groups.ask_each(sockets, connections, [member.sync({}) for member in members])
+            for member, answer in zip(members, answers, strict=True):
+                if lean.synced(answer) != (lean.NONE, member.assignment):
+                    raise RuntimeError(f"SyncGroup of {member.name} in {member.group}: {lean.synced(answer)}")
+    return rejoins
+
+
+def leaders(zookeeper: KazooClient, partitions: int) -> dict[int, tuple[int, float]]:
+    """{partition of the offsets topic: (its leader, since when by the wall clock)}."""
+    found = {}
+    for number in range(partitions):
+        data, stat = zookeeper.get(paths.partition_state(OFFSETS_TOPIC, number))
+        found[number] = (json.loads(data)["leader"], stat.mtime / 1000)
+    return found
+
+
+def fail_over(
+    leader: OurBroker, successor: OurBroker, node_id: int, groups: Groups, zookeeper: KazooClient
+) -> dict[str, float]:
+    """Kill the leader; `node_id` is the successor's."""
+    partitions = int(SETTINGS["offsets.topic.num.partitions"])
+    of_partition = {partition_of(name, partitions): group for group, name in enumerate(groups.names)}
+    with Sockets() as sockets, machine.no_collections():
+        probes = [Probe(groups, group, api) for group in of_partition.values() for api in FORESEEN]
+        connections = []
+        for probe, (connection, _) in zip(
+            probes, sockets.connect(successor.port, [p.frame for p in probes]), strict=True
+        ):
+            connection.data = probe
+            connections.append(connection)
+        before: list[float] = []
+        killed = time.time()
+        leader.kill()
+        answering, seen = watch(sockets, connections, lambda: before.append(machine.cpu_s(successor.pid)))
+        cpu_s = machine.cpu_s(successor.pid) - before[0]
+    told = leaders(zookeeper, partitions)
+    assert {leading for leading, _ in told.values()} == {node_id}, told
+    slowest = max(answering[group] - told[partition][1] for partition, group in of_partition.items())
+    ended = max(answering.values())
+    return {
+        "told_to_answering_s": ended - min(told[partition][1] for partition in of_partition),
+        "slowest_partition_s": slowest,
+        "killed_to_answering_s": ended - killed,
+        "cpu_s": cpu_s,
+        "rejoins": float(left_of(successor.port, groups)),
+        **{f"answers {name}": float(count) for name, count in sorted(seen.items())},
+    }
+
+
+def run(bench: Bench) -> None:
+    """The part `failover`."""
+    count = max(1, bench.sizes[0] // EACH) if bench.sizes else (5 if bench.smoke else GROUPS)
+    runs = bench.runs or (1 if bench.smoke else 5)
+    machine.allow_connections(max(AT_ONCE * EACH, count, 150))
+    settings = {**SETTINGS, "offsets.topic.replication.factor": "2", "zookeeper.session.timeout.ms": str(SESSION_MS)}
+    if bench.profiles is not None:
+        bench.leave_out("the profile of failover", "the successor is another process in each run")
+    groups, folder = Groups.named(count), bench.folder / "failover"
+    partitions = int(settings["offsets.topic.num.partitions"])
+    with machine.pinned(bench.cores.driver), ExitStack() as stack:
+        server = stack.enter_context(EmbeddedZooKeeper(folder / "zookeeper"))
+        zookeeper = KazooClient(server.connect_string)
+        zookeeper.start()
+        stack.callback(zookeeper.close)
+        stack.callback(zookeeper.stop)
+        brokers = {}
+        for node_id in (1, 2):
+            its = {**settings, "broker.id": str(node_id)}
+            broker = OurBroker(folder / f"broker-{node_id}", server.connect_string, bench.cores, its)
+            brokers[node_id] = stack.enter_context(broker)
+        make_one_lead(brokers, zookeeper, partitions)
+        prepare(brokers[1].port, groups)
+        leading, next_one = 1, 2
+        for _ in range(runs):
+            found = fail_over(brokers[leading], brokers[next_one], next_one, groups, zookeeper)
+            bench.figures.add("failover", OURS, {"groups": count}, found)
+            brokers[leading].start()
+            leading, next_one = next_one, leading
+    tell(bench, count)
+
+
+def make_one_lead(brokers: dict[int, OurBroker], zookeeper: KazooClient, partitions: int) -> None:
+    """Broker 1 leads everything, broker 2 is there: it stops, orderly, and comes back."""
+    with Sockets() as sockets:
+        lean_groups.find_coordinator(sockets, brokers[1].port, "any", here=False)
+    brokers[2].stop()
+    wait_until(
+        lambda: {leader for leader, _ in leaders(zookeeper, partitions).values()} == {1}, 30, "broker 1 leads all"
+    )
+    brokers[2].start()
+
+
+def tell(bench: Bench, count: int) -> None:
+    about = {"groups": count}
+    rows = [
+        Row(
+            "told to lead until all answer, s",
+            about,
+            "told_to_answering_s",
+            ".2f",
+            f"<= {TARGET_S:g} s",
+            at_most_absolute(TARGET_S),
+        ),
+        Row("the slowest partition, s", about, "slowest_partition_s", ".2f"),
+        Row(f"killed until all answer (session {SESSION_MS / 1000:g} s), s", about, "killed_to_answering_s", ".2f"),
+        Row("CPU of the successor, loading, s", about, "cpu_s", ".2f"),
+        Row("members that have to rejoin", about, "rejoins", target="0", met=at_most_absolute(0)),
+    ]
+    names = sorted({name for run in bench.figures.runs if run.measure == "failover" for name in run.figures})
+    rows += [Row(name, about, name) for name in names if name.startswith("answers ")]
+    title = f"kill -9 of the coordinator of {count:,} groups x {EACH} members, {count * EACH * PARTITIONS:,} offsets"
+    print_rows(bench.console, bench.figures, "failover", title, (OURS, KAFKA), rows)
+    bench.leave_out(f"{KAFKA} in failover", "a cluster of one node has no successor")

@@ -1,0 +1,393 @@
+"""The herd of the ZooKeeper design: members of ours beside the original's, in one run on one ZooKeeper.
+
+A change (a mass start, a leave, a join) is settled when the owner nodes name what the range rule gives; its time ends
+with the creation of the last one, by the server's clock, which is this machine's. Times are taken without the counting
+proxy, counts with it. `Subject` is a set of members of one kind; see `herd_report.py` for what is printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import psutil
+
+from bench.children import Child, ChildEnded
+from kernel.errors import RebalanceLabError
+from kernel.waiting import WaitTimeout, until
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import NoNode
+from tests.support import count_model
+from tests.support.zk_proxy import ZooKeeperProxy
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from comparison.originals.hosts import OriginalMember
+    from kernel.zookeeper.session import ZooKeeperSession
+
+TOPIC = "herd"
+PARTITIONS = 100
+SETTLE_S = 40.0
+
+#: Both kinds: enough retries for any herd, a session that no busy machine ends, and no commit by a timer.
+SETTINGS = {
+    "rebalance.backoff.ms": "200",
+    "rebalance.max.retries": "30",
+    "zookeeper.session.timeout.ms": "30000",
+    "zookeeper.connection.timeout.ms": "30000",
+    "auto.offset.reset": "smallest",
+    "auto.commit.interval.ms": "3600000",
+}
+
+
+class Subject(Protocol):
+    """Members of one kind."""
+
+    label: str
+    processes: int
+    release: str  #: of the count model: 0.8.2 or 1.1
+
+    async def prepare(self, group: str) -> object: ...
+
+    async def join(self, name: str, group: str, zookeeper: str) -> None: ...
+
+    async def leave(self, name: str, group: str) -> None: ...
+
+    def cpu_s(self) -> float: ...
+
+    async def failed(self) -> int | None:
+        """Attempts that failed so far; None where only the proxy can tell."""
+
+    async def close(self) -> None: ...
+
+
+class Ours:
+    """Our members, dealt out to so many processes."""
+
+    release = "0.8.2"
+
+    def __init__(self, label: str, processes: int) -> None:
+        self.label = label
+        self.processes = processes
+        self._children: dict[str, list[Child]] = {}
+        self._places: dict[tuple[str, str], Child] = {}
+
+    async def join(self, name: str, group: str, zookeeper: str) -> None:
+        children = await self.prepare(group)
+        child = self._places[group, name] = children[int(name[1:]) % self.processes]
+        await child.ask(do="join", name=name, zookeeper=zookeeper, topic=TOPIC)
+
+    async def prepare(self, group: str) -> list[Child]:
+        """Its processes; they are started before anything is timed."""
+        if group not in self._children:
+            first = {**SETTINGS, "group.id": group, "rebalance.retries.while.closing": "false"}
+            self._children[group] = await asyncio.gather(
+                *(asyncio.to_thread(lambda: Child("bench.herd_members", first=first)) for _ in range(self.processes))
+            )
+        return self._children[group]
+
+    async def leave(self, name: str, group: str) -> None:
+        await self._places[group, name].ask(do="leave", name=name)
+
+    def cpu_s(self) -> float:
+        return sum(cpu_of(child.pid) for children in self._children.values() for child in children)
+
+    async def failed(self) -> int:
+        answers = await asyncio.gather(
+            *(child.ask(do="failed") for children in self._children.values() for child in children)
+        )
+        return sum(answer["failed"] for answer in answers)
+
+    async def close(self) -> None:
+        children = [child for some in self._children.values() for child in some]
+        await asyncio.gather(*(asyncio.to_thread(child.close) for child in children))
+        self._children.clear()
+
+
+class Originals:
+    """Original consumers of one version, all in one JVM."""
+
+    processes = 1
+
+    def __init__(self, version: str, folder: Path) -> None:
+        # Only when it is wanted: the bench runs without the originals as well.
+        from comparison.originals.hosts import OriginalHost
+
+        self.label = version
+        self.release = "1.1" if version.startswith("1.1") else "0.8.2"
+        self._host = OriginalHost(version, folder, name=f"herd-{version}", heap_mb=1024, log_level="WARN")
+        self._host.start()
+        self._members: dict[tuple[str, str], OriginalMember] = {}
+
+    async def prepare(self, group: str) -> None:
+        """Nothing: its one process runs."""
+
+    async def join(self, name: str, group: str, zookeeper: str) -> None:
+        member = self._members[group, name] = self._host.member(
+            name, zookeeper=zookeeper, group=group, topics={TOPIC: 1}, properties=SETTINGS, consuming=False
+        )
+        await member.join()
+
+    async def leave(self, name: str, group: str) -> None:
+        await self._members.pop((group, name)).leave()
+
+    def cpu_s(self) -> float:
+        return cpu_of(self._host.pid)
+
+    async def failed(self) -> None:
+        return None
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._host.close)
+
+
+def cpu_of(pid: int) -> float:
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def names(members: int) -> list[str]:
+    return [f"m{number:03d}" for number in range(members)]
+
+
+def group_of(subject: Subject, members: int) -> str:
+    return f"{subject.label.replace(', ', '-').replace(' ', '-')}-{members}"
+
+
+def expected(group: str, members: Iterable[str]) -> dict[int, str]:
+    """{partition: thread id} by the range rule."""
+    threads = sorted(f"{group}_{name}-0" for name in members)
+    quotient, remainder = divmod(PARTITIONS, len(threads))
+    owners: dict[int, str] = {}
+    for position, thread in enumerate(threads):
+        first = quotient * position + min(position, remainder)
+        owners |= dict.fromkeys(range(first, first + quotient + (position < remainder)), thread)
+    return owners
+
+
+@dataclass
+class Change:
+    """All rounds of one change of one subject at one size."""
+
+    subject: str
+    what: str  #: mass start, leave or join
+    members: int  #: after it
+    seconds: list[float] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)  #: attempts that failed, where they are known
+    unsettled: int = 0  #: rounds that did not settle, whose time is not among `seconds`
+    before: dict[str, list[float]] = field(default_factory=lambda: {"get": [], "set": []})  #: ms, of the bystander
+    during: dict[str, list[float]] = field(default_factory=lambda: {"get": [], "set": []})
+
+
+@dataclass(frozen=True)
+class Count:
+    """One round through the counting proxy. `model` are the reads (fewest, most) without failed attempts."""
+
+    subject: str
+    what: str
+    members: int
+    brokers: int
+    reads: int
+    model: tuple[int, int]
+    of_failed: int  #: reads of failed attempts by the model
+    writes: int
+    notifications: int
+    attempts: int
+    failed: int
+
+
+class Herd:
+    """The bench on one ZooKeeper with `brokers` brokers and the topic of `PARTITIONS` partitions."""
+
+    def __init__(self, session: ZooKeeperSession, bystander: Child, brokers: int) -> None:
+        self._session = session
+        self._bystander = bystander
+        self._brokers = brokers
+
+    # -- times ---------------------------------------------------------------------------------------------------
+
+    async def time(self, subject: Subject, members: int, runs: int) -> list[Change]:
+        """Mass starts, then leaves and joins of the last member."""
+        group = group_of(subject, members)
+        everybody = names(members)
+        mass, leave, join = (
+            Change(subject.label, what, after)
+            for what, after in (("mass start", members), ("leave", members - 1), ("join", members))
+        )
+        where = self._session.connect_string
+        await self.warm(subject, group, where)
+        for run in range(runs):
+            await self._round(mass, subject, group, everybody, [subject.join(n, group, where) for n in everybody])
+            if run < runs - 1:
+                await self._all_leave(subject, group, everybody)
+        last = everybody[-1]
+        for _ in range(runs):
+            await self._round(leave, subject, group, everybody[:-1], [subject.leave(last, group)])
+            await self._round(join, subject, group, everybody, [subject.join(last, group, where)])
+        await self._all_leave(subject, group, everybody)
+        return [mass, leave, join]
+
+    async def warm(self, subject: Subject, group: str, zookeeper: str) -> None:
+        """Somebody was there before, one of each process: parents and offset nodes exist, and code has been loaded."""
+        await subject.prepare(group)
+        first = names(subject.processes)
+        await asyncio.gather(*(subject.join(name, group, zookeeper) for name in first))
+        await self.settled(group, first)
+        await asyncio.sleep(1)  # the reset offsets are on their way from the fetchers
+        await self._all_leave(subject, group, first)
+
+    async def _round(
+        self, change: Change, subject: Subject, group: str, members: Sequence[str], doing: Sequence[object]
+    ) -> None:
+        await self._bystander.next()
+        await asyncio.sleep(0.7)
+        before, failed_before = await self._bystander.next(), await subject.failed()
+        cpu_s, started = subject.cpu_s(), time.time()
+        tasks = [asyncio.ensure_future(each) for each in doing]  # type: ignore[call-overload]  # coroutines
+        took_cpu_s = 0.0
+
+        async def reached() -> None:
+            """As it should be, if it stays so: what came before is what the change has cost."""
+            nonlocal took_cpu_s
+            took_cpu_s = subject.cpu_s() - cpu_s
+            during = await self._bystander.next()
+            for kind in ("get", "set"):
+                change.during[kind] += during[kind]
+
+        try:
+            last = await self.settled(group, members, reached)
+            change.seconds.append(last - started)
+            change.cpu_s.append(took_cpu_s)
+            failed = await subject.failed()
+            if failed is not None and failed_before is not None:
+                change.failed.append(failed - failed_before)
+        except WaitTimeout:
+            change.unsettled += 1
+        for kind in ("get", "set"):
+            change.before[kind] += before[kind]
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(outcome, BaseException) and not isinstance(outcome, RebalanceLabError | ChildEnded):
+                raise outcome
+
+    async def _all_leave(self, subject: Subject, group: str, members: Sequence[str]) -> None:
+        await asyncio.gather(*(subject.leave(name, group) for name in members), return_exceptions=True)
+        await until(lambda: self._empty(group), SETTLE_S, f"{group} is empty", every_s=0.1)
+
+    async def _empty(self, group: str) -> bool:
+        return not await self._session.children(paths.member_ids(group))
+
+    async def settled(
+        self, group: str, members: Sequence[str], reached: Callable[[], Awaitable[None]] | None = None
+    ) -> float:
+        """When the last owner node was made, wall clock in s, once they are as they should be and stay so.
+
+        `reached` is called each time that they are, before it is seen whether they stay so.
+        """
+        wanted = expected(group, members)
+        seen: tuple[dict[int, str], float] = ({}, 0.0)
+
+        async def as_wanted() -> bool:
+            nonlocal seen
+            # The last member's last partition first: the whole picture costs the server a read a partition.
+            try:
+                data, _ = await self._session.get(paths.owner(group, TOPIC, PARTITIONS - 1))
+            except NoNode:
+                return False
+            if data.decode() != wanted[PARTITIONS - 1]:
+                return False
+            seen = await self._owners(group)
+            return seen[0] == wanted
+
+        while True:
+            await until(as_wanted, SETTLE_S, lambda: f"{group} settles; {len(set(seen[0].values()))} own", every_s=0.05)
+            ended = seen[1]
+            if reached is not None:
+                await reached()
+            await asyncio.sleep(0.7)  # longer than a backoff: whoever has failed tries again within it
+            if await as_wanted() and seen[1] == ended:
+                return ended
+
+    async def _owners(self, group: str) -> tuple[dict[int, str], float]:
+        found = await asyncio.gather(
+            *(self._session.get(paths.owner(group, TOPIC, number)) for number in range(PARTITIONS)),
+            return_exceptions=True,
+        )
+        owners, last = {}, 0.0
+        for number, answer in enumerate(found):
+            if isinstance(answer, NoNode):
+                continue
+            if isinstance(answer, BaseException):
+                raise answer
+            owners[number] = answer[0].decode()
+            last = max(last, answer[1].ctime_ms / 1000)
+        return owners, last
+
+    # -- counts --------------------------------------------------------------------------------------------------
+
+    async def count(self, subject: Subject, members: int) -> list[Count]:
+        """One mass start, one leave and one join through the proxy."""
+        group = f"{group_of(subject, members)}-counted"
+        everybody = names(members)
+        last = everybody[-1]
+        counts = []
+        with ZooKeeperProxy(self._session.connect_string) as proxy:
+            where = proxy.connect_string
+            await self.warm(subject, group, where)
+            for what, after, do in (
+                ("mass start", everybody, [lambda n=n: subject.join(n, group, where) for n in everybody]),
+                ("leave", everybody[:-1], [lambda: subject.leave(last, group)]),
+                ("join", everybody, [lambda: subject.join(last, group, where)]),
+            ):
+                await proxy.quiet(0.5)
+                mark = proxy.mark()
+                await asyncio.gather(*(each() for each in do), return_exceptions=True)
+                await self.settled(group, after)
+                await proxy.quiet(0.5)
+                ops = [(op.connection, op.op, op.path, op.result) for op in proxy.operations(mark)]
+                counts.append(self._counted(subject, group, what, len(after), ops, len(proxy.events(mark))))
+            await self._all_leave(subject, group, everybody)
+        return counts
+
+    def _counted(
+        self,
+        subject: Subject,
+        group: str,
+        what: str,
+        members: int,
+        ops: Sequence[tuple[str, str, str, str | None]],
+        notifications: int,
+    ) -> Count:
+        shape = count_model.Shape(members, PARTITIONS, brokers=self._brokers)
+        tally = count_model.tally(ops, group)
+        of_failed = tally.reads_of_failed(shape)
+        if what == "mass start":  # good attempts read offsets more than once as well
+            of_failed = tally.failed * count_model.failed_attempt(shape, 0, 0) + tally.conflicts
+        model = {
+            "mass start": lambda: count_model.reads_of_mass_start(shape, release=subject.release),
+            "leave": lambda: (count_model.reads_of_leave(shape),) * 2,
+            "join": lambda: (count_model.reads_of_join(shape, release=subject.release),) * 2,
+        }[what]()
+        return Count(
+            subject=subject.label,
+            what=what,
+            members=members,
+            brokers=self._brokers,
+            reads=tally.reads,
+            model=model,
+            of_failed=of_failed,
+            writes=tally.writes,
+            notifications=notifications,
+            attempts=tally.attempts,
+            failed=tally.failed,
+        )
+
+
+def latency(times_ms: Sequence[float], share: float) -> float:
+    """A quantile, in ms."""
+    ordered = sorted(times_ms)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else float("nan")

@@ -1,0 +1,1 @@
+"""The command line: `main` puts it together, one module a group of commands."""

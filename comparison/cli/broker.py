@@ -1,0 +1,197 @@
+"""`rebalance-lab broker`: one broker with the coordinator, in the foreground or detached."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from comparison.cli.by_hand import started_zookeeper, state_option, tell_of_silence, zookeeper_at
+from comparison.cli.detaching import detach
+from comparison.cli.state import forget, state_dir, states, stop_server, this_process, write_state
+from comparison.exits import Exit
+from comparison.scenarios.plan.configuration import for_part
+from comparison.scenarios.processes.broker_composition import broker_of
+from kernel.broker.loop import measured_loop
+from kernel.broker.settings.configuration import BROKER_SETTINGS, BrokerConfig
+from kernel.errors import EnvironmentFault
+from kernel.settings import split_pairs
+from kernel.trace.events import Role
+from kernel.trace.writer import SilentTracer, TraceIdentity, TraceWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kernel.broker.broker import Broker
+    from kernel.trace.writer import Tracer
+
+#: Where Kafka's defaults hide what the lab is to show: a replication factor of 3 would keep a single broker from ever
+#: coordinating a group, and of several members only one can own a topic's only partition.
+LAB_DEFAULTS = {"offsets.topic.replication.factor": "1", "num.partitions": "6"}
+DEFAULT_PORT = 9092
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog="""\b
+Examples:
+  rebalance-lab broker --zookeeper 127.0.0.1:2181 --port 9092
+  rebalance-lab broker --port 9093 --set broker.id=2 --set group.initial.rebalance.delay.ms=0 --detach
+  rebalance-lab broker status
+  rebalance-lab broker stop --port 9093
+
+\b
+A broker that is started again with the same data folder is the same broker, with its topics and offsets, after Ctrl-C
+and after kill -9. Without broker.id it becomes the one of that folder that last had its port, or else one that does
+not run; broker.id is only needed to choose between several.
+--set takes Kafka's own names. A Kafka setting that is not implemented warns; any other name is an error.
+offsets.topic.replication.factor is 1 unless set, so that one broker is enough for groups; nobody takes over from it.
+num.partitions is 6 unless set, so that several members share a topic that was created without a number.
+To see a takeover start three, each with offsets.topic.replication.factor=3 and default.replication.factor=3.""",
+)
+@click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot]; default: the one started from here.")
+@click.option("--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: a free one.")
+@click.option(
+    "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting by its name; repeatable."
+)
+@click.option("--folder", type=click.Path(path_type=Path), help="Data; by default beside the state file.")
+@click.option("--trace", type=click.Path(path_type=Path), help="Write the broker's events to this file.")
+@click.option("--detach", "in_background", is_flag=True, help="Return once it serves; end it with `broker stop`.")
+@state_option
+@click.pass_context
+def broker(
+    context: click.Context,
+    connect: str | None,
+    port: int,
+    pairs: tuple[str, ...],
+    folder: Path | None,
+    trace: Path | None,
+    in_background: bool,
+) -> None:
+    """Run one broker; prints its address. Brokers of one machine share the data folder."""
+    if context.invoked_subcommand is not None:
+        return
+    given, warnings = for_part(BROKER_SETTINGS, split_pairs(pairs))
+    settings = {"port": str(port), **LAB_DEFAULTS, **given}
+    _tell(warnings)
+    connect = zookeeper_at(connect) if connect else started_zookeeper()
+    if in_background:
+        arguments = ["broker", "--port", str(port)]
+        arguments += [part for name, value in given.items() for part in ("--set", f"{name}={value}")]
+        arguments += ["--zookeeper", connect]
+        arguments += ["--folder", str(folder.absolute())] if folder else []
+        arguments += ["--trace", str(trace.absolute())] if trace else []
+        config, _ = BrokerConfig.from_settings(settings)
+        tell_of_silence(connect, config.number("zookeeper.connection.timeout.ms"))
+        click.echo(detach(arguments, "broker-", state_dir() / f"broker-starting-{os.getpid()}.log").address)
+        return
+    measured_loop.run(_serve(connect, settings, folder or state_dir() / "data", trace))
+
+
+async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Path | None) -> None:
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    with contextlib.ExitStack() as stack:
+        tracer: Tracer = SilentTracer()
+        if trace is not None:
+            writer = TraceWriter(
+                trace, TraceIdentity(run="", scenario="", design="", role=Role.BROKER, process="broker")
+            )
+            tracer = stack.enter_context(contextlib.closing(writer))
+        _writable(folder)
+        server, _ = broker_of(settings, connect, folder, tracer)
+        waits_ms = server.config.number("zookeeper.connection.timeout.ms")
+        await asyncio.to_thread(tell_of_silence, connect, waits_ms)
+        try:
+            if not await _started(told, server):
+                return
+            state = this_process(
+                f"broker-{server.address.port}", f"127.0.0.1:{server.address.port}", folder, zookeeper=connect
+            )
+            write_state(state)
+            stack.callback(forget, state)
+            click.echo(state.address)
+            click.echo(f"broker {server.address.node_id}, data in {folder}; stop with Ctrl-C", err=True)
+            await _told_or_failed(told, server)
+        finally:
+            await server.stop()
+
+
+async def _started(told: asyncio.Event, server: Broker) -> bool:
+    """Start it; False when it is told to stop before it serves."""
+    starting, waiting = asyncio.create_task(server.start()), asyncio.create_task(told.wait())
+    await asyncio.wait([starting, waiting], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        return False
+    starting.result()
+    return True
+
+
+async def _told_or_failed(told: asyncio.Event, server: Broker) -> None:
+    """Until it is told to stop. Raises what made it useless, if a mistake of ours did."""
+    waiting = [asyncio.create_task(told.wait()), asyncio.create_task(server.failed())]
+    _, failed = waiting
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+    if failed.done():
+        raise await server.failed()
+
+
+def _tell(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"cannot write the data folder {folder}: {error.strerror}; choose one with --folder"
+        ) from error
+
+
+@broker.command(
+    epilog="""\b
+Example:
+  rebalance-lab broker status"""
+)
+@state_option
+def status() -> int:
+    """The brokers started from here; exit code 1 when none runs."""
+    running = [state for state in states("broker-") if state.running]
+    for state in running:
+        click.echo(f"{state.address} pid={state.pid} zookeeper={state.details.get('zookeeper', '')}")
+    if not running:
+        click.echo("no broker started from here is running", err=True)
+    return Exit.AS_EXPECTED if running else Exit.NOT_AS_EXPECTED
+
+
+@broker.command(
+    epilog="""\b
+Examples:
+  rebalance-lab broker stop
+  rebalance-lab broker stop --port 9093"""
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Only the broker on this port; default: all of them.")
+@state_option
+def stop(port: int | None) -> int:
+    """Stop brokers started from here: pid and start time must both be theirs."""
+    found = [state for state in states("broker-") if port is None or state.name == f"broker-{port}"]
+    stopped = [state for state in found if stop_server(state)]
+    for state in stopped:
+        click.echo(f"stopped {state.address}", err=True)
+    if not stopped:
+        click.echo("no such broker is running; nothing was stopped", err=True)
+    return Exit.AS_EXPECTED if stopped else Exit.NOT_AS_EXPECTED

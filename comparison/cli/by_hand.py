@@ -1,0 +1,84 @@
+"""What the commands for use by hand have in common: where state is kept, and which servers are meant."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from comparison.cli.state import STATE_VARIABLE, read_state, states
+from comparison.scenarios.testbed.cluster_access import addresses
+from kernel.errors import ConfigurationError, EnvironmentFault, Unavailable, UserError
+from kernel.zookeeper.target import TargetKind, parse_target, require_serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def state_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--state FOLDER`, which keeps the servers of one set apart from those of another."""
+
+    def keep(_context: click.Context, _parameter: click.Parameter, folder: Path | None) -> None:
+        if folder is not None:
+            os.environ[STATE_VARIABLE] = str(folder.absolute())  # children started in the background inherit it
+
+    return click.option(
+        "--state",
+        type=click.Path(path_type=Path, file_okay=False),
+        callback=keep,
+        expose_value=False,
+        is_eager=True,
+        help=f"Folder of the servers started from here and their data.  [env: {STATE_VARIABLE}]",
+    )(command)
+
+
+def zookeeper_at(text: str) -> str:
+    """The connect string of `--zookeeper HOST:PORT[,HOST:PORT...][/chroot]`. Raises `UserError` for anything else."""
+    target = parse_target(text)
+    if target.kind is not TargetKind.RUNNING:
+        raise UserError(
+            f"--zookeeper {text}: give HOST:PORT of one that runs; `rebalance-lab zookeeper start` starts one"
+        )
+    return target.connect_string
+
+
+def tell_of_silence(connect: str, wait_ms: int | None = None) -> None:
+    """Say on standard error when a ZooKeeper does not serve yet, and how long it is waited for. Takes up to 3 s."""
+    try:
+        require_serving(parse_target(connect))
+    except Unavailable:
+        setting = "zookeeper.connection.timeout.ms"
+        how_long = f"as long as {setting} says" if wait_ms is None else f"up to {wait_ms / 1000:g} s ({setting})"
+        click.echo(f"no ZooKeeper answers at {connect} yet; waiting {how_long}", err=True)
+
+
+def started_zookeeper() -> str:
+    """The address of the ZooKeeper started from here; raises `EnvironmentFault` when there is none."""
+    state = read_state("zookeeper")
+    if state is None or not state.running:
+        raise EnvironmentFault(
+            "no ZooKeeper: start one with `rebalance-lab zookeeper start`, or name one with --zookeeper HOST:PORT"
+        )
+    return state.address
+
+
+def started_brokers() -> str:
+    """Addresses of the brokers started from here; raises `EnvironmentFault` when none runs."""
+    running = [state.address for state in states("broker-") if state.running]
+    if not running:
+        raise EnvironmentFault(
+            "no broker: start one with `rebalance-lab broker`, or name one with --bootstrap-server HOST:PORT"
+        )
+    return ",".join(running)
+
+
+def bootstrap_of(given: str | None) -> str:
+    """Checked text of --bootstrap-server, or the brokers started from here."""
+    text = given or started_brokers()
+    try:
+        addresses(text)
+    except ValueError as error:
+        raise ConfigurationError(f"--bootstrap-server {text!r}: {error}") from error
+    return text

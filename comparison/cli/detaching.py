@@ -1,0 +1,71 @@
+"""Running a server in the foreground until it is told to stop, or in the background until `stop`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from comparison.cli.state import ServerState, process_start, states
+from kernel.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+START_S = 60.0
+
+
+class Told:
+    """Set by SIGINT or SIGTERM: the orderly end of a server in the foreground."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: self._event.set())
+
+    def wait(self, seconds: float) -> bool:
+        return self._event.wait(seconds)
+
+
+def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
+    """Start this command again in a session of its own, and return its state once it has written one.
+
+    The state's name begins with `prefix`, since a server that chooses its own port is named by it only then; so is the
+    log. Raises `EnvironmentFault` with what it said when it ends instead.
+    """
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        output = log.open("wb")
+    except OSError as error:
+        raise EnvironmentFault(f"cannot write {log}: {error.strerror}; set REBALANCE_LAB_STATE") from error
+    with output:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "comparison.cli.main", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    started = process_start(child.pid)
+    deadline = time.monotonic() + START_S
+    while child.poll() is None:
+        for state in states(prefix):
+            if (state.pid, state.started) == (child.pid, started):
+                child.returncode = 0  # it lives on: not ours to wait for
+                log.replace(log.with_name(f"{state.name}.log"))
+                return state
+        if time.monotonic() > deadline:
+            child.terminate()
+            child.wait()
+            raise EnvironmentFault(f"{arguments[0]} did not start within {START_S:g} s; see {log}")
+        time.sleep(0.05)
+    raise EnvironmentFault(_last_line(log) or f"{arguments[0]} ended with exit code {child.returncode}; see {log}")
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("rebalance-lab: ") if lines else ""

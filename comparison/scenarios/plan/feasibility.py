@@ -1,0 +1,145 @@
+"""What cannot work is refused before anything starts, with the remedy, instead of a run that waits for its time limit.
+
+Every rule looks at one run: its scenario, its design, its parameters and what they were made into.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.scenarios.plan.designs import DESIGNS, ConsumerRequest
+from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS
+from kernel.broker.settings.configuration import BrokerConfig
+from kernel.errors import ConfigurationError
+from kernel.trace.writer import SilentTracer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from comparison.scenarios.plan.configuration import Configuration
+    from comparison.scenarios.plan.parameters import Parameters
+    from comparison.scenarios.plan.scenario import Scenario
+
+#: A run waits a minute until every partition has been delivered and committed; with less load it would give up.
+SECONDS_A_RECORD_MAX = 10
+
+
+class Case(NamedTuple):
+    """One run that is asked for."""
+
+    scenario: Scenario
+    design: str
+    parameters: Parameters
+    made: Configuration
+
+
+def require_feasible(case: Case) -> None:
+    """Raises `ConfigurationError` with the first reason why this run cannot work, and what to do about it."""
+    for rule in RULES:
+        for reason in rule(case):
+            raise ConfigurationError(f"{case.scenario.name} in {case.design}: {reason}")
+
+
+def _replicas(case: Case) -> Iterator[str]:
+    brokers = case.parameters.brokers
+    for name in ("default.replication.factor", "offsets.topic.replication.factor"):
+        if (factor := int(case.made.broker[name])) > brokers:
+            yield f"{name}={factor}, and there are {brokers} brokers: use --brokers {factor}, or leave the setting out"
+
+
+def _every_member_owns(case: Case) -> Iterator[str]:
+    """The one that is cut off is chosen before anybody starts."""
+    parameters = case.parameters
+    needed = (parameters.members - 1) * parameters.streams + 1
+    if case.scenario.zookeeper_servers > 1 and parameters.partitions < needed:
+        yield (
+            f"the member that is cut off has to own something, and {parameters.members} members share "
+            f"{parameters.partitions} partitions: use --partitions {needed} or more, or fewer members"
+        )
+
+
+def _load(case: Case) -> Iterator[str]:
+    parameters = case.parameters
+    partitions = parameters.partitions * parameters.topics
+    least = max(1, -(-partitions // SECONDS_A_RECORD_MAX))
+    if case.scenario.zookeeper_servers > 1 or case.scenario.needs_steady_load:
+        least = max(least, partitions)
+    if parameters.rate < least:
+        yield (
+            f"at {parameters.rate} records a second, {partitions} partitions get too few records to be judged by: "
+            f"use --rate {least} or more, or fewer partitions"
+        )
+
+
+def _sessions(case: Case) -> Iterator[str]:
+    design, made = DESIGNS[case.design], case.made
+    least, most = ZOOKEEPER_SESSION_MS
+    if design.sessions:
+        if not least <= made.session_ms <= most:
+            yield (f"zookeeper.session.timeout.ms={made.session_ms}: the run's ZooKeeper grants {least} to {most} ms")
+        return
+    least, most = (_of_brokers(made, f"group.{end}.session.timeout.ms") for end in ("min", "max"))
+    if not least <= made.session_ms <= most:
+        yield (
+            f"session.timeout.ms={made.session_ms}: the brokers grant {least} to {most} ms "
+            "(group.min.session.timeout.ms, group.max.session.timeout.ms)"
+        )
+
+
+def _broker_session(case: Case) -> Iterator[str]:
+    least, most = ZOOKEEPER_SESSION_MS
+    if not least <= case.made.broker_session_ms <= most:
+        yield (
+            f"zookeeper.session.timeout.ms={case.made.broker_session_ms} of the brokers: the run's ZooKeeper grants "
+            f"{least} to {most} ms"
+        )
+
+
+def _group_size(case: Case) -> Iterator[str]:
+    most, parameters = _of_brokers(case.made, "group.max.size"), case.parameters
+    members = parameters.members * parameters.streams
+    if DESIGNS[case.design].coordinator and most <= members:
+        yield f"group.max.size={most}: the group has {members} members and may get more: leave the setting out"
+
+
+def _of_brokers(made: Configuration, name: str) -> int:
+    return BrokerConfig.from_settings(made.broker)[0].number(name)
+
+
+def _automatic_commits(case: Case) -> Iterator[str]:
+    for name in ("enable.auto.commit", "auto.commit.enable"):
+        if case.made.member.get(name, "true").strip().lower() == "false":
+            yield (
+                f"{name}=false: a run is judged by what its members commit by their timers; "
+                "set auto.commit.interval.ms instead"
+            )
+
+
+def _parts_start(case: Case) -> Iterator[str]:
+    """Contradicting settings: refused here instead of by the process that would start with them."""
+    request = ConsumerRequest(
+        process="m1",
+        group="lab",
+        client_id="m1-0",
+        zookeeper="127.0.0.1:2181",
+        bootstrap="127.0.0.1:9092",
+        instance="m1-0",
+        settings=case.made.member,
+    )
+    try:
+        DESIGNS[case.design].consumer(request, SilentTracer())
+        BrokerConfig.from_settings(case.made.broker)
+    except ConfigurationError as error:
+        yield str(error)
+
+
+RULES: tuple[Callable[[Case], Iterator[str]], ...] = (
+    _parts_start,
+    _replicas,
+    _every_member_owns,
+    _load,
+    _sessions,
+    _broker_session,
+    _group_size,
+    _automatic_commits,
+)

@@ -1,0 +1,24 @@
+"""How a broker is put together: the kernel's data plane, with the coordinator mounted on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coordinator.service.mount import mount
+from kernel.broker.broker import Broker
+from kernel.broker.settings.configuration import BrokerConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from kernel.trace.writer import Tracer
+
+
+def broker_of(settings: Mapping[str, str], zookeeper: str, data_dir: Path, tracer: Tracer) -> tuple[Broker, list[str]]:
+    """A broker that is not started yet, and what its user is to be warned of.
+
+    Raises `ConfigurationError` for a setting that is neither Kafka's nor ours, or a value out of range.
+    """
+    config, warnings = BrokerConfig.from_settings(settings)
+    return Broker(config, zookeeper, data_dir, tracer, mount=(mount,)), warnings

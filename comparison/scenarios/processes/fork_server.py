@@ -1,0 +1,234 @@
+"""Children that start at once: one process that has loaded their code already, forked for each of them.
+
+Loading the code takes half a second of processor time a process; a comparison starts about a hundred. Each child
+still is a process of its own, in a session of its own, that dies when the nursery dies, and the nursery dies with
+the runner: by the parent-death signal, and by the end of the channel between them.
+
+The channel (a socket that keeps messages apart) carries requests one way, with the child's standard input,
+output and error as descriptors, and the births and deaths of children the other way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import importlib
+import os
+import select
+import signal
+import socket
+import sys
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from comparison.scenarios.processes.parent_death import die_with
+from kernel.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PRELOADED = ("comparison.scenarios.processes.member_process", "comparison.scenarios.processes.broker_process")
+_MESSAGE_MAX = 4096
+_START_S = 60.0
+_STOP_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Born:
+    """A child: its pipes on our side, and its exit code when it has ended (minus the signal, if one killed it)."""
+
+    pid: int
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    ended: asyncio.Future[int]
+
+
+class Nursery:
+    """The runner's side; made by `open`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
+        self._process = process
+        self._channel = channel
+        self._ended: dict[int, asyncio.Future[int]] = {}
+        #: Who waits for a birth, in the order of the requests, which is that of the births.
+        self._expecting: deque[asyncio.Future[int]] = deque()
+        self._listening = asyncio.create_task(self._listen(), name="nursery")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @classmethod
+    async def open(cls) -> Nursery:
+        """Start it; children can be asked for at once. Raises `EnvironmentFault` when it cannot be started."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        with theirs:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    "comparison.scenarios.processes.fork_server",
+                    str(theirs.fileno()),
+                    str(os.getpid()),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+            except OSError as error:
+                ours.close()
+                raise EnvironmentFault(f"no process can be started: {error.strerror}") from error
+        return cls(process, ours)
+
+    async def spawn(self, module: str, log: Path) -> Born:
+        """A child that runs `module.main()`, with its stderr appended to `log`.
+
+        Raises `EnvironmentFault` when there will be none, at once when the nursery itself has ended.
+        """
+        loop = asyncio.get_running_loop()
+        in_read, in_write = os.pipe()
+        out_read, out_write = os.pipe()
+        reader = asyncio.StreamReader(limit=1 << 20)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        reading, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(out_read, "rb", 0))
+        transport, flow = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(in_write, "wb", 0))
+        try:
+            try:
+                pid = await asyncio.wait_for(self._request(module, log, in_read, out_write), _START_S)
+            finally:
+                os.close(in_read)
+                os.close(out_write)
+        except BaseException as error:
+            # A child that is born nevertheless ends with its input.
+            reading.close()
+            transport.close()
+            if isinstance(error, TimeoutError):
+                raise EnvironmentFault(f"no process was started within {_START_S:g} s") from None
+            raise
+        return Born(pid, reader, asyncio.StreamWriter(transport, flow, None, loop), self._ended[pid])
+
+    def _request(self, module: str, log: Path, stdin: int, stdout: int) -> asyncio.Future[int]:
+        """Ask for a child; its pid when it is born."""
+        if self._listening.done():
+            raise self._gone()
+        with log.open("ab") as errors:
+            try:
+                descriptors = [stdin, stdout, errors.fileno()]
+                socket.send_fds(self._channel, [msgspec.json.encode({"module": module})], descriptors)
+            except ConnectionError as error:
+                raise self._gone() from error
+        expected: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._expecting.append(expected)
+        return expected
+
+    def _gone(self) -> EnvironmentFault:
+        return EnvironmentFault(
+            f"the process that starts members and brokers (pid {self.pid}) has ended: was it killed, is memory short?"
+        )
+
+    async def stop(self) -> None:
+        """End it, and with it whatever it still has."""
+        self._channel.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), _STOP_S)
+        if self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+        self._listening.cancel()
+        await asyncio.gather(self._listening, return_exceptions=True)
+        self._channel.close()
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(ConnectionError):  # killed with a request unread: an end like any other
+            while message := await loop.sock_recv(self._channel, _MESSAGE_MAX):
+                told = msgspec.json.decode(message, type=dict[str, int])
+                if "born" in told:
+                    self._ended[told["born"]] = loop.create_future()
+                    expected = self._expecting.popleft()
+                    if not expected.done():  # nobody waits any more
+                        expected.set_result(told["born"])
+                else:
+                    self._ended[told["ended"]].set_result(told["code"])
+        for expected in self._expecting:
+            if not expected.done():
+                expected.set_exception(self._gone())
+        for ended in self._ended.values():
+            if not ended.done():
+                ended.set_result(-signal.SIGKILL)  # the nursery is gone, and its children with it
+
+
+# -- the nursery's own side ------------------------------------------------------------------------------------------
+
+
+def _serve(channel: socket.socket) -> None:
+    """Fork for each request, tell of each end, until the runner closes the channel."""
+    ourselves = os.getpid()
+    signals, wakes = socket.socketpair()
+    wakes.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+    while True:
+        ready, _, _ = select.select([channel, signals], [], [])
+        if signals in ready:
+            signals.recv(_MESSAGE_MAX)
+            _tell_ends(channel)
+        if channel in ready:
+            message, descriptors, _, _ = socket.recv_fds(channel, _MESSAGE_MAX, 3)
+            if not message:
+                # Children that end from now on would be told to a socket that is gone.
+                signal.set_wakeup_fd(-1)
+                return
+            module = msgspec.json.decode(message, type=dict[str, str])["module"]
+            grouped, is_grouped = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                for end in (channel, signals, wakes):
+                    end.close()
+                os.close(grouped)
+                _be_child(module, descriptors, ourselves, is_grouped)
+            for descriptor in (*descriptors, is_grouped):
+                os.close(descriptor)
+            # Told only when it is a group of its own: a signal to the group would miss it before.
+            os.read(grouped, 1)
+            os.close(grouped)
+            channel.send(msgspec.json.encode({"born": pid}))
+
+
+def _tell_ends(channel: socket.socket) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            channel.send(msgspec.json.encode({"ended": pid, "code": os.waitstatus_to_exitcode(status)}))
+
+
+def _be_child(module: str, descriptors: list[int], nursery: int, is_grouped: int) -> NoReturn:
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    die_with(nursery)
+    os.close(is_grouped)
+    for standard, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, standard)
+        os.close(descriptor)
+    importlib.import_module(module).main()
+    sys.exit(0)
+
+
+def main() -> None:
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    die_with(int(sys.argv[2]))
+    for module in PRELOADED:
+        importlib.import_module(module)
+    gc.freeze()
+    _serve(channel)
+
+
+if __name__ == "__main__":
+    main()

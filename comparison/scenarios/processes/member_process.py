@@ -1,0 +1,247 @@
+"""A member as a process: consumers of one design, told what to do in JSON lines, telling what they do.
+
+Standard input: one line of configuration (`MemberConfig`), then one command a line:
+
+- `{"command": "join"}`: one more member in this process, with the configuration's topics;
+- `{"command": "pause_consumption"}`, `{"command": "resume"}`: poll no more; go on;
+- `{"command": "commit"}`: commit what was handed out, on every member of the process;
+- `{"command": "commit", "remembered": true}`: the same from the application's own memory, as code does that
+  processes records at its own pace: also partitions that the consumer may know to have lost meanwhile, but not
+  those that it was told to give back, for which it has had its chance;
+- `{"command": "subscribe", "topics": {"t": 1}}`: every member of the process changes over to these topics;
+- `{"command": "leave"}`: leave in the design's own order, and end the process;
+- `{"command": "stop"}`: the same. The end of the input means it too.
+
+Standard output: the events of its trace that a runner decides by (`TOLD`, and who decides in a group), as JSON
+lines. An implementation that is not ours keeps the same contract.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from comparison.scenarios.plan.designs import DESIGNS, ConsumerRequest
+from comparison.scenarios.processes.child_trace import ChildTrace
+from comparison.scenarios.processes.lines import lines_of_stdin, tell
+from kernel.consumer import SilentListener
+from kernel.errors import RebalanceLabError
+from kernel.trace.events import Role
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+
+    from kernel.consumer import GroupConsumer
+    from kernel.trace.writer import Tracer
+    from kernel.values import Batch, TopicPartition
+
+#: What goes to standard output as well as to the trace.
+TOLD = frozenset(
+    {
+        "member_started",
+        "member_closed",
+        "member_failed",
+        "rebalance_started",
+        "rebalance_ended",
+        "partitions_assigned",
+        "partitions_revoked",
+        "partitions_lost",
+        "records_delivered",
+        "commit_answered",
+        "session_changed",
+    }
+)
+
+POLL_MS = 100
+
+
+def _is_told(event: Mapping[str, object]) -> bool:
+    return event["kind"] in TOLD or (event["kind"] == "phase_entered" and event["phase"] == "decide")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberConfig:
+    """The first line."""
+
+    process: str
+    design: str
+    run: str
+    scenario: str
+    seed: int
+    trace: str  #: path of the trace file
+    group: str
+    topics: dict[str, int]  #: streams by topic
+    zookeeper: str
+    bootstrap: str  #: host:port,...
+    settings: dict[str, str] = field(default_factory=dict)  #: by Kafka's names
+    members: int = 1  #: consumers to start at once
+    place: str = ""  #: where the process is deployed: a name that the next process there has as well
+
+
+class Memory(SilentListener):
+    """What one application knows to have processed: the next offset of each partition."""
+
+    def __init__(self) -> None:
+        self.positions: dict[TopicPartition, int] = {}
+
+    def add(self, batches: Sequence[Batch]) -> None:
+        self.positions |= {batch.topic_partition: batch.records[-1].offset + 1 for batch in batches}
+
+    async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        """Given back in order: what it goes on to commit would be another member's. (A loss is heard of too late.)"""
+        for partition in partitions:
+            self.positions.pop(partition, None)
+
+
+class Members:
+    """The consumers of this process, each with a task that polls."""
+
+    def __init__(self, config: MemberConfig, tracer: Tracer) -> None:
+        self._config = config
+        self._tracer = tracer
+        self._polls: dict[asyncio.Task[None], GroupConsumer] = {}
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._requests: set[asyncio.Task[None]] = set()  #: commits and subscriptions under way
+        self._memories: dict[GroupConsumer, Memory] = {}
+
+    def join(self) -> None:
+        """One more member. Its failure is told as `member_failed`, the process goes on."""
+        number = len(self._polls)
+        request = ConsumerRequest(
+            process=self._config.process,
+            group=self._config.group,
+            zookeeper=self._config.zookeeper,
+            bootstrap=self._config.bootstrap,
+            settings=self._config.settings,
+            client_id=f"{self._config.process}-{number}",
+            instance=f"{self._config.place or self._config.process}-{number}",
+        )
+        consumer = DESIGNS[self._config.design].consumer(request, self._tracer)
+        task = asyncio.create_task(self._poll(consumer), name=f"poll {request.client_id}")
+        self._polls[task] = consumer
+        self._memories[consumer] = Memory()
+
+    def pause(self) -> None:
+        self._flowing.clear()
+
+    def resume(self) -> None:
+        self._flowing.set()
+
+    def commit(self, *, remembered: bool = False) -> None:
+        """Ask every member to commit, without waiting: a frozen or cut one may take long."""
+        for consumer in self._polls.values():
+            offsets = None  # whatever was handed out
+            known = self._memories[consumer].positions
+            if remembered and known and consumer.capabilities.commit_single_partitions:
+                offsets = dict(known)
+            self._request(self._commit(consumer, offsets))
+
+    def subscribe(self, topics: Mapping[str, int]) -> None:
+        """Every member changes over to these topics, without waiting for it."""
+        for consumer in self._polls.values():
+            self._request(self._subscribe(consumer, topics))
+
+    def _request(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
+
+    async def leave(self) -> None:
+        """Stop polling, then leave, all at once."""
+        for task in self._polls:
+            task.cancel()
+        await asyncio.gather(*self._polls, return_exceptions=True)
+        await asyncio.gather(*(self._close(consumer) for consumer in self._polls.values()))
+        for request in list(self._requests):
+            request.cancel()
+        await asyncio.gather(*self._requests, return_exceptions=True)
+
+    async def _poll(self, consumer: GroupConsumer) -> None:
+        memory = self._memories[consumer]
+        try:
+            await consumer.start()
+            await consumer.subscribe(self._config.topics, memory)
+        except RebalanceLabError as error:
+            # A rebalance that failed leaves an 0.8 member registered: it goes on as the original did.
+            self._failed(error)
+        while True:
+            await self._flowing.wait()
+            try:
+                batches = await consumer.getmany(timeout_ms=POLL_MS)
+            except RebalanceLabError as error:
+                self._failed(error)
+                await asyncio.sleep(POLL_MS / 1000)
+            else:
+                memory.add(batches)
+
+    async def _commit(self, consumer: GroupConsumer, offsets: Mapping[TopicPartition, int] | None) -> None:
+        try:
+            await consumer.commit(offsets)
+        except RebalanceLabError as error:
+            self._failed(error)
+
+    async def _subscribe(self, consumer: GroupConsumer, topics: Mapping[str, int]) -> None:
+        try:
+            await consumer.subscribe(topics, self._memories[consumer])
+        except RebalanceLabError as error:
+            self._failed(error)
+
+    async def _close(self, consumer: GroupConsumer) -> None:
+        try:
+            await consumer.close()
+        except RebalanceLabError as error:
+            self._failed(error)
+
+    def _failed(self, error: RebalanceLabError) -> None:
+        self._tracer.emit("member_failed", error=f"{type(error).__name__}: {error}")
+
+
+async def obey(lines: AsyncIterator[Mapping[str, object]], members: Members) -> None:
+    """Do what the lines say until one says stop, or there are no more."""
+    async for line in lines:
+        match line.get("command"):
+            case "join":
+                members.join()
+            case "pause_consumption":
+                members.pause()
+            case "resume":
+                members.resume()
+            case "commit":
+                members.commit(remembered=line.get("remembered") is True)
+            case "subscribe":
+                members.subscribe(msgspec.convert(line.get("topics"), dict[str, int]))
+            case "leave" | "stop":
+                return
+            case other:
+                sys.stderr.write(f"unknown command {other!r}\n")
+
+
+async def run() -> None:
+    lines = lines_of_stdin()
+    first = await anext(lines, None)
+    if first is None or "command" in first:  # told to stop before it was needed
+        return
+    config = msgspec.convert(first, MemberConfig)
+    tracer = ChildTrace.of(config, Role.MEMBER, tee=lambda event: tell(event) if _is_told(event) else None)
+    members = Members(config, tracer)
+    obeying = asyncio.create_task(obey(lines, members))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, obeying.cancel)
+    for _ in range(config.members):
+        members.join()
+    await asyncio.wait([obeying])
+    await members.leave()
+    tracer.close()
+
+
+def main() -> None:
+    asyncio.run(run())
+
+
+if __name__ == "__main__":
+    main()

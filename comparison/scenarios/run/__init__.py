@@ -1,0 +1,1 @@
+"""A run from start to end: its steps, faults, changes, and last readings."""

@@ -1,0 +1,102 @@
+"""One change of the group at a time: told, made, waited for until it is settled and quiet; and what heals a fault."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.plan.phase import interval_ms, share_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from comparison.scenarios.testbed.group_members import GroupMembers
+    from comparison.scenarios.testbed.testbed import Testbed
+
+#: Deciding and, in zookeeper, some tries with their backoff come on top of the detection.
+SETTLE_S = 60.0
+_QUIET_S = 60.0
+
+
+class Changes:
+    """What all kinds of steps share: the group, the trace, what is to be healed."""
+
+    def __init__(self, testbed: Testbed, members: GroupMembers, enter_stage: Callable[[str], None]) -> None:
+        self.testbed = testbed
+        self.members = members
+        self.tracer = testbed.tracer
+        self.configuration = testbed.request.configuration
+        self.enter_stage = enter_stage
+        self.healing: list[Callable[[], None]] = []
+        self._phases = 0
+        #: Detection takes a session, and a group may leave what nobody has as it is for the delay.
+        self.takeover_s = (self.configuration.session_ms + self.configuration.delay_ms) / 1000 + SETTLE_S
+
+    async def settle(self) -> None:
+        """Every partition is owned once, and nothing goes on. Raises `WaitTimeout`."""
+        await self.members.until_settled(self.takeover_s)
+        await self.quiet()
+
+    async def quiet(self) -> None:
+        await self.members.until_quiet(_QUIET_S)
+
+    async def reach_phase(self, *, commits: bool = False) -> None:
+        """Wait until the phase at which the next change comes; see `comparison.scenarios.plan.phase`.
+
+        Over the members' heartbeats, and with `commits` over their automatic commits as well.
+        """
+        made, request = self.configuration, self.testbed.request
+        self._phases += 1
+        interval = interval_ms(made.heartbeat_ms, made.commit_interval_ms if commits else 0)
+        if not interval:
+            return
+        share = share_of(request.parameters.seed, request.scenario.name, self._phases)
+        wait_ms = round(share * interval)
+        detail = {"share": round(share, 4), "interval_ms": interval, "wait_ms": wait_ms}
+        self.tracer.emit("phase_drawn", detail=detail)
+        await asyncio.sleep(wait_ms / 1000)
+
+    async def make(
+        self,
+        change: str,
+        make: Callable[[], Awaitable[object] | None],
+        *,
+        members: int,
+        round_: int = 1,
+        counted: bool = False,
+        stage: str = "fault",
+        detail: Mapping[str, object] | None = None,
+    ) -> None:
+        """One change: told, made, settled, quiet; `counted`: between readings of the counters.
+
+        `members`: their number after it. Raises `WaitTimeout`, and what `make` raises.
+        """
+        self.enter_stage(stage)
+        if counted:
+            await self.testbed.zookeeper.count(f"{change}-{round_}:before")
+        told = {} if detail is None else {"detail": dict(detail)}
+        self.tracer.emit("change_started", change=change, round=round_, members=members, **told)  # type: ignore[arg-type]  # none of them is member or stream
+        making = make()
+        if making is not None:
+            await making
+        await self.members.until_settled(self.takeover_s)
+        self.tracer.emit("change_settled", change=change, round=round_, members=members)
+        await self.quiet()
+        if counted:
+            await self.testbed.zookeeper.count(f"{change}-{round_}:after")
+
+    def heal(self) -> None:
+        """Undo what is still done. Also after an interrupt."""
+        while self.healing:
+            self.healing.pop()()
+
+    async def heal_and_settle(self) -> None:
+        self.enter_stage("heal")
+        self.heal()
+        await self.settle()
+
+
+async def reach(monotonic_s: float) -> None:
+    """Until that moment: how long a fault lasts is part of the experiment."""
+    await asyncio.sleep(max(0.0, monotonic_s - time.monotonic()))

@@ -1,0 +1,265 @@
+"""Several runs one after the other, then one analysis of them all: what `run` and `compare` do.
+
+Ctrl-C or SIGTERM kills what the current run has started, keeps its traces and skips the analysis, so that the command
+ends within seconds; a second one does not wait for that. Either way no process stays behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from comparison.exits import Exit
+from comparison.run_folder import new_bundle, provenance, run_dir_of, write_json
+from comparison.scenarios.plan.catalogue import CATALOGUE, scenario_named
+from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.feasibility import Case, require_feasible
+from comparison.scenarios.plan.parameters import SEED_MAX, Parameters
+from comparison.scenarios.plan.request import RunRequest
+from comparison.scenarios.plan.vocabulary import CutAuthority, FreezeOwner, KillOwner, LeaveOne, RestartEach, SlowOwner
+from comparison.scenarios.processes.fork_server import Nursery
+from comparison.scenarios.run.runner import RunOutcome, perform
+from kernel.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from comparison.cli.progress import RunProgress
+    from comparison.scenarios.plan.scenario import Scenario
+
+
+#: How many session timeouts one run waits for at most: a takeover, a return, and some backoff.
+_SESSIONS_A_RUN = 4
+#: What it may take when one member more than usually is restarted.
+_A_LOSS_S = 6
+#: A session of Spark is started, once for all, and a run's measures cost it so much.
+_SPARK_S, _ANALYSIS_S = 20, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One run of a plan."""
+
+    scenario: str
+    design: str
+    parameters: Parameters
+    of_several: bool = False  #: one of several repeats, which are told apart by their seeds
+
+    @property
+    def title(self) -> str:
+        seed = f" · seed {self.parameters.seed}" if self.of_several else ""
+        return f"{self.scenario} · {self.design}{seed}"
+
+    @property
+    def folder(self) -> tuple[str, ...]:
+        """Where it is kept in the command's folder."""
+        seed = (f"seed-{self.parameters.seed}",) if self.of_several else ()
+        return (self.scenario, self.design, *seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What came of a plan: the folders of the runs that were begun, and whether it was cut short."""
+
+    bundle: Path
+    run_dirs: tuple[Path, ...]
+    outcomes: tuple[RunOutcome, ...]
+    interrupted: bool
+
+
+def plan(
+    scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, object], repeats: int = 1
+) -> list[Planned]:
+    """Every scenario under every design, in that order, without what `left_out` names.
+
+    Each repeat has the next seed, and goes through all designs before the next one begins: what changes on the machine
+    meanwhile then meets all designs alike.
+
+    Raises `ConfigurationError` for an unknown name, or a parameter or setting that makes no sense.
+    """
+    planned = []
+    without = {(each.scenario, each.design) for each in left_out(scenarios, designs)}
+    for name in dict.fromkeys(scenarios):
+        scenario = scenario_named(name)
+        parameters = scenario.parameters(given)
+        for repeat, design in itertools.product(range(repeats), designs):
+            if (name, design) in without:
+                continue
+            limited = parameters.overridden(seed=(parameters.seed + repeat) % (SEED_MAX + 1))
+            if given.get("time_limit_s") is None:
+                longer_s = _Longer.of(scenario, parameters, design).most
+                limited = limited.overridden(time_limit_s=parameters.time_limit_s + longer_s)
+            made = configuration(design, limited)
+            require_feasible(Case(scenario, design, limited, made))
+            planned.append(Planned(scenario=name, design=design, parameters=limited, of_several=repeats > 1))
+    return planned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A run that is not made."""
+
+    scenario: str
+    design: str
+    same_run_as: str | None  #: another scenario of the plan; None: this one makes no sense for the design
+    reason: str
+
+
+def left_out(scenarios: Sequence[str], designs: Sequence[str]) -> list[LeftOut]:
+    """What of every scenario under every design is not run, and why."""
+    found = []
+    for name in dict.fromkeys(scenarios):
+        scenario = scenario_named(name)
+        for design in designs:
+            same = scenario.same_run_as.get(design)
+            if same in scenarios:
+                reason = f"the same run as {same}"
+                found.append(LeftOut(scenario=name, design=design, same_run_as=same, reason=reason))
+            elif design in scenario.not_applicable:
+                reason = scenario.not_applicable[design]
+                found.append(LeftOut(scenario=name, design=design, same_run_as=None, reason=reason))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Longer:
+    """Seconds that a run takes more under timers, or sizes, that are longer or larger than a scenario's usual ones."""
+
+    a_session: float
+    delays: float
+    others: float
+
+    @classmethod
+    def of(cls, scenario: Scenario, parameters: Parameters, design: str) -> _Longer:
+        usual, made = configuration(design, Parameters()), configuration(design, parameters)
+        losses = losses_in(scenario, parameters)
+        slow = any(isinstance(step, SlowOwner) for step in scenario.steps)
+        slow_ms = max(0, made.max_poll_ms - usual.max_poll_ms) if slow else 0
+        return cls(
+            a_session=max(0, made.session_ms - usual.session_ms) / 1000,
+            delays=losses * max(0, made.delay_ms - usual.delay_ms) / 1000,
+            others=slow_ms / 1000 + _A_LOSS_S * max(0, losses - losses_in(scenario, scenario.defaults)),
+        )
+
+    @property
+    def most(self) -> float:
+        return _SESSIONS_A_RUN * self.a_session + self.delays + self.others
+
+
+def losses_in(scenario: Scenario, parameters: Parameters) -> int:
+    """How often a member is lost in a run, for a while or for good."""
+    lost = sum(isinstance(step, LeaveOne | KillOwner | FreezeOwner | CutAuthority) for step in scenario.steps)
+    return lost + sum(parameters.members for step in scenario.steps if isinstance(step, RestartEach))
+
+
+def estimated_s(planned: Sequence[Planned]) -> int:
+    """How long a plan takes on two cores, more or less: the runs under their timers, and the analysis of them all."""
+    runs = 0.0
+    for each in planned:
+        scenario = scenario_named(each.scenario)
+        longer = _Longer.of(scenario, each.parameters, each.design)
+        delay_s = configuration(each.design, Parameters()).delay_ms / 1000
+        waits_s = delay_s * losses_in(scenario, each.parameters) + longer.delays
+        runs += scenario.budget_s + waits_s + longer.others + (longer.a_session if waits_s == 0 else 0)
+    return round(runs + (_SPARK_S + _ANALYSIS_S * len(planned) if planned else 0))
+
+
+def expanded(names: Sequence[str]) -> list[str]:
+    """`split-brain` means both its forms, in the catalogue's order."""
+    asked = {scenario_named(name).name for name in names}
+    if "split-brain" in asked:
+        asked.add("split-brain-ensemble")
+    return [name for name in CATALOGUE if name in asked]
+
+
+class Experiments:
+    """Performs a plan in a new folder under `root`."""
+
+    def __init__(
+        self,
+        *,
+        root: Path,
+        name: str,
+        command: list[str],
+        zookeeper: str,
+        progress: RunProgress,
+        without: Sequence[LeftOut] = (),
+        warnings: Sequence[str] = (),
+    ) -> None:
+        self._without = without
+        self._warnings = tuple(warnings)
+        self.bundle = new_bundle(root, name)
+        self._about = provenance(command)
+        self._zookeeper = zookeeper
+        self._progress = progress
+        self._run_dirs: list[Path] = []
+        self._outcomes: list[RunOutcome] = []
+
+    def perform(self, planned: Sequence[Planned]) -> Finished:
+        """One run after the other, until all are done or somebody interrupts."""
+        runs = [{"scenario": each.scenario, "design": each.design, "seed": each.parameters.seed} for each in planned]
+        left = [asdict(each) for each in self._without]
+        write_json(self.bundle / "command.json", {**self._about, "runs": runs, "left_out": left})
+        interrupted = asyncio.run(self._perform(planned))
+        return Finished(
+            bundle=self.bundle,
+            run_dirs=tuple(self._run_dirs),
+            outcomes=tuple(self._outcomes),
+            interrupted=interrupted,
+        )
+
+    async def _perform(self, planned: Sequence[Planned]) -> bool:
+        interrupted = asyncio.Event()
+        _listen(interrupted, self._progress)
+        nursery = await Nursery.open()
+        try:
+            for each in planned:
+                if interrupted.is_set():
+                    break
+                await self._run(each, nursery, interrupted)
+        finally:
+            await nursery.stop()
+        return interrupted.is_set()
+
+    async def _run(self, each: Planned, nursery: Nursery, interrupted: asyncio.Event) -> None:
+        request = RunRequest(
+            scenario=scenario_named(each.scenario),
+            design=each.design,
+            parameters=each.parameters,
+            configuration=configuration(each.design, each.parameters),
+            zookeeper=self._zookeeper,
+            run="/".join((self.bundle.name, *each.folder)),
+            run_dir=run_dir_of(self.bundle, *each.folder),
+            warnings=self._warnings,
+        )
+        self._run_dirs.append(request.run_dir)
+        self._progress.started(each.title)
+        try:
+            outcome = await perform(request, self._about, nursery, interrupted, self._progress.stage)
+        except UserError as error:
+            if not self._outcomes:
+                raise
+            # What was possible before has become impossible: report what was measured until then, and go on.
+            outcome = RunOutcome(outcome="failed", error=str(error), seconds=0.0, baseline={})
+        self._progress.finished(outcome.outcome + (f" ({outcome.error})" if outcome.error else ""))
+        self._outcomes.append(outcome)
+
+
+def _listen(interrupted: asyncio.Event, progress: RunProgress) -> None:
+    """The first signal ends the run; the second one ends us, and with us, by their own nets, all children."""
+
+    def told() -> None:
+        if interrupted.is_set():
+            progress.leave()
+            os._exit(Exit.INTERRUPTED)
+        interrupted.set()
+        progress.say("interrupted: stopping (again to abort)")
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told)

@@ -1,0 +1,203 @@
+"""Faults: a process that stands still or is slow, links that are cut, a broker that is killed."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.plan.designs import DESIGNS
+from comparison.scenarios.plan.vocabulary import CutAuthority, CutEnsemble, FreezeOwner, KillCoordinator, SlowOwner
+from comparison.scenarios.run.changes import SETTLE_S, reach
+from comparison.scenarios.testbed.link_ownership import ports_of_process
+from coordinator.membership.effects import Identity
+from kernel.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.run.changes import Changes
+    from kernel.values import TopicPartition
+
+
+class Faults:
+    """Performs the steps in which something is broken for a while, or for good."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._members = changes.members
+        self._testbed = changes.testbed
+        self._tracer = changes.tracer
+        self._configuration = changes.configuration
+        self._design = DESIGNS[changes.testbed.request.design]
+
+    async def perform(self, step: Step) -> None:
+        match step:
+            case FreezeOwner():
+                await self._freeze_owner(step)
+            case SlowOwner():
+                await self._slow_owner(step)
+            case CutAuthority():
+                await self._cut_authority(step)
+            case CutEnsemble():
+                await self._cut_ensemble(step)
+            case KillCoordinator():
+                await self._kill_coordinator()
+            case _:
+                raise AssertionError(step)
+
+    # -- members -----------------------------------------------------------------------------------------------------
+
+    async def _freeze_owner(self, step: FreezeOwner) -> None:
+        self._changes.enter_stage("fault")
+        name = self._members.choose_owner()
+        child = self._members.child(name)
+        held = self._members.view.held_by(name)
+        for_ms = self._configuration.session_ms + step.over_ms
+        begun = time.monotonic()
+        self._members.commit_remembered(name)
+        self._tracer.emit("fault_started", fault="freeze", target=name, detail={"for_ms": for_ms})
+        child.freeze()
+        self._members.view.leave_out(name)
+
+        def thaw() -> None:
+            # Written into its input while it is frozen: the first thing it does is to commit.
+            self._members.commit_remembered(name)
+            child.thaw()
+            self._members.view.take_back(name)
+            self._tracer.emit("fault_ended", fault="freeze", target=name)
+
+        self._changes.healing.append(thaw)
+        await self._members.until_settled(self._changes.takeover_s, without=name)
+        await self._late_commit(name, held, generations_ago=0)
+        await reach(begun + for_ms / 1000)
+        await self._changes.heal_and_settle()
+
+    async def _late_commit(self, name: str, held: frozenset[TopicPartition], *, generations_ago: int) -> None:
+        """A commit that the member had sent before it was replaced, and that was long on its way, arrives.
+
+        A client that notices its own expiry drops what it has not sent; what it has sent is for the broker to fence,
+        whose trace tells what became of it. It is part of the fault that is under way, not another one.
+        """
+        identity = self._members.view.identities.get(name)
+        if identity is None or not self._design.coordinator:
+            return
+        member_id, generation = identity
+        late = Identity(member_id, generation - generations_ago)
+        group, offsets = self._testbed.group, dict.fromkeys(held, 0)
+        await self._testbed.access.commit_as(group, late, offsets, server=self._design.name == "server")
+
+    async def _slow_owner(self, step: SlowOwner) -> None:
+        """The join comes while the member is slow, so the group's next rebalance is the one that waits for it."""
+        self._changes.enter_stage("fault")
+        name = self._members.choose_owner()
+        for_ms = self._configuration.max_poll_ms + step.over_ms
+        detail = {"processing_ms": for_ms, "max_poll_interval_ms": self._configuration.max_poll_ms}
+        begun = time.monotonic()
+        self._tracer.emit("fault_started", fault="slow", target=name, detail=detail)
+        self._members.slow_down(name)
+
+        def polls_again() -> None:
+            self._members.speed_up(name)
+            self._tracer.emit("fault_ended", fault="slow", target=name)
+
+        async def join() -> None:
+            self._members.join(1)
+            await reach(begun + for_ms / 1000)
+            self._changes.heal()
+
+        self._changes.healing.append(polls_again)
+        await self._changes.make("join", join, members=self._members.present + 1)
+
+    # -- links -------------------------------------------------------------------------------------------------------
+
+    async def _cut_authority(self, step: CutAuthority) -> None:
+        """What decides about the victim is out of its reach; its fetches are not.
+
+        zookeeper: the ZooKeeper server of the victim is cut from the other two. server: its server is cut, so that
+        its session ends and the coordinator sees it die, and so are its own connections to the coordinator, or it
+        would be told at once. The others: its own connections to the coordinator, at the proxy in front of it.
+        """
+        victim = self._members.victim
+        zookeeper, proxy = self._testbed.zookeeper, self._testbed.coordinator_proxy
+        pid = self._members.child(victim).pid
+        cuts: list[Callable[[], None]] = []
+        heals: list[Callable[[], None]] = []
+        if self._design.sessions:
+            cuts.append(zookeeper.cut)
+            heals.append(zookeeper.heal)
+        if self._design.coordinator:
+            assert proxy is not None
+            cuts.append(lambda: proxy.cut(lambda ports: ports_of_process(pid).intersection(ports)))
+            heals.append(proxy.heal)
+        await self._cut(step.over_ms, victim, cuts, heals)
+
+    async def _cut_ensemble(self, step: CutEnsemble) -> None:
+        """A server is cut off, and with it whoever uses it.
+
+        zookeeper: the victim. The coordinator designs: the coordinating broker and nobody else; also in server, whose
+        members have sessions as well: those are with the other two servers, and only the watcher is cut off.
+        """
+        zookeeper = self._testbed.zookeeper
+        victim = "" if self._design.coordinator else self._members.victim
+        await self._cut(step.over_ms, victim, [zookeeper.cut], [zookeeper.heal])
+
+    async def _cut(
+        self, over_ms: int, victim: str, cuts: list[Callable[[], None]], heals: list[Callable[[], None]]
+    ) -> None:
+        """Cut, let the others take over, hold the cut for its whole length with commits asked for, heal."""
+        self._changes.enter_stage("fault")
+        # A group that leaves a lost member's partitions alone for a while takes over as much later.
+        for_ms = self._configuration.session_ms + self._configuration.delay_ms + over_ms
+        target = victim or "coordinating-broker"
+        begun = time.monotonic()
+        self._tracer.emit("fault_started", fault="cut", target=target, detail={"for_ms": for_ms})
+        for cut in cuts:
+            cut()
+
+        def healed() -> None:
+            for heal in heals:
+                heal()
+            if victim:
+                self._members.view.take_back(victim)
+            self._tracer.emit("fault_ended", fault="cut", target=target)
+
+        self._changes.healing.append(healed)
+        if victim:
+            self._members.view.leave_out(victim)
+            await self._members.until_settled(for_ms / 1000, without=victim)
+            self._members.commit_remembered(victim)
+        await reach(begun + for_ms / 1000)
+        if victim:
+            self._members.commit_remembered(victim)
+        else:
+            # Nobody was replaced, so a commit of the generation before is what the moved group has to fence.
+            name = self._members.choose_owner()
+            await self._late_commit(name, self._members.view.held_by(name), generations_ago=1)
+        await self._changes.heal_and_settle()
+
+    # -- brokers -----------------------------------------------------------------------------------------------------
+
+    async def _kill_coordinator(self) -> None:
+        view = self._members.view
+        broker = self._testbed.coordinating_broker
+        detail = {"target": broker.name, "coordinates": self._design.coordinator}
+
+        async def kill() -> None:
+            delivered, committed = dict(view.delivered), dict(view.committed)
+            self._tracer.emit("fault_started", fault="kill", target=broker.name)
+            await self._testbed.kill_broker(broker)
+            self._tracer.emit("fault_ended", fault="kill", target=broker.name)
+
+            def goes_on() -> bool:
+                self._members.check()
+                return all(
+                    view.delivered.get(tp, 0) > delivered.get(tp, 0)
+                    and view.committed.get(tp, 0) > committed.get(tp, 0)
+                    for tp in view.partitions
+                )
+
+            patience_s = (self._configuration.broker_session_ms + self._configuration.commit_interval_ms) / 1000
+            await until(goes_on, patience_s + SETTLE_S, "every partition is delivered and committed again")
+
+        await self._changes.make("failover", kill, members=self._members.present, detail=detail)

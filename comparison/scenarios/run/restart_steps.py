@@ -1,0 +1,75 @@
+"""Processes that go and come back, and members that change over to other topics."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.plan.designs import DESIGNS
+from kernel.waiting import until
+
+if TYPE_CHECKING:
+    from comparison.scenarios.plan.vocabulary import GoOver, RestartEach
+    from comparison.scenarios.run.changes import Changes
+
+
+class Restarts:
+    """Performs the steps in which a process is started again."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._members = changes.members
+        self._design = DESIGNS[changes.testbed.request.design]
+        self._restarts = 0
+
+    async def restart_each(self, step: RestartEach) -> None:
+        """Every place in turn, each as one change."""
+        for place in self._members.places:
+            self._restarts += 1
+            await self._restart(step, self._restarts, place)
+
+    async def _restart(self, step: RestartEach, round_: int, place: str) -> None:
+        async def go_and_come_back() -> None:
+            before = self._members.view.rebalanced()
+            await self._members.go(place, self._changes.takeover_s)
+            await asyncio.sleep(step.away_ms / 1000)
+            if not self._design.keeps_places:
+                await until(lambda: self._went_through_one(before), self._changes.takeover_s, "all others know it went")
+            await self._members.come_back(place, step.settings)
+
+        await self._changes.reach_phase()
+        detail = {
+            "target": self._members.process_at(place),
+            "life": self._members.next_at(place),
+            "away_ms": step.away_ms,
+            "settings": dict(step.settings),
+        }
+        present = self._members.present
+        await self._changes.make("restart", go_and_come_back, members=present, round_=round_, detail=detail)
+
+    def _went_through_one(self, before: dict[str, int]) -> bool:
+        """Everybody who is present has ended a rebalance since."""
+        self._members.check()
+        now = self._members.view.rebalanced()
+        return all(ended > before.get(process, 0) for process, ended in now.items())
+
+    async def go_over(self, step: GoOver) -> None:
+        """A member takes other topics, in its process where its design can, in a new one where it cannot."""
+        names = self._changes.testbed.request.parameters.topic_names
+        topics = [names[number] for number in step.topics]
+        place = self._members.places[step.place - 1]
+
+        async def subscribe() -> None:
+            if self._design.resubscribes:
+                self._members.subscribe(place, topics)
+                return
+            await self._members.go(place, self._changes.takeover_s)
+            await self._members.come_back(place, topics=topics)
+
+        detail = {
+            "target": self._members.process_at(place),
+            "topics": topics,
+            "restart": not self._design.resubscribes,
+        }
+        present = self._members.present
+        await self._changes.make("subscribe", subscribe, members=present, round_=step.round, detail=detail)

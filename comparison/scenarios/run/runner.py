@@ -1,0 +1,260 @@
+"""One run from start to end: warm, the scenario's steps, heal, drain, final reads, stop.
+
+Whatever happens (a step that does not come true, a child that dies, an interrupt), everything that was started is
+stopped and reaped, and the trace says how the run ended: `complete`, `interrupted` or `failed`. A run that was
+not completed is still analysed; what it was too short for is `unknown`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from comparison.run_folder import UNWRITABLE, unwritable, write_json
+from comparison.scenarios.plan.vocabulary import Form, JoinOne, RestartEach, SlowOwner
+from comparison.scenarios.processes.together import together
+from comparison.scenarios.run.final_reads import read_final_offsets
+from comparison.scenarios.run.steps import Nemesis
+from comparison.scenarios.testbed.group_members import GroupMembers, processes_needed
+from comparison.scenarios.testbed.testbed import Testbed
+from kernel.errors import EnvironmentFault, RebalanceLabError, UserError
+from kernel.trace.events import Role
+from kernel.trace.writer import TraceWriter
+from kernel.waiting import WaitTimeout, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from comparison.scenarios.plan.request import RunRequest
+    from comparison.scenarios.processes.fork_server import Nursery
+    from kernel.values import TopicPartition
+
+_DRAIN_S = 60.0
+_COMMITTED_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """How a run ended; `error` is '' when it is complete."""
+
+    outcome: str
+    error: str
+    seconds: float
+    baseline: dict[str, float]  #: see `comparison.scenarios.testbed.baseline`; empty when it was not come to
+
+
+class Run:
+    """Performs one request; make a new one for each."""
+
+    def __init__(self, request: RunRequest, nursery: Nursery, on_stage: Callable[[str], None]) -> None:
+        self._request = request
+        self._on_stage = on_stage
+        #: Until the run has ended: what to say of one that broke off.
+        self.outcome = RunOutcome(outcome="failed", error="the run broke off", seconds=0.0, baseline={})
+        self._tracer = self._writer(Role.RUNNER, "runner")
+        self._proxy_tracer = self._writer(Role.PROXY, "proxy")
+        self._testbed = Testbed(request, nursery, self._tracer, self._proxy_tracer)
+        self._members = GroupMembers(
+            self._testbed, nursery, processes_needed(members_in_all(request), request.scenario.members_per_process)
+        )
+        self._nemesis = Nemesis(self._testbed, self._members, self._enter)
+
+    def _writer(self, role: Role, process: str) -> TraceWriter:
+        path = self._request.run_dir / "trace" / f"{process}.jsonl"
+        return TraceWriter(path, self._request.trace_identity(role, process))
+
+    async def perform(self, interrupted: asyncio.Event) -> RunOutcome:
+        """Run to the end, the time limit or the interrupt.
+
+        Raises `UserError` when it cannot even start, or its folder cannot be written (any more).
+        """
+        try:
+            return await self._perform(interrupted)
+        except OSError as caught:
+            if caught.errno in UNWRITABLE:
+                raise unwritable(self._request.run_dir, caught) from caught
+            raise
+
+    async def _perform(self, interrupted: asyncio.Event) -> RunOutcome:
+        begun = time.monotonic()
+        self._tracer.emit("run_started", parameters=_detail(self._request))
+        # What no branch below names is a mistake of ours: such a run is never complete.
+        outcome, error = "failed", ""
+        story = asyncio.create_task(self._story())
+        stopped = asyncio.create_task(interrupted.wait())
+        try:
+            await asyncio.wait(
+                [story, stopped],
+                timeout=self._request.parameters.time_limit_s,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not story.done():
+                outcome = "interrupted" if interrupted.is_set() else "failed"
+                error = (
+                    "" if interrupted.is_set() else f"time limit of {self._request.parameters.time_limit_s:g} s reached"
+                )
+            else:
+                error = _told(story.exception())
+                story.result()
+                outcome = "complete"
+        except UserError:
+            raise
+        except RebalanceLabError:
+            pass  # told in `error`
+        except OSError as caught:
+            if caught.errno in UNWRITABLE:
+                raise
+        finally:
+            for task in (story, stopped):
+                task.cancel()
+            await asyncio.gather(story, stopped, return_exceptions=True)
+            try:
+                await self._stop(outcome, error)
+            finally:
+                self.outcome = replace(self.outcome, seconds=round(time.monotonic() - begun, 3))
+        return self.outcome
+
+    async def _story(self) -> None:
+        self._enter("warm")
+        await together(self._members.warm_up(), self._testbed.start())
+        for step in self._request.scenario.steps:
+            await self._nemesis.perform(step)
+        await self._drain()
+        self._enter("final")
+        await read_final_offsets(self._testbed, self._tracer)
+        # Only now, so that everything that can be measured has been.
+        await self._testbed.zookeeper.check_observed()
+
+    async def _drain(self) -> None:
+        """Everything produced is delivered to somebody, and committed."""
+        self._enter("drain")
+        await self._testbed.end_load()
+        view, ends = self._members.view, self._testbed.load.ends
+
+        def behind(offsets: Mapping[TopicPartition, int]) -> list[str]:
+            self._members.check()
+            return [str(tp) for tp, end in ends.items() if offsets.get(tp, 0) < end]
+
+        await until(
+            lambda: not behind(view.delivered),
+            _DRAIN_S,
+            lambda: f"everything is delivered; behind: {', '.join(behind(view.delivered)) or 'none'}",
+        )
+        self._members.commit()
+        # A design that refuses, or does not tell, shows in the final offsets; it is no failure of the run.
+        with contextlib.suppress(WaitTimeout):
+            await until(lambda: not behind(view.committed), _COMMITTED_S, "everything is committed")
+
+    async def _stop(self, outcome: str, error: str) -> None:
+        """Stop everything that was started, whatever state it is in, in an order in which the last words are heard.
+
+        Each part is stopped also when another one's stop, or the trace of it, fails. After an interrupt nobody is
+        asked to leave: the user waits, and traces are written through.
+        """
+        zookeeper = self._testbed.zookeeper
+        at_once = outcome == "interrupted"
+        async with contextlib.AsyncExitStack() as last_to_first:
+            last_to_first.push_async_callback(asyncio.to_thread, zookeeper.write_observations)
+            last_to_first.callback(self._proxy_tracer.close)
+            last_to_first.callback(self._tracer.close)
+            last_to_first.push(self._ended(outcome, error))
+            last_to_first.push_async_callback(zookeeper.stop)
+            last_to_first.push_async_callback(self._testbed.stop_brokers, at_once=at_once)
+            last_to_first.push_async_callback(self._members.stop, at_once=at_once)
+            last_to_first.callback(self._enter, "stop")
+            last_to_first.callback(zookeeper.heal)
+            last_to_first.callback(self._nemesis.heal)
+
+    def _ended(self, outcome: str, error: str) -> Callable[[object, BaseException | None, object], None]:
+        """Traces how the run ended. One whose parts could not be stopped is not complete: traces may lack their end."""
+
+        def tell(_kind: object, caught: BaseException | None, _traceback: object) -> None:
+            failed = ("failed", _told(caught)) if caught is not None and outcome == "complete" else (outcome, error)
+            self.outcome = RunOutcome(outcome=failed[0], error=failed[1], seconds=0.0, baseline=self._testbed.baseline)
+            self._tracer.emit("run_ended", outcome=failed[0], error=failed[1])
+
+        return tell
+
+    def _enter(self, stage: str) -> None:
+        self._tracer.emit("stage_entered", stage=stage)
+        self._on_stage(stage)
+
+
+def members_in_all(request: RunRequest) -> int:
+    """How many members the scenario's steps bring in at most."""
+    present = most = 0
+    for step in request.scenario.steps:
+        if isinstance(step, Form):
+            present = max(present, step.size(present, request.parameters.members))
+        elif isinstance(step, JoinOne | SlowOwner):
+            present += 1
+        most = max(most, present)
+    return most
+
+
+async def perform(
+    request: RunRequest,
+    provenance: Mapping[str, object],
+    nursery: Nursery,
+    interrupted: asyncio.Event,
+    on_stage: Callable[[str], None] = lambda _: None,
+) -> RunOutcome:
+    """One run with its `run.json`, which is written before (what was planned) and after (how it went)."""
+    about = {
+        **provenance,
+        "run": request.run,
+        "scenario": request.scenario.name,
+        "design": request.design,
+        "zookeeper": request.zookeeper,
+        "parameters": request.parameters.as_json(),
+        "configuration": asdict(request.configuration),
+        "warnings": list(request.warnings),
+    }
+    write_json(request.run_dir / "run.json", about)
+    run = Run(request, nursery, on_stage)
+    try:
+        return await run.perform(interrupted)
+    finally:
+        with contextlib.suppress(EnvironmentFault) if run.outcome.outcome == "failed" else contextlib.nullcontext():
+            write_json(request.run_dir / "run.json", {**about, **asdict(run.outcome)})
+
+
+def _told(caught: BaseException | None) -> str:
+    """An error as the trace has it: the world's errors speak for themselves, a mistake of ours names its class."""
+    if caught is None:
+        return ""
+    return str(caught) if isinstance(caught, RebalanceLabError | OSError) else f"{type(caught).__name__}: {caught}"
+
+
+def _detail(request: RunRequest) -> dict[str, object]:
+    return {
+        **request.parameters.as_json(),
+        "scenario": request.scenario.name,
+        "design": request.design,
+        **_named(request),
+        "member_settings": dict(request.configuration.member),
+        "broker_settings": dict(request.configuration.broker),
+        "session_ms": request.configuration.session_ms,
+        "observed": "log" if request.zookeeper == "embedded" else "live",
+        **({"warnings": list(request.warnings)} if request.warnings else {}),
+    }
+
+
+def _named(request: RunRequest) -> dict[str, object]:
+    """What a reader of the trace would otherwise have to know by the names of settings."""
+    made = request.configuration
+    away = [step.away_ms for step in request.scenario.steps if isinstance(step, RestartEach)]
+    strategy = made.member.get("partition.assignment.strategy")
+    return {
+        "timers": {
+            "session_ms": made.session_ms,
+            "heartbeat_ms": made.heartbeat_ms,
+            "delay_ms": made.delay_ms,
+            "max_poll_ms": made.max_poll_ms,
+        },
+        **({"away_ms": away[0]} if away else {}),
+        **({"strategy": strategy} if strategy else {}),
+    }

@@ -1,0 +1,1 @@
+"""What a run stands on: ZooKeeper, brokers, members, the load, proxies, and what is observed."""

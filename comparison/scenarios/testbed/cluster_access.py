@@ -1,0 +1,184 @@
+"""What the runner itself does to a cluster: topics, the group's coordinator, records, offsets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comparison.topic_admin import partitions_led
+from coordinator.consumer.calls import GroupCalls
+from coordinator.consumer.server.calls import ServerCalls
+from kernel.client.client import LATEST, ClusterClient, list_offset
+from kernel.client.producer import Producer
+from kernel.errors import Unavailable
+from kernel.values import NO_OFFSET, TopicPartition
+from kernel.waiting import until
+from kernel.wire.errors import error_name
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from coordinator.membership.effects import Identity
+    from kernel.client.connection import BrokerConnection
+
+_READY_S = 60.0
+_TIMEOUT_MS = 10_000
+#: So many group names are tried until one hashes to the broker that is wanted (a coin toss each).
+_GROUP_NAMES = 40
+
+
+def addresses(bootstrap: str) -> list[tuple[str, int]]:
+    """`host:port,...` as pairs. Raises `ValueError` for anything else."""
+    pairs = []
+    for part in bootstrap.split(","):
+        host, colon, port = part.strip().rpartition(":")
+        if not colon or not host or not port.isdigit():
+            raise ValueError(f"{part.strip()!r} is not HOST:PORT")
+        pairs.append((host, int(port)))
+    return pairs
+
+
+def server_calls(group: str) -> ServerCalls:
+    """Of the server design; nothing is asked of a coordinator but to commit."""
+    return ServerCalls(group=group, strategy="", wait_ms=0, patience_ms=0, request_timeout_ms=_TIMEOUT_MS)
+
+
+class ClusterAccess:
+    """Client and producer of a run; open it with `open`."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+        self._producer = Producer(client)
+
+    @classmethod
+    async def open(cls, bootstrap: str) -> ClusterAccess:
+        """Connect. Raises `Unavailable` when no broker answers."""
+        client = ClusterClient(addresses(bootstrap), "rebalance-lab")
+        try:
+            await client.refresh([])
+        except Unavailable:
+            await client.close()
+            raise
+        return cls(client)
+
+    async def close(self) -> None:
+        await self._producer.close()
+        await self._client.close()
+
+    async def send(self, tp: TopicPartition, value: bytes) -> int:
+        """The offset at which it is stored. Follows a change of leader."""
+        return await self._producer.send(tp, value)
+
+    async def partitions_of(self, topic: str, *, create: bool) -> list[TopicPartition]:
+        """The topic's partitions, once each has a leader. Raises `Unavailable` when there is no such topic."""
+        return await partitions_led(self._client, topic, create=create)
+
+    async def create_topic(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
+        """Create with these replicas for each partition (the first one leads), and wait for the leaders."""
+        connection = await self._client.any_connection()
+        body = {
+            "topics": [
+                {
+                    "name": topic,
+                    "num_partitions": -1,
+                    "replication_factor": -1,
+                    "assignments": [
+                        {"partition_index": number, "broker_ids": tuple(nodes)} for number, nodes in enumerate(replicas)
+                    ],
+                }
+            ],
+            "timeout": _TIMEOUT_MS,
+        }
+
+        async def answered() -> str:
+            answer = await connection.call(Api.CreateTopics, body)
+            error = error_name(answer.topics[0].error_code) or "NONE"
+            # A broker that has just started may not have heard of the others yet.
+            return "" if error == "INVALID_REPLICA_ASSIGNMENT" else error
+
+        error = await until(answered, _READY_S, f"topic {topic!r} is created: its brokers know each other", every_s=0.1)
+        if error not in ("NONE", "TOPIC_ALREADY_EXISTS"):
+            raise Unavailable(f"topic {topic!r} could not be created: {error}")
+        await self.partitions_of(topic, create=False)
+
+    async def create_partitions(self, topic: str, count: int, replicas: Sequence[Sequence[int]]) -> None:
+        """`count` partitions in all, the new ones with these replicas; waits for their leaders."""
+        body = {
+            "topics": [{"name": topic, "count": count, "assignments": [{"broker_ids": tuple(n)} for n in replicas]}],
+            "timeout": _TIMEOUT_MS,
+            "validate_only": False,
+        }
+        connection = await self._client.any_connection()
+        answer = await connection.call(Api.CreatePartitions, body)
+        if error := error_name(answer.results[0].error_code):
+            raise Unavailable(f"topic {topic!r} could not be grown to {count} partitions: {error}")
+        await until(lambda: self._grown(topic, count), _READY_S, f"every one of {count} partitions has a leader")
+
+    async def _grown(self, topic: str, count: int) -> bool:
+        return len(await self.partitions_of(topic, create=False)) == count
+
+    async def group_coordinated_by(self, node_id: int) -> str:
+        """The first of our group names whose coordinator is that broker."""
+        for number in range(_GROUP_NAMES):
+            name = f"lab-{number}"
+            if await self.coordinator(name) == node_id:
+                return name
+        raise Unavailable(f"no group name of {_GROUP_NAMES} is coordinated by broker {node_id}")
+
+    async def coordinator(self, group: str) -> int:
+        """The node id of the group's coordinator, once there is one."""
+
+        async def found() -> int:
+            connection = await self._client.any_connection()
+            answer = await connection.call(Api.FindCoordinator, {"key": group, "key_type": 0}, version=1)
+            return 0 if error_name(answer.error_code) else int(answer.node_id)
+
+        return await until(found, _READY_S, f"group {group!r} has a coordinator", every_s=0.1)
+
+    async def commit_as(
+        self, group: str, identity: Identity, offsets: Mapping[TopicPartition, int], *, server: bool = False
+    ) -> dict[str, str]:
+        """A commit as that member would have sent it: {partition: the error's name, '' when accepted}.
+
+        `server`: a member of the server design, whose commits have an API of their own.
+        """
+        connection = await self._client.connection(await self.coordinator(group))
+        if server:
+            answered = await server_calls(group).commit(connection, identity, offsets)
+        else:
+            calls = GroupCalls(group, session_timeout_ms=0, rebalance_timeout_ms=0, request_timeout_ms=_TIMEOUT_MS)
+            answered = await calls.commit(connection, identity, offsets)
+        return {str(tp): error for tp, error in answered.items()}
+
+    async def committed(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Offsets committed with the coordinator; NO_OFFSET where there is none."""
+        await self._client.refresh([])
+        connection = await self._client.connection(await self.coordinator(group))
+        topics = sorted({tp.topic for tp in partitions})
+        body = {
+            "group_id": group,
+            "topics": [
+                {"name": topic, "partition_indexes": tuple(tp.partition for tp in partitions if tp.topic == topic)}
+                for topic in topics
+            ],
+        }
+        answer = await connection.call(Api.OffsetFetch, body, version=5)
+        found = {
+            TopicPartition(topic.name, partition.partition_index): int(partition.committed_offset)
+            for topic in answer.topics
+            for partition in topic.partitions
+        }
+        return {tp: found.get(tp, NO_OFFSET) for tp in partitions}
+
+    async def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The log end of each partition. Raises `Unavailable`."""
+        await self._client.refresh(sorted({tp.topic for tp in partitions}))
+        ends: dict[TopicPartition, int] = {}
+        for node_id in sorted({leader for tp in partitions if (leader := self._client.leader_of(tp)) is not None}):
+            connection: BrokerConnection = await self._client.connection(node_id)
+            led = {tp: LATEST for tp in partitions if self._client.leader_of(tp) == node_id}
+            for tp, (error, offset) in (await list_offset(connection, led)).items():
+                if error:
+                    raise Unavailable(f"the end of {tp} is not known: {error}")
+                ends[tp] = offset
+        return ends

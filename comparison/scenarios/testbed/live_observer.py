@@ -1,0 +1,189 @@
+"""What a ZooKeeper holds that is not ours: watched from beside, because its transaction log is out of reach.
+
+One session of its own, which traces nothing and is not counted. It sees less than the log tells: changes that
+follow each other faster than a watch is armed again merge, and nobody can see who wrote an offset. So what it sees of
+offsets is kept, and told only after the run, together with what the members know of their own commits
+(`comparison.scenarios.testbed.observed_offsets`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.testbed.observed_offsets import SeenWrite
+from comparison.scenarios.testbed.observer import session_name
+from kernel.clock import SystemClock
+from kernel.errors import Unavailable
+from kernel.trace.writer import SilentTracer
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import NoNode, ZooKeeperError
+from kernel.zookeeper.session import ZooKeeperSession
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kernel.trace.writer import Tracer
+    from kernel.values import TopicPartition
+    from kernel.zookeeper.operations import WatchFired, ZnodeStat
+
+_TIMEOUT_MS = 10_000
+#: Before the group has made its folders there is nothing to watch but their absence.
+_ABSENT_S = 0.05
+
+
+class LiveObserver:
+    """Follows one group's members, owners and offsets; `start`, `stop`."""
+
+    def __init__(self, connect_string: str, group: str, partitions: Sequence[TopicPartition], tracer: Tracer) -> None:
+        self._connect_string = connect_string
+        self.group = group
+        self._partitions = list(partitions)
+        self._tracer = tracer
+        self._clock = SystemClock()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._session: ZooKeeperSession | None = None
+        self._blind = ""
+        self.seen: list[SeenWrite] = []  #: of offsets, in the order of each node's writes
+
+    def check(self) -> None:
+        """Raise `Unavailable` when something may have happened that was not seen: then nothing tells that it did not.
+
+        What was seen until then, and since, stands.
+        """
+        ended = [task.exception() for task in self._tasks if task.done() and not task.cancelled()]
+        why = next((f"cannot go on: {error}" for error in ended if error is not None), self._blind)
+        if why:
+            raise Unavailable(f"the observer of the group's owners {why}")
+
+    async def start(self) -> None:
+        """Raises `Unavailable`."""
+        self._session = await ZooKeeperSession.open(
+            self._connect_string,
+            session_timeout_ms=_TIMEOUT_MS,
+            connection_timeout_ms=_TIMEOUT_MS,
+            tracer=SilentTracer(),
+            name="observer",
+            retry_forever=True,
+        )
+        self._tasks.append(asyncio.create_task(self._members(self._session)))
+        self._follow(self._partitions)
+
+    def watch(self, partitions: Sequence[TopicPartition]) -> None:
+        """Follow the owners and offsets of these as well."""
+        self._partitions += partitions
+        self._follow(partitions)
+
+    def _follow(self, partitions: Sequence[TopicPartition]) -> None:
+        assert self._session is not None, "not started"
+        self._tasks += [asyncio.create_task(self._owner(self._session, tp)) for tp in partitions]
+        self._tasks += [asyncio.create_task(self._offset(self._session, tp)) for tp in partitions]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for result in await asyncio.gather(*self._tasks, return_exceptions=True):
+            if isinstance(result, Exception) and not isinstance(result, ZooKeeperError):
+                raise result
+        if self._session is not None:
+            await self._session.close()
+
+    async def _owner(self, session: ZooKeeperSession, tp: TopicPartition) -> None:
+        path = paths.owner(self.group, tp.topic, tp.partition)
+        named: tuple[str, int] | None = None
+        while True:
+            fired = _Fired()
+            try:
+                # The watch of exists sees a creation as well as a deletion.
+                stat = await session.exists(path, watch=fired)
+                data, stat = await session.get(path) if stat is not None else (b"", None)
+            except NoNode:
+                continue
+            now = (data.decode("utf-8", "replace"), stat.czxid) if stat is not None else None
+            if named is not None and named != now:
+                self._tell("authority_cleared", tp, named, reason="gone")
+            if now is not None and stat is not None and named != now:
+                self._tell("authority_named", tp, now, session=session_name(stat.ephemeral_owner))
+            named = now
+            await self._until(fired)
+
+    async def _offset(self, session: ZooKeeperSession, tp: TopicPartition) -> None:
+        path = paths.offset(self.group, tp.topic, tp.partition)
+        while True:
+            fired = _Fired()
+            try:
+                if await session.exists(path, watch=fired) is not None:
+                    data, stat = await session.get(path)
+                    self._saw(tp, data, stat)
+            except NoNode:
+                continue
+            await self._until(fired)
+
+    async def see_offsets(self) -> None:
+        """Read every offset once more, so that what is counted is what there is now. Raises what reading raises."""
+        assert self._session is not None, "not started"
+        for tp in self._partitions:
+            try:
+                data, stat = await self._session.get(paths.offset(self.group, tp.topic, tp.partition))
+            except NoNode:
+                continue
+            self._saw(tp, data, stat)
+
+    def _saw(self, tp: TopicPartition, data: bytes, stat: ZnodeStat) -> None:
+        text = data.decode("utf-8", "replace")
+        if text.lstrip("-").isdigit():
+            self.seen.append(
+                SeenWrite(
+                    partition=tp,
+                    offset=int(text),
+                    zxid=stat.mzxid,
+                    version=stat.version,
+                    mtime_ms=stat.mtime_ms,
+                    received_ns=self._clock.monotonic_ns(),
+                )
+            )
+
+    def _tell(self, kind: str, tp: TopicPartition, named: tuple[str, int], **fields: str) -> None:
+        owner, zxid = named
+        self._tracer.emit(
+            kind,
+            cause=f"zxid:{zxid}",
+            group=self.group,
+            topic=tp.topic,
+            partition=tp.partition,
+            owner=owner,
+            epoch=zxid,
+            **fields,  # type: ignore[arg-type]  # none of them is member or stream
+        )
+
+    async def _members(self, session: ZooKeeperSession) -> None:
+        known: set[str] = set()
+        while True:
+            fired = _Fired()
+            try:
+                now = set(await session.children(paths.member_ids(self.group), watch=fired))
+            except NoNode:
+                await asyncio.sleep(_ABSENT_S)
+                continue
+            for member in sorted(now - known):
+                self._tracer.emit("group_member_joined", group=self.group, id=member)
+            for member in sorted(known - now):
+                self._tracer.emit("group_member_left", group=self.group, id=member, reason="gone")
+            known = now
+            await self._until(fired)
+
+    async def _until(self, fired: _Fired) -> None:
+        await fired.wait()
+        if fired.lost:
+            # What is now is read again; what came and went in between is not known to anybody.
+            self._blind = "was without its connection for a time"
+
+
+class _Fired(asyncio.Event):
+    """A watch's callback that can be waited for; `lost` when it was not a change but the end of the watch."""
+
+    lost = False
+
+    def __call__(self, fired: WatchFired) -> None:
+        self.lost = fired.event == "none"
+        self.set()

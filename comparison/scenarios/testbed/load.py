@@ -1,0 +1,117 @@
+"""The load: records numbered in each partition, at a steady rate, every acknowledgement in the trace.
+
+The rate is kept by the clock, not by pauses: what a slow broker delays is sent as soon as it can be, so that
+the number of records of a run depends on its length alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING, Protocol
+
+from comparison.scenarios.plan.parameters import spread
+from kernel.serials import numbered_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kernel.trace.writer import Tracer
+    from kernel.values import TopicPartition
+
+_TURN_S = 0.05
+#: Room for a name and a timestamp, as small events have.
+_PADDING = b"x" * 64
+
+
+class Sender(Protocol):
+    """What the load needs of a producer: acknowledged sends, in order within a partition."""
+
+    async def send(self, tp: TopicPartition, value: bytes) -> int: ...
+
+
+class Load:
+    """Produces until it is stopped; `acknowledged` is the next serial of each partition that is not stored yet."""
+
+    def __init__(self, sender: Sender, partitions: Sequence[TopicPartition], rate: int, tracer: Tracer) -> None:
+        self.acknowledged: dict[TopicPartition, int] = dict.fromkeys(partitions, 0)
+        #: The log end as the producer knows it: one past the last acknowledged record's offset.
+        self.ends: dict[TopicPartition, int] = dict.fromkeys(partitions, 0)
+        self._sender = sender
+        self._partitions = list(partitions)
+        self._rate = rate
+        self._tracer = tracer
+        self._serials: dict[TopicPartition, int] = dict.fromkeys(partitions, 0)
+        self._sending: set[asyncio.Task[None]] = set()
+        self._stopping = asyncio.Event()
+        self._failed: BaseException | None = None
+
+    async def run(self) -> None:
+        """Produce until `stop`; raises what a send raised."""
+        loop = asyncio.get_running_loop()
+        begun, sent = loop.time(), 0
+        while not self._stopping.is_set() and self._failed is None:
+            due = int((loop.time() - begun) * self._rate)
+            self._send_range(sent, due)
+            sent = max(sent, due)
+            try:
+                async with asyncio.timeout(_TURN_S):
+                    await self._stopping.wait()
+            except TimeoutError:
+                continue
+        if self._sending:
+            await asyncio.gather(*self._sending)
+        if self._failed is not None:
+            raise self._failed
+
+    def grow(self, partitions: Sequence[TopicPartition]) -> None:
+        """Produce to these as well from now on."""
+        for tp in partitions:
+            self.acknowledged[tp] = self.ends[tp] = self._serials[tp] = 0
+        self._partitions.extend(partitions)
+
+    def stop(self) -> None:
+        """Send no more; `run` returns when everything sent is acknowledged."""
+        self._stopping.set()
+
+    def _send_range(self, first: int, after: int) -> None:
+        numbered: dict[TopicPartition, list[int]] = defaultdict(list)
+        for index in range(first, after):
+            tp = spread(self._partitions, index)
+            numbered[tp].append(self._serials[tp])
+            self._serials[tp] += 1
+        for tp, serials in numbered.items():
+            task = asyncio.create_task(self._send(tp, serials))
+            self._sending.add(task)
+            task.add_done_callback(self._done)
+
+    async def _send(self, tp: TopicPartition, serials: list[int]) -> None:
+        offsets = await asyncio.gather(*(self._sender.send(tp, numbered_value(serial, _PADDING)) for serial in serials))
+        for start, end in _runs(offsets):
+            self._tracer.emit(
+                "records_acked",
+                topic=tp.topic,
+                partition=tp.partition,
+                first=offsets[start],
+                last=offsets[end],
+                serial_first=serials[start],
+                serial_last=serials[end],
+            )
+        self.acknowledged[tp] = max(self.acknowledged[tp], serials[-1] + 1)
+        self.ends[tp] = max(self.ends[tp], offsets[-1] + 1)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._sending.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failed = self._failed or task.exception()
+
+
+def _runs(offsets: Sequence[int]) -> list[tuple[int, int]]:
+    """Index ranges of consecutive offsets, ends included."""
+    runs: list[tuple[int, int]] = []
+    start = 0
+    for index in range(1, len(offsets) + 1):
+        if index == len(offsets) or offsets[index] != offsets[index - 1] + 1:
+            runs.append((start, index - 1))
+            start = index
+    return runs

@@ -1,0 +1,205 @@
+"""What ZooKeeper itself held, as a trace: its transaction log, read after the run, told in the schema's words.
+
+So no observer joins the herd. Times come from the transactions (wall clock, milliseconds) and are put on the
+monotonic clock by one pair of readings; the epoch of an owner is the zxid of its node's creation.
+
+Who wrote an offset is told by the session: the member whose id node was created in that session, at any time
+of it, because a returning member commits before it registers again.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kernel.clock import NS_PER_MS, SystemClock
+from kernel.trace.writer import TraceIdentity, TraceWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from comparison.scenarios.testbed.observed_offsets import OffsetWrite
+    from kernel.clock import Clock
+
+
+class Transaction(Protocol):
+    """One transaction of the log (kernel.zookeeper.txnlog)."""
+
+    @property
+    def zxid(self) -> int: ...
+    @property
+    def session(self) -> int: ...
+    @property
+    def cxid(self) -> int: ...
+    @property
+    def time_ms(self) -> int: ...
+    @property
+    def op(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def data(self) -> bytes | None: ...
+    @property
+    def removed_paths(self) -> tuple[str, ...]: ...
+
+
+_ID = re.compile(r"/consumers/([^/]+)/ids/([^/]+)")
+_OWNER = re.compile(r"/consumers/([^/]+)/owners/([^/]+)/(\d+)")
+_OFFSET = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One event and the wall time at which ZooKeeper decided it."""
+
+    time_ms: int
+    kind: str
+    fields: Mapping[str, Any]
+
+
+def session_name(session: int) -> str:
+    """As ZooKeeper prints sessions."""
+    return f"0x{session & (2**64 - 1):x}"
+
+
+class Observed:
+    """Turns transactions, in order, into events. `members` maps a session to the member registered in it."""
+
+    def __init__(self, members: Mapping[int, str], chroot: str = "") -> None:
+        self._members = members
+        self._chroot = chroot
+        self._owners: dict[str, tuple[str, int]] = {}  # owner node -> thread id, zxid
+        self._ids: dict[str, int] = {}  # id node -> session
+
+    def tell(self, transaction: Transaction) -> Iterator[Told]:
+        """The events of one transaction; none for what is not about groups."""
+        if transaction.op == "closeSession":
+            # Only a server that gave the session up closes it without a request number of the client's.
+            reason = "session" if transaction.cxid == 0 else "leave"
+            for path in transaction.removed_paths:
+                yield from self._gone(transaction, self._inside(path), reason)
+            return
+        path = self._inside(transaction.path)
+        if transaction.op == "delete":
+            yield from self._gone(transaction, path, "leave" if _ID.fullmatch(path) else "delete")
+        elif transaction.op in ("create", "setData"):
+            yield from self._written(transaction, path)
+
+    def _inside(self, path: str) -> str:
+        return path.removeprefix(self._chroot) if path.startswith(f"{self._chroot}/") else ""
+
+    def _written(self, transaction: Transaction, path: str) -> Iterator[Told]:
+        text = (transaction.data or b"").decode("utf-8", errors="replace")
+        session = session_name(transaction.session)
+        if match := _ID.fullmatch(path):
+            if transaction.op == "create":
+                self._ids[path] = transaction.session
+                yield Told(
+                    transaction.time_ms, "group_member_joined", {"group": match[1], "id": match[2], "session": session}
+                )
+        elif match := _OWNER.fullmatch(path):
+            self._owners[path] = (text, transaction.zxid)
+            fields = _partition(match) | {"owner": text, "epoch": transaction.zxid, "session": session}
+            yield Told(transaction.time_ms, "authority_named", fields)
+        elif (match := _OFFSET.fullmatch(path)) and text.lstrip("-").isdigit():
+            by = self._members.get(transaction.session, f"session:{session}")
+            fields = {"offset": int(text), "by": by, "epoch": transaction.zxid, "session": session}
+            yield Told(transaction.time_ms, "offset_written", _partition(match) | fields)
+
+    def _gone(self, transaction: Transaction, path: str, reason: str) -> Iterator[Told]:
+        if match := _ID.fullmatch(path):
+            session = session_name(self._ids.pop(path, transaction.session))
+            fields: dict[str, object] = {"group": match[1], "id": match[2], "reason": reason, "session": session}
+            yield Told(transaction.time_ms, "group_member_left", fields)
+        elif (match := _OWNER.fullmatch(path)) and path in self._owners:
+            owner, zxid = self._owners.pop(path)
+            fields = _partition(match) | {"owner": owner, "epoch": zxid, "reason": reason}
+            yield Told(transaction.time_ms, "authority_cleared", fields)
+
+
+def _partition(match: re.Match[str]) -> dict[str, object]:
+    return {"group": match[1], "topic": match[2], "partition": int(match[3])}
+
+
+def members_by_session(transactions: Iterable[Transaction], chroot: str = "") -> dict[int, str]:
+    """Which member was registered in which session; the first one where a session had several."""
+    members: dict[int, str] = {}
+    for transaction in transactions:
+        if transaction.op == "create" and transaction.path.startswith(f"{chroot}/"):
+            match = _ID.fullmatch(transaction.path.removeprefix(chroot))
+            if match is not None:
+                members.setdefault(transaction.session, match[2])
+    return members
+
+
+class ReplayClock:
+    """A clock that stands where a transaction stood: `monotonic_ns` as of that wall time."""
+
+    def __init__(self, *, monotonic_ns: int, wall_ms: int) -> None:
+        self._ahead_ns = monotonic_ns - wall_ms * NS_PER_MS
+        self._wall_ms = wall_ms
+
+    def monotonic_ns(self) -> int:
+        return self._wall_ms * NS_PER_MS + self._ahead_ns
+
+    def wall_ms(self) -> int:
+        return self._wall_ms
+
+    def stand_at(self, wall_ms: int) -> None:
+        self._wall_ms = wall_ms
+
+
+class MonotonicReplay:
+    """The same for what is known by the monotonic clock, with the system's pair of readings."""
+
+    def __init__(self, system: Clock) -> None:
+        self._ahead_ns = system.monotonic_ns() - system.wall_ms() * NS_PER_MS
+        self._ns = system.monotonic_ns()
+
+    def monotonic_ns(self) -> int:
+        return self._ns
+
+    def wall_ms(self) -> int:
+        return (self._ns - self._ahead_ns) // NS_PER_MS
+
+    def stand_at_ns(self, ns: int) -> None:
+        self._ns = ns
+
+
+def write_offsets(writes: Sequence[OffsetWrite], path: Path, identity: TraceIdentity, group: str) -> None:
+    """Write the trace of the offsets of a group in a ZooKeeper that was watched from beside."""
+    clock = MonotonicReplay(SystemClock())
+    writer = TraceWriter(path, identity, clock=clock)
+    for write in writes:
+        clock.stand_at_ns(write.ns)
+        writer.emit(
+            "offset_written",
+            cause=f"zxid:{write.zxid}",
+            group=group,
+            topic=write.partition.topic,
+            partition=write.partition.partition,
+            offset=write.offset,
+            by=write.by,
+            epoch=write.zxid,
+        )
+    writer.close()
+
+
+def write_observed(
+    transactions: Iterable[Transaction], path: Path, identity: TraceIdentity, clock: ReplayClock, chroot: str = ""
+) -> int:
+    """Write the observer's trace to `path`; how many events there were."""
+    kept = list(transactions)
+    observed = Observed(members_by_session(kept, chroot), chroot)
+    writer = TraceWriter(path, identity, clock=clock)
+    count = 0
+    for transaction in kept:
+        for told in observed.tell(transaction):
+            clock.stand_at(told.time_ms)
+            cause = f"zxid:{transaction.zxid}"
+            writer.emit(told.kind, cause=cause, **told.fields)
+            count += 1
+    writer.close()
+    return count

@@ -1,0 +1,71 @@
+"""The links between the servers of an ensemble, each behind a proxy of its own, so that one server can be cut off.
+
+Each server reaches the others by the ports of its own view. A server with a smaller id that calls one with a
+larger id for an election is called back by that one on the *real* address, past any proxy; so those
+connections are refused (the port is held and nobody listens), and the larger one calls by its own view.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
+from kernel.zookeeper.embedded import QuorumPorts
+
+if TYPE_CHECKING:
+    from kernel.trace.writer import Tracer
+
+SERVERS = (1, 2, 3)
+
+
+class QuorumProxies:
+    """Proxies for every ordered pair of servers; start them before the servers."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        pairs = [(i, j) for i in SERVERS for j in SERVERS if i != j]
+        self._quorum = {(i, j): TcpProxy(f"quorum {i}->{j}", tracer) for i, j in pairs}
+        self._election = {(i, j): TcpProxy(f"election {i}->{j}", tracer) for i, j in pairs if i > j}
+        self._refused: dict[tuple[int, int], socket.socket] = {}
+
+    async def start(self) -> None:
+        for proxy in self._all():
+            await proxy.start()
+        for i, j in self._quorum:
+            if i < j:
+                # Bound and not listening: a connection is refused, and nobody else can take the port.
+                held = socket.socket()
+                held.bind((LOOPBACK, 0))
+                self._refused[i, j] = held
+
+    def ports(self, i: int, j: int, real: QuorumPorts) -> QuorumPorts:
+        """`kernel.zookeeper.embedded.QuorumLinks`: what server i uses to reach server j."""
+        quorum = self._quorum[i, j]
+        quorum.upstream_port = real.quorum
+        if i < j:
+            return QuorumPorts(quorum.port, self._refused[i, j].getsockname()[1])
+        election = self._election[i, j]
+        election.upstream_port = real.election
+        return QuorumPorts(quorum.port, election.port)
+
+    def cut(self, server: int) -> None:
+        """Hold everything between `server` and the others."""
+        for proxy in self._of(server):
+            proxy.cut()
+
+    def heal(self) -> None:
+        for proxy in self._all():
+            proxy.heal()
+
+    async def stop(self) -> None:
+        for proxy in self._all():
+            await proxy.stop()
+        for held in self._refused.values():
+            held.close()
+
+    def _all(self) -> list[TcpProxy]:
+        return [*self._quorum.values(), *self._election.values()]
+
+    def _of(self, server: int) -> list[TcpProxy]:
+        both = (*self._quorum.items(), *self._election.items())
+        return [proxy for pair, proxy in both if server in pair]

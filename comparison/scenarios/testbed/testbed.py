@@ -1,0 +1,222 @@
+"""What a run stands on: ZooKeeper, brokers, topics, the load; started together, stopped whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.plan.designs import DESIGNS
+from comparison.scenarios.processes.children import ChildFailed, ChildProcess
+from comparison.scenarios.processes.together import all_ended, together
+from comparison.scenarios.testbed.baseline import measure_baseline
+from comparison.scenarios.testbed.cluster_access import ClusterAccess
+from comparison.scenarios.testbed.load import Load
+from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
+from comparison.scenarios.testbed.zookeeper_bed import ZooKeeperBed
+from kernel.errors import Unavailable
+from kernel.ports import free_ports
+from kernel.values import TopicPartition
+from kernel.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from comparison.scenarios.plan.request import RunRequest
+    from comparison.scenarios.processes.fork_server import Nursery
+    from kernel.trace.writer import Tracer
+
+BROKER_MODULE = "comparison.scenarios.processes.broker_process"
+_START_S = 60.0
+#: Where it matters who coordinates the group, it is this one; in split-brain runs the first one leads every topic.
+COORDINATING_BROKER = 2
+
+
+class BrokerChild:
+    """One broker process and where it listens."""
+
+    def __init__(self, node_id: int) -> None:
+        self.node_id = node_id
+        self.name = f"broker-{node_id}"
+        self.port = 0
+        self.error = ""
+        self.killed = False
+        self.child: ChildProcess | None = None
+
+    def heard(self, event: Mapping[str, object]) -> None:
+        if event.get("event") == "ready":
+            self.port = int(str(event["port"]))
+        elif event.get("event") == "failed":
+            self.error = str(event["error"])
+
+    def serves(self) -> bool:
+        """True once it does; raises `ChildFailed` when it never will."""
+        assert self.child is not None
+        if self.error:
+            raise ChildFailed(f"{self.name} did not start: {self.error}")
+        if self.child.returncode is not None:
+            raise self.child.failure("starting")
+        return self.port > 0
+
+
+class Testbed:
+    """Everything of a run but its members."""
+
+    def __init__(self, request: RunRequest, nursery: Nursery, tracer: Tracer, proxy_tracer: Tracer) -> None:
+        self.request = request
+        self._nursery = nursery
+        self.tracer = tracer
+        self.zookeeper = ZooKeeperBed(request, tracer, proxy_tracer)
+        self.brokers = [BrokerChild(number) for number in range(1, request.parameters.brokers + 1)]
+        self.partitions = tuple(
+            TopicPartition(topic, number)
+            for topic in request.parameters.topic_names
+            for number in range(request.parameters.partitions)
+        )
+        self.group = "lab"
+        self.baseline: dict[str, float] = {}
+        #: Only in split-brain runs: everybody reaches the coordinating broker through it.
+        self.coordinator_proxy: TcpProxy | None = (
+            TcpProxy("coordinating-broker", proxy_tracer) if request.split_brain else None
+        )
+        self._access: ClusterAccess | None = None
+        self._load: Load | None = None
+        self._loading: asyncio.Task[None] | None = None
+
+    @property
+    def coordinating_broker(self) -> BrokerChild:
+        """Of a group that is placed; in zookeeper the same broker, which coordinates nothing."""
+        return next(broker for broker in self.brokers if broker.node_id == COORDINATING_BROKER)
+
+    @property
+    def access(self) -> ClusterAccess:
+        assert self._access is not None, "not started"
+        return self._access
+
+    @property
+    def load(self) -> Load:
+        assert self._load is not None, "not started"
+        return self._load
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{LOOPBACK}:{broker.port}" for broker in self.brokers if not self._proxied(broker))
+
+    async def start(self) -> None:
+        """Bring everything up and start the load. Raises `RebalanceLabError` kin when something does not come up."""
+        await together(self.zookeeper.start(), *(self._spawn(broker) for broker in self.brokers))
+        self.baseline = await measure_baseline(self.zookeeper.connect_for_member(victim=False))
+        for broker in self.brokers:
+            await self._configure(broker)
+            if self.request.split_brain:
+                # One after the other: the first one is the controller, and stays on the majority.
+                await self._until_served([broker])
+        await self._until_served(self.brokers)
+        self._access = await ClusterAccess.open(self.bootstrap)
+        await self._make_topics()
+        await self.zookeeper.observe(self.group, self.partitions)
+        self._load = Load(self._access, self.partitions, self.request.parameters.rate, self.tracer)
+        self._loading = asyncio.create_task(self._load.run(), name="load")
+
+    def check(self) -> None:
+        """Raise what has gone wrong with a part that is to run on by itself."""
+        if self._loading is not None and self._loading.done() and not self._loading.cancelled():
+            error = self._loading.exception()
+            if error is not None:
+                raise Unavailable(f"the load cannot go on: {error}") from error
+        for broker in self.brokers:
+            if broker.child is not None and broker.child.returncode is not None and not broker.killed:
+                raise broker.child.failure("serving")
+
+    async def kill_broker(self, broker: BrokerChild) -> None:
+        """SIGKILL; it stays dead."""
+        assert broker.child is not None
+        broker.killed = True
+        code = await broker.child.kill()
+        self.tracer.emit("process_ended", target=broker.name, how="kill", code=code)
+
+    async def grow_topic(self, topic: str, partitions: int) -> list[TopicPartition]:
+        """More partitions for a topic, `partitions` in all; the new ones, which the load uses at once."""
+        before = sum(tp.topic == topic for tp in self.partitions)
+        await self.access.create_partitions(topic, partitions, self._replicas(before, partitions))
+        new = [TopicPartition(topic, number) for number in range(before, partitions)]
+        self.partitions += tuple(new)
+        self.load.grow(new)
+        self.zookeeper.observe_more(new)
+        return new
+
+    async def end_load(self) -> None:
+        """Produce no more, and wait until everything sent is acknowledged."""
+        self.load.stop()
+        if self._loading is not None:
+            await self._loading
+
+    async def stop_brokers(self, *, at_once: bool = False) -> None:
+        """Stop what produces and serves, or kill it `at_once`; whatever was not started is left out."""
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.gather(self._loading, return_exceptions=True)
+        if self._access is not None:
+            await self._access.close()
+        await all_ended(*(self._stop(broker, at_once=at_once) for broker in self.brokers))
+        if self.coordinator_proxy is not None:
+            await self.coordinator_proxy.stop()
+
+    def _proxied(self, broker: BrokerChild) -> bool:
+        return self.coordinator_proxy is not None and broker.node_id == COORDINATING_BROKER
+
+    def _beside_cut(self, broker: BrokerChild) -> bool:
+        """Whether this broker is to use the server that is cut off: the coordinating one, in the ensemble form."""
+        coordinator = DESIGNS[self.request.design].coordinator
+        return self.request.cuts_ensemble and coordinator and broker.node_id == COORDINATING_BROKER
+
+    async def _spawn(self, broker: BrokerChild) -> None:
+        log = self.request.run_dir / f"{broker.name}.log"
+        broker.child = await ChildProcess.spawn(self._nursery, BROKER_MODULE, broker.name, log, broker.heard)
+        self.tracer.emit("process_started", target=broker.name, child_pid=broker.child.pid)
+
+    async def _configure(self, broker: BrokerChild) -> None:
+        assert broker.child is not None
+        settings = {**self.request.configuration.broker, "broker.id": str(broker.node_id), "port": "0"}
+        if self.coordinator_proxy is not None and self._proxied(broker):
+            real = free_ports(1)[0]
+            port = await self.coordinator_proxy.start(real)
+            settings |= {"port": str(real), "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}"}
+        broker.child.send(
+            {
+                **self.request.identity(broker.name),
+                "zookeeper": self.zookeeper.connect_for_broker(beside_cut=self._beside_cut(broker)),
+                "data_dir": str(self.request.run_dir / "data"),
+                "settings": settings,
+            }
+        )
+
+    async def _until_served(self, brokers: list[BrokerChild]) -> None:
+        names = ", ".join(broker.name for broker in brokers)
+        await until(lambda: all(broker.serves() for broker in brokers), _START_S, f"{names} serve")
+
+    def _replicas(self, first: int, after: int) -> list[list[int]]:
+        """Of a topic's partitions first..after-1: leaders go round the brokers.
+
+        In a split-brain run all are on the one that is never cut off.
+        """
+        nodes = [broker.node_id for broker in self.brokers]
+        orders = [nodes] if self.request.split_brain else [nodes[i:] + nodes[:i] for i in range(len(nodes))]
+        return [orders[number % len(orders)] for number in range(first, after)]
+
+    async def _make_topics(self) -> None:
+        parameters = self.request.parameters
+        for topic in parameters.topic_names:
+            await self.access.create_topic(topic, self._replicas(0, parameters.partitions))
+            self.tracer.emit("topic_wanted", topic=topic, wanted=parameters.partitions)
+        if not DESIGNS[self.request.design].coordinator:
+            return
+        if self.request.group_is_placed:
+            self.group = await self.access.group_coordinated_by(COORDINATING_BROKER)
+        else:
+            # The first question makes __consumer_offsets: no member is to wait for that.
+            await self.access.coordinator(self.group)
+
+    async def _stop(self, broker: BrokerChild, *, at_once: bool) -> None:
+        if broker.child is not None and not broker.killed:
+            code = await broker.child.stop(at_once=at_once)
+            self.tracer.emit("process_ended", target=broker.name, how="stop", code=code)

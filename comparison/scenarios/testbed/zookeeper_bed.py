@@ -1,0 +1,220 @@
+"""The ZooKeeper of one run: one server, or an ensemble whose links can be cut, or one that runs elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from comparison.scenarios.plan.designs import DESIGNS
+from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS, ZOOKEEPER_TICK_MS
+from comparison.scenarios.testbed.chroot import chroot_name, make_chroot, remove_chroot
+from comparison.scenarios.testbed.live_observer import LiveObserver
+from comparison.scenarios.testbed.observed_offsets import OffsetWrite, answered_in, merged, missing
+from comparison.scenarios.testbed.observer import ReplayClock, write_observed, write_offsets
+from comparison.scenarios.testbed.proxy import LOOPBACK
+from comparison.scenarios.testbed.quorum import QuorumProxies
+from kernel.clock import SystemClock
+from kernel.errors import RebalanceLabError, Unavailable, UserError
+from kernel.trace.events import Role
+from kernel.trace.writer import TraceIdentity, TraceWriter
+from kernel.zookeeper.counters import read_counters
+from kernel.zookeeper.embedded import ZooKeeperEnsemble
+from kernel.zookeeper.target import open_zookeeper
+from kernel.zookeeper.txnlog import read_ensemble
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from comparison.scenarios.plan.request import RunRequest
+    from kernel.trace.writer import Tracer
+    from kernel.values import TopicPartition
+    from kernel.zookeeper.server import ServerProcess
+
+#: How much longer than a cut a cut-off server waits before it notices: a split brain needs that it does not.
+_UNNOTICED_MS = 2000
+#: The chroot's name is the namespace of the server's own counters.
+_EMBEDDED = "embedded"
+
+Opened = TypeVar("Opened")
+
+
+class ZooKeeperBed:
+    """Start, cut, heal, count, stop, and what was held, told as a trace."""
+
+    def __init__(self, request: RunRequest, tracer: Tracer, proxy_tracer: Tracer) -> None:
+        self._request = request
+        self._tracer = tracer
+        self._proxies = QuorumProxies(proxy_tracer) if request.split_brain else None
+        self._opened = contextlib.ExitStack()
+        self._opening: asyncio.Future[Any] | None = None
+        self._given_up = threading.Event()
+        self.servers: tuple[ServerProcess, ...] = ()
+        self._addresses: tuple[tuple[str, int], ...] = ()
+        self.connect_string = ""
+        self.cut_server: ServerProcess | None = None  #: the follower that a split-brain run cuts off
+        self._cut = False
+        self._observer: LiveObserver | None = None
+        self._observer_trace: TraceWriter | None = None
+
+    async def start(self) -> None:
+        """Raises `UserError` when the scenario needs an ensemble of its own and was given a ZooKeeper."""
+        if self._proxies is None:
+            handle = await self._open(
+                open_zookeeper(self._request.zookeeper, self._request.run_dir, given_up=self._given_up)
+            )
+            self.servers, self.connect_string = handle.servers, handle.connect_string
+            if self.servers:
+                self._addresses = handle.addresses
+            else:
+                # Somebody else's: a place of our own in it, and no counters, in which others are counted too.
+                self.connect_string = await make_chroot(handle.connect_string, chroot_name(self._request.run))
+            return
+        if self._request.zookeeper != _EMBEDDED:
+            raise UserError(
+                f"{self._request.scenario.name} cuts links between servers: it runs with the embedded one only"
+            )
+        await self._proxies.start()
+        ensemble = ZooKeeperEnsemble(
+            self._request.run_dir,
+            tick_ms=ZOOKEEPER_TICK_MS,
+            sync_limit=(self.cut_ms + _UNNOTICED_MS) // ZOOKEEPER_TICK_MS,
+            min_session_ms=ZOOKEEPER_SESSION_MS[0],
+            max_session_ms=ZOOKEEPER_SESSION_MS[1],
+            quorum_links=self._proxies.ports,
+            given_up=self._given_up,
+        )
+        await self._open(ensemble)
+        self.servers, self.connect_string = ensemble.servers, ensemble.connect_string
+        self._addresses = tuple((LOOPBACK, server.client_port) for server in ensemble.servers)
+        self.cut_server = (await asyncio.to_thread(ensemble.followers))[0]
+
+    async def _open(self, zookeeper: AbstractContextManager[Opened]) -> Opened:
+        """Off the loop: a start waits for the server, and the proxies between servers are on this loop.
+
+        A thread cannot be cancelled, so `stop` has it give up and waits for it: closed before, it would leave a server
+        behind.
+        """
+        opening = asyncio.ensure_future(asyncio.to_thread(self._opened.enter_context, zookeeper))
+        self._opening = opening
+        return await asyncio.shield(opening)
+
+    @property
+    def cut_ms(self) -> int:
+        """How long this scenario's cut lasts."""
+        overs = [getattr(step, "over_ms", 0) for step in self._request.scenario.steps]
+        return self._request.configuration.session_ms + self._request.configuration.delay_ms + max(overs)
+
+    def connect_for_member(self, *, victim: bool) -> str:
+        """A victim that is cut from ZooKeeper knows only the server that is cut off; the others only the majority."""
+        if self.cut_server is None:
+            return self.connect_string
+        return self.cut_server.address if victim and self._request.victim_beside_cut else self._majority()
+
+    def connect_for_broker(self, *, beside_cut: bool) -> str:
+        """In the ensemble form the coordinating broker knows only the server that is cut off."""
+        if self.cut_server is None:
+            return self.connect_string
+        return self.cut_server.address if beside_cut else self._majority()
+
+    def _majority(self) -> str:
+        return ",".join(server.address for server in self.servers if server is not self.cut_server)
+
+    def cut(self) -> None:
+        assert self._proxies is not None
+        assert self.cut_server is not None
+        self._proxies.cut(self.cut_server.number)
+        self._cut = True
+
+    def heal(self) -> None:
+        if self._proxies is not None and self._cut:
+            self._proxies.heal()
+            self._cut = False
+
+    async def observe(self, group: str, partitions: Sequence[TopicPartition]) -> None:
+        """Begin to watch a group in a ZooKeeper whose transaction log is out of reach."""
+        if self.servers or DESIGNS[self._request.design].coordinator:
+            return
+        self._observer_trace = TraceWriter(self._observations, self._identity())
+        self._observer = LiveObserver(self.connect_string, group, partitions, self._observer_trace)
+        await self._observer.start()
+
+    def observe_more(self, partitions: Sequence[TopicPartition]) -> None:
+        """The same for partitions that were added since."""
+        if self._observer is not None:
+            self._observer.watch(partitions)
+
+    async def check_observed(self) -> None:
+        """Raise `Unavailable` when what the group held, or has committed, was not seen as a whole."""
+        if self._observer is None:
+            return
+        await self._observer.see_offsets()
+        self._observer.check()
+        if unseen := missing(self._observer.seen, self._offset_writes(self._observer)):
+            raise Unavailable(f"{unseen} commits in ZooKeeper were seen by nobody: its offsets cannot be judged")
+
+    def _offset_writes(self, observer: LiveObserver) -> list[OffsetWrite]:
+        members = (path for path in self._observations.parent.glob("m*.jsonl"))
+        return merged(observer.seen, answered_in(sorted(members)))
+
+    async def count(self, at: str) -> None:
+        """Put every server's own counters into the trace."""
+        for host, port in self._addresses:
+            counters = await asyncio.to_thread(read_counters, host, port)
+            for namespace, (reads, writes) in sorted(counters.per_namespace.items()):
+                self._tracer.emit(
+                    "counters_read",
+                    server=f"{host}:{port}",
+                    namespace=namespace,
+                    reads=reads,
+                    writes=writes,
+                    at=at,
+                )
+
+    async def stop(self) -> None:
+        self.heal()
+        if self._opening is not None:
+            self._given_up.set()
+            await asyncio.gather(self._opening, return_exceptions=True)
+        if self._observer is not None:
+            await self._observer.stop()
+        if self._observer_trace is not None:
+            self._observer_trace.close()
+        if not self.servers and self.connect_string:
+            with contextlib.suppress(RebalanceLabError):  # a ZooKeeper that is gone keeps what is in it
+                await remove_chroot(self.connect_string)
+        await asyncio.to_thread(self._opened.close)
+        if self._proxies is not None:
+            await self._proxies.stop()
+
+    @property
+    def _observations(self) -> Path:
+        return self._request.run_dir / "trace" / "observer.jsonl"
+
+    def _identity(self) -> TraceIdentity:
+        return self._request.trace_identity(Role.OBSERVER, "observer")
+
+    def write_observations(self) -> None:
+        """After the stop: what the transaction log says, as the observer's trace; of a ZooKeeper that is not ours, the
+        offsets, for which the members' own traces are needed.
+        """
+        if not self.servers:
+            if self._observer is not None:
+                identity = self._request.trace_identity(Role.OBSERVER, "observer-offsets")
+                path = self._observations.with_name("observer-offsets.jsonl")
+                write_offsets(self._offset_writes(self._observer), path, identity, self._observer.group)
+            return
+        clock = SystemClock()
+        try:
+            transactions = list(read_ensemble([server.data_dir for server in self.servers]))
+        except FileNotFoundError:
+            return  # ended before the first transaction
+        write_observed(
+            transactions,
+            self._observations,
+            self._identity(),
+            ReplayClock(monotonic_ns=clock.monotonic_ns(), wall_ms=clock.wall_ms()),
+        )

@@ -1,0 +1,210 @@
+"""Topics from a client's side: create, list, describe and delete them, at our broker or a real one.
+
+Source: the requests of Kafka's kafka-topics tool (TopicCommand of 3.9). CreateTopics and DeleteTopics go to the
+controller, Metadata to any broker, ListOffsets to each partition's leader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kernel.broker.settings.effective_configs import Source
+from kernel.broker.settings.topic_configs import NOTES
+from kernel.client.client import EARLIEST, LATEST, list_offset
+from kernel.errors import Unavailable, UserError
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.wire.errors import ErrorCode, error_name
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from kernel.client.client import ClusterClient
+    from kernel.client.connection import BrokerConnection
+
+#: How long the controller may take, in milliseconds.
+TIMEOUT_MS = 10_000
+#: How long a topic's leaders may take, in seconds.
+LED_S = 60.0
+NO_LEADER = -1
+TOPIC = 2  #: ConfigResource.Type
+
+
+class TopicRefused(UserError):
+    """The cluster did not do what was asked with a topic; the message has Kafka's name for the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """`leader` is -1 while nobody leads; the offsets are then None."""
+
+    number: int
+    leader: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    begin_offset: int | None
+    end_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingDescription:
+    """A setting of the topic's own; `note` says what it does not come to on this broker, '' where it is applied."""
+
+    name: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """`topic_id` is None where the broker does not tell it (Metadata before version 10); `settings` are its own."""
+
+    name: str
+    topic_id: UUID | None
+    is_internal: bool
+    partitions: tuple[PartitionDescription, ...]
+    settings: tuple[SettingDescription, ...] = ()
+
+
+class TopicAdmin:
+    """Uses a client of the cluster, which its caller opens and closes."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+
+    async def create(
+        self,
+        name: str,
+        *,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str] | None = None,
+    ) -> int:
+        """Create a topic; -1 leaves a number to the broker's defaults. Its number of partitions, once each is led.
+
+        Raises `TopicRefused`, `Unavailable`.
+        """
+        topic = {
+            "name": name,
+            "num_partitions": partitions,
+            "replication_factor": replication_factor,
+            "assignments": (),
+            "configs": [{"name": key, "value": value} for key, value in (configs or {}).items()],
+        }
+        connection = await self._controller()
+        answer = await connection.call(
+            Api.CreateTopics, {"topics": [topic], "timeout": TIMEOUT_MS, "validate_only": False}
+        )
+        _raise_if_refused(f"topic {name!r} was not created", answer.topics[0])
+        return len(await partitions_led(self._client, name))
+
+    async def settings(self, name: str) -> tuple[SettingDescription, ...]:
+        """A topic's own settings as the controller describes them, right after `create` too. Raises as `describe`."""
+        return await _settings(await self._controller(), name)
+
+    async def delete(self, name: str) -> None:
+        """Delete a topic with all its records. Raises `TopicRefused`, `Unavailable`."""
+        connection = await self._controller()
+        body = {"topic_names": (name,), "topics": ({"name": name, "topic_id": None},), "timeout": TIMEOUT_MS}
+        answer = await connection.call(Api.DeleteTopics, body)
+        _raise_if_refused(f"topic {name!r} was not deleted", answer.responses[0])
+
+    async def list(self) -> dict[str, int]:
+        """{topic: number of partitions}, in order of name, without Kafka's own. Raises `Unavailable`."""
+        metadata = await self._client.refresh()
+        sizes = metadata.sizes()
+        return {name: sizes[name] for name in sorted(sizes) if name not in metadata.internal}
+
+    async def describe(self, name: str) -> TopicDescription:
+        """One topic with its leaders, replicas and offsets. Raises `TopicRefused`, `Unavailable`."""
+        await self._client.refresh([name])
+        connection = await self._client.any_connection()
+        body = {"topics": [{"name": name, "topic_id": None}], "allow_auto_topic_creation": False}
+        version = min(12, connection.version_of(Api.Metadata))  # the last that every stock broker offers
+        topic = (await connection.call(Api.Metadata, body, version=version)).topics[0]
+        _raise_if_refused(f"topic {name!r} cannot be described", topic)
+        leaders = {TopicPartition(name, row.partition_index): row.leader_id for row in topic.partitions}
+        begins, ends = await self._offsets(leaders, EARLIEST), await self._offsets(leaders, LATEST)
+        return TopicDescription(
+            name=name,
+            topic_id=getattr(topic, "topic_id", None),
+            is_internal=topic.is_internal,
+            partitions=tuple(
+                PartitionDescription(
+                    number=row.partition_index,
+                    leader=row.leader_id,
+                    replicas=tuple(row.replica_nodes),
+                    in_sync=tuple(row.isr_nodes),
+                    begin_offset=begins.get(TopicPartition(name, row.partition_index)),
+                    end_offset=ends.get(TopicPartition(name, row.partition_index)),
+                )
+                for row in sorted(topic.partitions, key=lambda row: row.partition_index)
+            ),
+            settings=await _settings(connection, name),
+        )
+
+    async def _offsets(self, leaders: Mapping[TopicPartition, int], at: int) -> dict[TopicPartition, int]:
+        """Where each partition that is led begins (EARLIEST) or ends (LATEST)."""
+        offsets: dict[TopicPartition, int] = {}
+        for leader in sorted(set(leaders.values()) - {NO_LEADER}):
+            led = [tp for tp, node_id in leaders.items() if node_id == leader]
+            offsets |= await self._offsets_at(leader, led, at)
+        return offsets
+
+    async def _offsets_at(self, leader: int, led: Sequence[TopicPartition], at: int) -> dict[TopicPartition, int]:
+        try:
+            connection = await self._client.connection(leader)
+            found = await list_offset(connection, dict.fromkeys(led, at))
+        except Unavailable:
+            return {}  # it has just gone; what it led is shown without offsets
+        return {tp: offset for tp, (error, offset) in found.items() if not error}
+
+    async def _controller(self) -> BrokerConnection:
+        """The only broker of a ZooKeeper-era cluster that creates and deletes; any broker where none is named."""
+        metadata = await self._client.refresh([])
+        if metadata.controller_id in metadata.brokers:
+            return await self._client.connection(metadata.controller_id)
+        return await self._client.any_connection()
+
+
+async def partitions_led(client: ClusterClient, topic: str, *, create: bool = False) -> list[TopicPartition]:
+    """The topic's partitions, once each has a leader; `create` lets auto.create.topics.enable do its work.
+
+    Raises `Unavailable` when that is not so in time.
+    """
+
+    async def led() -> list[TopicPartition]:
+        metadata = await client.refresh([topic], create=create)
+        found = [TopicPartition(topic, number) for number in metadata.partitions_of(topic)]
+        return found if all(client.leader_of(tp) is not None for tp in found) else []
+
+    return await until(led, LED_S, f"topic {topic!r} exists and every partition of it has a leader")
+
+
+async def _settings(connection: BrokerConnection, name: str) -> tuple[SettingDescription, ...]:
+    """The topic's own settings; none from a broker that does not describe them (before 0.11)."""
+    if Api.DescribeConfigs not in connection.offered:
+        return ()
+    resource = {"resource_type": TOPIC, "resource_name": name, "configuration_keys": None}
+    body = {"resources": [resource], "include_synonyms": False, "include_documentation": True}
+    (answer,) = (await connection.call(Api.DescribeConfigs, body)).results
+    _raise_if_refused(f"the settings of topic {name!r} cannot be described", answer)
+    return tuple(
+        SettingDescription(row.name, row.value or "", _note(getattr(row, "documentation", None) or ""))
+        for row in sorted(answer.configs, key=lambda row: row.name)
+        if row.config_source == Source.TOPIC
+    )
+
+
+def _note(documentation: str) -> str:
+    """What our broker writes behind a setting's documentation when it is not, or not wholly, applied."""
+    return next((note for note in NOTES.values() if documentation.endswith(f"({note})")), "")
+
+
+def _raise_if_refused(what: str, row: Any) -> None:
+    if row.error_code != ErrorCode.none:
+        told = getattr(row, "error_message", None)
+        raise TopicRefused(f"{what}: {error_name(row.error_code)}{f' ({told})' if told else ''}")

@@ -1,0 +1,227 @@
+"""The group's requests as typed calls: the one place where a member's wire fields are spelt.
+
+Each raises what `BrokerConnection.call` raises, and answers with Kafka's error name ('' is success) and values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from coordinator.membership.events import GroupMember, Joined
+from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
+from kernel.values import NO_OFFSET, TopicPartition
+from kernel.wire.errors import ErrorCode, error_name
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from coordinator.membership.effects import Identity
+    from kernel.client.connection import BrokerConnection
+
+#: JoinGroup and SyncGroup may be parked for the whole rebalance timeout; Kafka's client allows 5 s more.
+PARKED_EXTRA_MS = 5_000
+
+
+class FoundCoordinator(NamedTuple):
+    """FindCoordinator's answer."""
+
+    error: str
+    node_id: int
+    host: str
+    port: int
+
+
+class JoinAnswer(NamedTuple):
+    """JoinGroup's answer; `member_id` is also set with MEMBER_ID_REQUIRED."""
+
+    error: str
+    member_id: str
+    generation: int
+    protocol: str
+    leader: str
+    members: tuple[GroupMember, ...]
+    skip_assignment: bool  #: to a static leader that came back: the assignment stands (KIP-814)
+
+    def as_event(self, stamp: int) -> Joined:
+        """What it is to the member when there is no error."""
+        return Joined(
+            stamp,
+            self.member_id,
+            self.generation,
+            self.protocol,
+            self.leader,
+            self.members,
+            self.skip_assignment,
+        )
+
+
+async def find_coordinator(connection: BrokerConnection, group: str, *, timeout_ms: int) -> FoundCoordinator:
+    """Any broker knows."""
+    body = {"key": group, "key_type": 0}
+    version = min(3, connection.version_of(Api.FindCoordinator))
+    answer = await connection.call(Api.FindCoordinator, body, version=version, timeout_ms=timeout_ms, group=group)
+    return FoundCoordinator(error_name(answer.error_code), answer.node_id, answer.host, answer.port)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCalls:
+    """One group's requests; the connection is given with each, since the coordinator moves."""
+
+    group: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    request_timeout_ms: int
+    instance_id: str | None = None  #: of a static member (KIP-345)
+
+    async def join(self, connection: BrokerConnection, member_id: str, protocols: Mapping[str, bytes]) -> JoinAnswer:
+        """`protocols` is {name: subscription bytes} in order of preference."""
+        body = {
+            "group_id": self.group,
+            "session_timeout": self.session_timeout_ms,
+            "rebalance_timeout": self.rebalance_timeout_ms,
+            "member_id": member_id,
+            "group_instance_id": self.instance_id,
+            "protocol_type": CONSUMER_PROTOCOL_TYPE,
+            "protocols": [{"name": name, "metadata": metadata} for name, metadata in protocols.items()],
+        }
+        answer = await connection.call(Api.JoinGroup, body, timeout_ms=self._parked_ms, group=self.group)
+        members = tuple(
+            GroupMember(member.member_id, getattr(member, "group_instance_id", None), member.metadata)
+            for member in answer.members
+        )
+        return JoinAnswer(
+            error_name(answer.error_code),
+            answer.member_id,
+            answer.generation_id,
+            answer.protocol_name or "",
+            answer.leader,
+            members,
+            getattr(answer, "skip_assignment", False),
+        )
+
+    async def sync(
+        self, connection: BrokerConnection, identity: Identity, protocol: str, assignments: Mapping[str, bytes]
+    ) -> tuple[str, bytes]:
+        """(error, our assignment's bytes). Only a leader gives assignments."""
+        body = {
+            "group_id": self.group,
+            "generation_id": identity.generation,
+            "member_id": identity.member_id,
+            "group_instance_id": self.instance_id,
+            "protocol_type": CONSUMER_PROTOCOL_TYPE,
+            "protocol_name": protocol,
+            "assignments": [{"member_id": member, "assignment": data} for member, data in assignments.items()],
+        }
+        answer = await connection.call(Api.SyncGroup, body, timeout_ms=self._parked_ms, group=self.group)
+        return error_name(answer.error_code), answer.assignment
+
+    async def heartbeat(self, connection: BrokerConnection, identity: Identity) -> str:
+        body = {
+            "group_id": self.group,
+            "generation_id": identity.generation,
+            "member_id": identity.member_id,
+            "group_instance_id": self.instance_id,
+        }
+        answer = await connection.call(Api.Heartbeat, body, timeout_ms=self.request_timeout_ms, group=self.group)
+        return error_name(answer.error_code)
+
+    async def leave(self, connection: BrokerConnection, member_id: str, *, timeout_ms: int) -> str:
+        """Versions 0 to 2 name one member at the top, later ones a list (KIP-345)."""
+        body = {
+            "group_id": self.group,
+            "member_id": member_id,
+            "members": [{"member_id": member_id, "group_instance_id": self.instance_id}],
+        }
+        answer = await connection.call(Api.LeaveGroup, body, timeout_ms=timeout_ms, group=self.group)
+        errors = [answer.error_code, *(member.error_code for member in getattr(answer, "members", ()))]
+        return next((error_name(code) for code in errors if code != ErrorCode.none), "")
+
+    async def commit(
+        self,
+        connection: BrokerConnection,
+        identity: Identity,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, str]:
+        """{partition: error}. Version 9 would answer in KIP-848's terms, so 8 is the highest that is used."""
+        body = {
+            "group_id": self.group,
+            "generation_id_or_member_epoch": identity.generation,
+            "member_id": identity.member_id,
+            "group_instance_id": self.instance_id,
+            "topics": [
+                {
+                    "name": topic,
+                    "partitions": [
+                        {
+                            "partition_index": tp.partition,
+                            "committed_offset": offsets[tp],
+                            "committed_leader_epoch": -1,
+                            "committed_metadata": "",
+                        }
+                        for tp in partitions
+                    ],
+                }
+                for topic, partitions in _by_topic(offsets).items()
+            ],
+        }
+        version = min(8, connection.version_of(Api.OffsetCommit))
+        answer = await connection.call(
+            Api.OffsetCommit,
+            body,
+            version=version,
+            timeout_ms=self._bounded(timeout_ms),
+            group=self.group,
+        )
+        errors = {
+            TopicPartition(topic.name, partition.partition_index): error_name(partition.error_code)
+            for topic in answer.topics
+            for partition in topic.partitions
+        }
+        return {tp: errors.get(tp, "UNKNOWN_SERVER_ERROR") for tp in offsets}
+
+    async def committed(
+        self, connection: BrokerConnection, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> tuple[str, dict[TopicPartition, int]]:
+        """(error, {partition: offset or NO_OFFSET}). Version 7 is the last that asks for one group (KIP-709)."""
+        wanted = tuple(partitions)
+        body = {
+            "group_id": self.group,
+            "topics": [
+                {"name": topic, "partition_indexes": [tp.partition for tp in of_topic]}
+                for topic, of_topic in _by_topic(wanted).items()
+            ],
+            "require_stable": True,  # as Kafka's consumer: not what an open transaction may change (KIP-447)
+        }
+        version = min(7, connection.version_of(Api.OffsetFetch))
+        answer = await connection.call(
+            Api.OffsetFetch,
+            body,
+            version=version,
+            timeout_ms=self._bounded(timeout_ms),
+            group=self.group,
+        )
+        error = error_name(getattr(answer, "error_code", ErrorCode.none))
+        found = dict.fromkeys(wanted, NO_OFFSET)
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                error = error or error_name(partition.error_code)
+                found[TopicPartition(topic.name, partition.partition_index)] = partition.committed_offset
+        return error, found
+
+    def _bounded(self, timeout_ms: int | None) -> int:
+        return self.request_timeout_ms if timeout_ms is None else min(timeout_ms, self.request_timeout_ms)
+
+    @property
+    def _parked_ms(self) -> int:
+        return max(self.request_timeout_ms, self.rebalance_timeout_ms + PARKED_EXTRA_MS)
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for tp in sorted(partitions):
+        by_topic.setdefault(tp.topic, []).append(tp)
+    return by_topic

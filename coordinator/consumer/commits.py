@@ -1,0 +1,192 @@
+"""Commits: under the identity of the moment they were called, or not at all.
+
+A commit that cannot be sent at once waits for the coordinator. If the member's id or generation is another one by
+then, the commit is dropped: librdkafka sends it under the *new* identity after a rejoin, where it is accepted and
+moves the offset back (seen in ten of ten pauses). Fencing checks identities, not ownership, so only the client can
+prevent that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from coordinator.membership.reactions import UNANSWERED
+from kernel.clock import NS_PER_MS
+from kernel.errors import Unavailable
+from kernel.values import CommitOutcome, TopicPartition
+from kernel.wire.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from coordinator.membership.effects import Identity
+    from kernel.client.connection import BrokerConnection
+    from kernel.clock import Clock
+    from kernel.trace.writer import Tracer
+
+DROPPED = "DROPPED"
+
+#: Not sent, because it would wait behind a JoinGroup or SyncGroup that is parked, and be refused then: this is what
+#: Kafka's client answers by itself (RebalanceInProgressException; ConsumerCoordinator.sendOffsetCommitRequest). The
+#: same commit may be made again when the rebalance is over, if the partition is still the member's.
+REBALANCING = "REBALANCE_IN_PROGRESS"
+
+
+def _never() -> bool:
+    return False
+
+
+#: The same commit again, at the coordinator that is known by then.
+_AGAIN = frozenset(
+    {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "REQUEST_TIMED_OUT", UNANSWERED}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    """One call of commit; `identity` is None when the member had none, `give_up_ns` is monotonic.
+
+    `held_up` tells whether a parked request is ahead of whatever is sent now.
+    """
+
+    identity: Identity | None
+    offsets: Mapping[TopicPartition, int]
+    explicit: bool
+    give_up_ns: int
+    held_up: Callable[[], bool] = _never
+
+
+class Fenced(Protocol):
+    """A member as far as commits go: who it is at this moment."""
+
+    @property
+    def identity(self) -> Identity | None: ...
+
+    @property
+    def stamp(self) -> int: ...
+
+
+class Committing(Protocol):
+    """What a commit needs of the membership that it is made for."""
+
+    number: int
+    committing: asyncio.Lock
+
+    @property
+    def member(self) -> Fenced: ...
+
+    @property
+    def connection(self) -> BrokerConnection | None: ...
+
+    async def wait_moved(self, timeout_s: float) -> None: ...
+
+    def refused(self, api: str, error: str, *, stamp: int, sent_ns: int, connection: BrokerConnection) -> None: ...
+
+
+class CommitCalls(Protocol):
+    """The design's own way to send a commit: {partition: error}, and it raises as `BrokerConnection.call`."""
+
+    async def commit(
+        self,
+        connection: BrokerConnection,
+        identity: Identity,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, str]: ...
+
+
+class CommitSettings(Protocol):
+    """By their Kafka names."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def retry_backoff_ms(self) -> int: ...
+
+
+class CommitSurroundings(Protocol):
+    """What all commits of one consumer share."""
+
+    @property
+    def config(self) -> CommitSettings: ...
+
+    @property
+    def calls(self) -> CommitCalls: ...
+
+    @property
+    def tracer(self) -> Tracer: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+
+async def commit(
+    stream: Committing, request: CommitRequest, around: CommitSurroundings, *, api: str = "OffsetCommit"
+) -> CommitOutcome:
+    """What became of it; never raises for what the group or the network did. `api` is the request's name.
+
+    One at a time, in the order of the calls: a repeated commit must not overtake a later one and move it back.
+    """
+    errors = dict.fromkeys(request.offsets, DROPPED)
+    if request.offsets and request.identity is not None:
+        async with stream.committing:
+            errors = await _tried(stream, request, request.identity, around, api)
+    outcome = CommitOutcome(
+        accepted={tp: offset for tp, offset in request.offsets.items() if not errors[tp]},
+        refused={tp: error for tp, error in errors.items() if error},
+    )
+    for tp, offset in sorted(request.offsets.items()):
+        around.tracer.emit(
+            "commit_answered",
+            member=None if request.identity is None else request.identity.member_id,
+            stream=stream.number,
+            cause="" if request.identity is None else f"generation:{request.identity.generation}",
+            group=around.config.group_id,
+            topic=tp.topic,
+            partition=tp.partition,
+            offset=offset,
+            outcome=_outcome(errors[tp]),
+            error=errors[tp],
+            generation=None if request.identity is None else request.identity.generation,
+            explicit=request.explicit,
+        )
+    return outcome
+
+
+def _outcome(error: str) -> str:
+    return {"": "accepted", DROPPED: "dropped", UNANSWERED: "unknown"}.get(error, "refused")
+
+
+async def _tried(
+    stream: Committing, request: CommitRequest, identity: Identity, around: CommitSurroundings, api: str
+) -> dict[TopicPartition, str]:
+    """{partition: error}; a commit that was sent and never answered stays UNANSWERED when it cannot be repeated."""
+    backoff_s = around.config.retry_backoff_ms / 1000
+    outcome = dict.fromkeys(request.offsets, DROPPED)
+    while stream.member.identity == identity:
+        connection = stream.connection
+        now = around.clock.monotonic_ns()
+        if now >= request.give_up_ns:
+            break
+        if request.held_up():
+            return {tp: REBALANCING if error == DROPPED else error for tp, error in outcome.items()}
+        if connection is None:
+            await stream.wait_moved(backoff_s)
+            continue
+        stamp = stream.member.stamp
+        left_ms = max(1, (request.give_up_ns - now) // NS_PER_MS)
+        try:
+            outcome = await around.calls.commit(connection, identity, request.offsets, timeout_ms=left_ms)
+        except (Unavailable, ProtocolError):
+            outcome = dict.fromkeys(request.offsets, UNANSWERED)
+        error = next((error for error in outcome.values() if error), "")
+        if error:
+            stream.refused(api, error, stamp=stamp, sent_ns=now, connection=connection)
+        if error not in _AGAIN:
+            break
+        await asyncio.sleep(backoff_s)
+    return outcome

@@ -1,0 +1,143 @@
+"""A consumer of the coordinator designs behind the interface of all designs; which one it is say the settings.
+
+`polling` has what it shares with the `server` design. Here each stream is a `GroupStream`, which is a member of the
+group by itself. Rebalances begin and end inside `getmany`, as in Kafka's consumer: a member that is told to rejoin
+keeps its partitions until it polls, then commits, revokes all of them (a cooperative one only what it has to), joins,
+and takes over what it was given. A `TopicWatcher` sees to topics that come, grow and go.
+
+Positions are committed when auto-commit is due in a poll, before a rebalance and at the end: that is, after the
+application has come back for more, so nothing is committed that it may not have dealt with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from coordinator.consumer.calls import GroupCalls
+from coordinator.consumer.context import Surroundings
+from coordinator.consumer.polling import PollingConsumer, raise_first
+from coordinator.consumer.settings import CoordinatorConsumerConfig
+from coordinator.consumer.stream import GroupStream
+from coordinator.consumer.topic_watcher import TopicWatcher
+from coordinator.membership.subscription import by_name, by_pattern
+from kernel.consumer import Capabilities, SilentListener
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from coordinator.membership.subscription import Subscription
+    from kernel.clock import Clock
+    from kernel.consumer import RebalanceListener
+    from kernel.trace.writer import Tracer
+
+CAPABILITIES = Capabilities(
+    streams=False,
+    resubscribe=True,
+    patterns=True,
+    commit_single_partitions=True,
+    rebalances_outside_poll=False,
+    knows_loss=True,
+)
+
+
+class CoordinatorConsumer(PollingConsumer[GroupStream, CoordinatorConsumerConfig]):
+    """A consumer with one or more members of one group. `process` names it in messages."""
+
+    def __init__(
+        self, config: CoordinatorConsumerConfig, *, tracer: Tracer, process: str, clock: Clock | None = None
+    ) -> None:
+        super().__init__(config, tracer=tracer, process=process, clock=clock)
+        self._subscription: Subscription | None = None
+        self._watcher = TopicWatcher(self._client, config, self._clock, self._streams, self._changed.set)
+        self._surroundings = self._new_surroundings()
+
+    def _new_surroundings(self) -> Surroundings:
+        config = self._config
+        return Surroundings(
+            config=config,
+            calls=GroupCalls(
+                group=config.group_id,
+                session_timeout_ms=config.session_timeout_ms,
+                rebalance_timeout_ms=config.max_poll_interval_ms,
+                request_timeout_ms=config.request_timeout_ms,
+            ),
+            client=self._client,
+            fetcher=self._fetcher,
+            listener=self._listener,
+            listening=asyncio.Lock(),
+            tracer=self._tracer,
+            clock=self._clock,
+            changed=self._changed.set,
+        )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
+
+    @property
+    def member_ids(self) -> tuple[str, ...]:
+        return tuple(stream.member.member_id for stream in self._streams if stream.member.member_id)
+
+    async def start(self) -> None:
+        """Reach any broker. Raises `Unavailable` when none answers within socket.connection.setup.timeout.ms."""
+        self._check_open()
+        await self._reach_a_broker()
+
+    async def subscribe(self, topics: Mapping[str, int], listener: RebalanceListener | None = None) -> None:
+        """See `GroupConsumer.subscribe`; the next `getmany` joins, or rejoins.
+
+        Stream n subscribes to the topics that have more than n streams. Raises `Unavailable`, and changes nothing,
+        when no broker answers.
+        """
+        await self._subscribe(by_name(topics), listener)
+
+    async def subscribe_pattern(
+        self, pattern: str, streams: int = 1, listener: RebalanceListener | None = None
+    ) -> None:
+        """See `GroupConsumer.subscribe_pattern`. Raises as `subscribe`.
+
+        Kafka's consumer refuses to go from names to a pattern, or back, without `unsubscribe` in between; here as
+        always the new subscription takes the place of the old one.
+        """
+        exclude_internal = self._config.exclude_internal_topics
+        await self._subscribe(by_pattern(pattern, streams, exclude_internal=exclude_internal), listener)
+
+    async def _subscribe(self, subscription: Subscription, listener: RebalanceListener | None) -> None:
+        self._check_open()
+        async with self._subscribing:
+            seen = await self._watcher.ask(subscription)
+            self._check_open()
+            self._subscription = subscription
+            self._listener.listener = listener or SilentListener()
+            surplus = self._spread(subscription, seen)
+            self._watcher.begin(subscription)
+            raise_first(await asyncio.gather(*(stream.close() for stream in surplus), return_exceptions=True))
+
+    def _begin(self, number: int, topics: tuple[str, ...]) -> None:
+        self._streams.append(GroupStream(number, topics, self._surroundings))
+
+    async def unsubscribe(self) -> None:
+        """See `GroupConsumer.unsubscribe`. A static member keeps its place in the group, as when it closes."""
+        self._check_open()
+        async with self._subscribing:
+            self._subscription = None
+            await self._watcher.end()
+            raise_first(
+                await asyncio.gather(*(stream.unsubscribe() for stream in self._streams), return_exceptions=True)
+            )
+
+    @property
+    def _subscribed(self) -> bool:
+        return self._subscription is not None
+
+    async def _poll_streams(self, deadline_ns: int) -> None:
+        await self._watcher.freshen((deadline_ns - self._clock.monotonic_ns()) / 1e9)
+        self._watcher.look()
+        for stream in self._streams:
+            if not self._watcher.holds_back(stream):
+                stream.poll()
+
+    async def _part(self) -> Sequence[BaseException | None]:
+        await self._watcher.end()
+        return await super()._part()

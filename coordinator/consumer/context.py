@@ -1,0 +1,52 @@
+"""What all streams of one consumer share and work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernel.consumer import SilentListener
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from coordinator.consumer.calls import GroupCalls
+    from coordinator.consumer.fetcher import Fetcher
+    from coordinator.consumer.settings import CoordinatorConsumerConfig
+    from kernel.client.client import ClusterClient
+    from kernel.clock import Clock
+    from kernel.consumer import RebalanceListener
+    from kernel.trace.writer import Tracer
+    from kernel.values import TopicPartition
+
+
+class CurrentListener:
+    """Whoever listens now: each subscription brings its own listener, or none."""
+
+    def __init__(self) -> None:
+        self.listener: RebalanceListener = SilentListener()
+
+    async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        await self.listener.on_assigned(stream, partitions)
+
+    async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        await self.listener.on_revoked(stream, partitions)
+
+    async def on_lost(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+        await self.listener.on_lost(stream, partitions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the streams of one consumer share."""
+
+    config: CoordinatorConsumerConfig
+    calls: GroupCalls
+    client: ClusterClient
+    fetcher: Fetcher
+    listener: RebalanceListener
+    listening: asyncio.Lock  #: callbacks of all streams come one at a time
+    tracer: Tracer
+    clock: Clock
+    changed: Callable[[], None]  #: wakes a poll that waits

@@ -1,0 +1,393 @@
+"""Reading ahead: one request to each leading broker at a time, for all streams of the process together.
+
+A partition is asked for while fewer than `PREFETCH_RECORDS` of its records wait, so that what is buffered stays
+bounded by that and by max.partition.fetch.bytes. What was asked for before a rebalance and comes after it falls to
+a queue that nobody reads any more. A partition's position is the next offset to hand out, not the next to fetch.
+
+Errors that a new leader cures (and brokers that do not answer) refresh the metadata, every retry.backoff.ms; an
+offset out of range is set anew by auto.offset.reset; anything else is raised by the next `take`.
+
+A batch that cannot be read is treated as by Kafka's consumer: what stands before it is handed out, then `take` raises,
+again and again (with retry.backoff.ms in between, in which other partitions are read on), until somebody commits an
+offset behind it. It is never skipped in silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from kernel.client.client import EARLIEST, LATEST, fetch, list_offset
+from kernel.errors import RebalanceLabError, Unavailable
+from kernel.serials import serial_of
+from kernel.values import Batch, Record, TopicPartition
+from kernel.wire.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from kernel.client.client import BrokerConnection, ClusterClient, FetchedPartition
+    from kernel.trace.writer import Tracer
+
+PREFETCH_RECORDS = 1000
+
+#: isolation.level: records of transactions are handed out when these are committed (KIP-98).
+READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
+
+_TIMESTAMPS = {"earliest": EARLIEST, "latest": LATEST}
+
+#: Look again who leads; all of Kafka's retriable errors that Fetch and ListOffsets can have.
+_CURED_BY_METADATA = frozenset(
+    {
+        "NOT_LEADER_OR_FOLLOWER",
+        "LEADER_NOT_AVAILABLE",
+        "REPLICA_NOT_AVAILABLE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "UNKNOWN_TOPIC_ID",
+        "INCONSISTENT_TOPIC_ID",
+        "FENCED_LEADER_EPOCH",
+        "UNKNOWN_LEADER_EPOCH",
+        "OFFSET_NOT_AVAILABLE",
+        "KAFKA_STORAGE_ERROR",
+        "BROKER_NOT_AVAILABLE",
+        "REQUEST_TIMED_OUT",
+    }
+)
+
+
+class FetchFailed(RebalanceLabError):
+    """A partition cannot be read, and waiting does not help."""
+
+
+@dataclass(slots=True, eq=False)
+class _Queue:
+    """What is known of one partition of one stream; a new assignment gets a new one."""
+
+    stream: int
+    member: str
+    tp: TopicPartition
+    position: int | None  #: None until it is resolved
+    next_fetch: int | None  #: None asks for a reset
+    records: deque[Record] = field(default_factory=deque)
+    paused: bool = False
+    stale: bool = False  #: its leader has to be looked up before it is asked for again
+    corrupt: str = ""  #: why what comes behind `records` cannot be read
+
+
+class FetchSettings(Protocol):
+    """By their Kafka names."""
+
+    @property
+    def auto_offset_reset(self) -> str: ...
+
+    @property
+    def isolation_level(self) -> str: ...
+
+    @property
+    def fetch_max_wait_ms(self) -> int: ...
+
+    @property
+    def fetch_min_bytes(self) -> int: ...
+
+    @property
+    def fetch_max_bytes(self) -> int: ...
+
+    @property
+    def max_partition_fetch_bytes(self) -> int: ...
+
+    @property
+    def request_timeout_ms(self) -> int: ...
+
+    @property
+    def retry_backoff_ms(self) -> int: ...
+
+
+class Fetcher:
+    """All partitions of one consumer. `changed` is called when `take` may have something."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        config: FetchSettings,
+        tracer: Tracer,
+        changed: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._tracer = tracer
+        self._changed = changed
+        self._queues: dict[tuple[int, TopicPartition], _Queue] = {}
+        self._fetching: dict[int, asyncio.Task[None]] = {}
+        self._refreshing: asyncio.Task[None] | None = None
+        self._failure: RebalanceLabError | None = None
+        self._closed = False
+
+    # -- which partitions ---------------------------------------------------------------------------------------------
+
+    def begin(self, stream: int, member: str, positions: Mapping[TopicPartition, int | None]) -> None:
+        """Read these for a stream; None asks for auto.offset.reset."""
+        for tp, offset in sorted(positions.items()):
+            queue = _Queue(stream, member, tp, offset, offset)
+            self._queues[stream, tp] = queue
+            if offset is not None:
+                self._tell_start(queue, offset)
+        self._dispatch()
+
+    def pause(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Hand out nothing more of these partitions of a stream, or of all; positions stay known."""
+        for queue in self._of(stream):
+            queue.paused = queue.paused or partitions is None or queue.tp in partitions
+
+    def drop(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Forget these partitions of a stream, or all; the others are read on without a gap."""
+        for queue in self._of(stream):
+            if partitions is None or queue.tp in partitions:
+                del self._queues[stream, queue.tp]
+
+    def positions(self, stream: int) -> dict[TopicPartition, int]:
+        """What a commit of everything handed out so far would say; unresolved partitions are left out."""
+        return {queue.tp: queue.position for queue in self._of(stream) if queue.position is not None}
+
+    def position(self, tp: TopicPartition) -> int | None:
+        return next((queue.position for queue in self._queues.values() if queue.tp == tp), None)
+
+    def _of(self, stream: int) -> list[_Queue]:
+        return [queue for queue in self._queues.values() if queue.stream == stream]
+
+    # -- handing out --------------------------------------------------------------------------------------------------
+
+    def take(self, max_records: int) -> list[Batch]:
+        """At most `max_records` that wait. Raises `FetchFailed` (once) when a partition cannot be read."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        for queue in self._queues.values():
+            if queue.corrupt and not queue.records and not queue.paused:
+                message, queue.corrupt = queue.corrupt, ""
+                queue.stale = True  # asked for again after a while: it may have been repaired, or skipped
+                self._refresh_soon()
+                raise FetchFailed(message)
+        batches = []
+        for key, queue in list(self._queues.items()):
+            if max_records <= 0:
+                break
+            if queue.paused or not queue.records:
+                continue
+            taken = tuple(queue.records.popleft() for _ in range(min(max_records, len(queue.records))))
+            max_records -= len(taken)
+            queue.position = queue.records[0].offset if queue.records else queue.next_fetch
+            if queue.position is None:  # it waits for a reset, which goes on from here
+                queue.position = taken[-1].offset + 1
+            batches.append(Batch(queue.stream, queue.tp, taken))
+            self._tell_delivered(queue, taken)
+            self._queues[key] = self._queues.pop(key)  # served last the next time
+        if batches:
+            self._dispatch()
+        return batches
+
+    def _tell_delivered(self, queue: _Queue, records: tuple[Record, ...]) -> None:
+        for first, last, serial_first, serial_last in runs(records):
+            self._tracer.emit(
+                "records_delivered",
+                member=queue.member,
+                stream=queue.stream,
+                topic=queue.tp.topic,
+                partition=queue.tp.partition,
+                first=first,
+                last=last,
+                serial_first=serial_first,
+                serial_last=serial_last,
+            )
+
+    def _tell_start(self, queue: _Queue, offset: int) -> None:
+        self._tracer.emit(
+            "position_started",
+            member=queue.member,
+            stream=queue.stream,
+            topic=queue.tp.topic,
+            partition=queue.tp.partition,
+            offset=offset,
+        )
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    def _dispatch(self) -> None:
+        """A request to every leader that is not being asked and leads something that wants records."""
+        if self._closed:
+            return
+        wanted: dict[int, dict[TopicPartition, _Queue]] = {}
+        for queue in self._queues.values():
+            if queue.paused or queue.corrupt or len(queue.records) >= PREFETCH_RECORDS:
+                continue
+            node = None if queue.stale else self._client.leader_of(queue.tp)
+            if node is None:
+                queue.stale = True
+                self._refresh_soon()
+            elif node not in self._fetching:
+                wanted.setdefault(node, {}).setdefault(queue.tp, queue)
+        for node, queues in wanted.items():
+            task = asyncio.create_task(self._ask(node, queues), name=f"fetch from broker {node}")
+            self._fetching[node] = task
+            task.add_done_callback(functools.partial(self._asked, node))
+
+    def _asked(self, node: int, task: asyncio.Task[None]) -> None:
+        del self._fetching[node]
+        if not task.cancelled():
+            task.result()  # whatever the world can do is dealt with in `_ask`: this would be our mistake
+        self._dispatch()
+
+    async def _ask(self, node: int, queues: dict[TopicPartition, _Queue]) -> None:
+        config = self._config
+        try:
+            connection = await self._client.connection(node)
+            await self._reset(connection, [queue for queue in queues.values() if queue.next_fetch is None])
+            offsets = {tp: queue.next_fetch for tp, queue in queues.items() if queue.next_fetch is not None}
+            if not offsets:
+                return
+            answer = await fetch(
+                connection,
+                offsets,
+                max_wait_ms=config.fetch_max_wait_ms,
+                min_bytes=config.fetch_min_bytes,
+                max_bytes=config.fetch_max_bytes,
+                partition_max_bytes=config.max_partition_fetch_bytes,
+                timeout_ms=config.request_timeout_ms,
+                committed=config.isolation_level == READ_COMMITTED,
+            )
+        except Unavailable:
+            for queue in queues.values():
+                queue.stale = True
+            return
+        except ProtocolError as error:
+            self._fail(f"broker {node} answered a Fetch with nonsense: {error}")
+            for queue in queues.values():
+                queue.stale = True
+            return
+        for tp, fetched in answer.items():
+            self._store(queues[tp], fetched)
+
+    def _store(self, queue: _Queue, fetched: FetchedPartition) -> None:
+        if self._queues.get((queue.stream, queue.tp)) is not queue:
+            return
+        if fetched.error == "OFFSET_OUT_OF_RANGE":
+            queue.next_fetch = None
+            return
+        if fetched.error:
+            self._refused(queue, fetched.error)
+            return
+        queue.records.extend(fetched.records)
+        queue.next_fetch = fetched.next_offset
+        if not queue.records:
+            queue.position = fetched.next_offset
+        if fetched.corrupt is not None:
+            queue.corrupt = (
+                f"{fetched.corrupt}; what stands before it was handed out; to go on behind it, commit a later offset"
+            )
+        if fetched.records or queue.corrupt:
+            self._changed()
+
+    async def _reset(self, connection: BrokerConnection, queues: Iterable[_Queue]) -> None:
+        wanted = {queue.tp: queue for queue in queues}
+        if not wanted:
+            return
+        policy = self._config.auto_offset_reset
+        if policy == "none":
+            self._fail(f"no usable offset for {', '.join(map(str, wanted))}, and auto.offset.reset is none")
+            for queue in wanted.values():
+                queue.paused = True
+            return
+        answer = await list_offset(
+            connection,
+            dict.fromkeys(wanted, _TIMESTAMPS[policy]),
+            timeout_ms=self._config.request_timeout_ms,
+            committed=self._config.isolation_level == READ_COMMITTED,
+        )
+        for tp, (error, offset) in answer.items():
+            queue = wanted[tp]
+            if self._queues.get((queue.stream, tp)) is not queue:
+                continue
+            if error:
+                self._refused(queue, error)
+                continue
+            queue.next_fetch = offset
+            if not queue.records:
+                queue.position = offset
+            self._tracer.emit(
+                "position_reset",
+                member=queue.member,
+                stream=queue.stream,
+                topic=tp.topic,
+                partition=tp.partition,
+                offset=offset,
+                reset=policy,
+            )
+            self._tell_start(queue, offset)
+
+    def _refused(self, queue: _Queue, error: str) -> None:
+        queue.stale = True
+        if error not in _CURED_BY_METADATA:
+            self._fail(f"{queue.tp} cannot be read: {error}")
+
+    def _fail(self, message: str) -> None:
+        self._failure = FetchFailed(message)
+        self._changed()
+
+    # -- metadata -----------------------------------------------------------------------------------------------------
+
+    def _refresh_soon(self) -> None:
+        if self._refreshing is None:
+            self._refreshing = asyncio.create_task(self._refresh(), name="refresh metadata")
+            self._refreshing.add_done_callback(self._refreshed)
+
+    async def _refresh(self) -> None:
+        """After the backoff, so that a partition without a leader is asked about ten times a second at most."""
+        await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+        topics = {queue.tp.topic for queue in self._queues.values()}
+        if not topics:
+            return
+        try:
+            await self._client.refresh(sorted(topics), timeout_ms=self._config.request_timeout_ms)
+        except (Unavailable, ProtocolError):
+            return  # tried again as long as a partition is stale
+
+    def _refreshed(self, task: asyncio.Task[None]) -> None:
+        self._refreshing = None
+        if not task.cancelled():
+            task.result()
+        for queue in self._queues.values():
+            queue.stale = False
+        self._dispatch()
+
+    async def close(self) -> None:
+        """Idempotent."""
+        self._closed = True
+        tasks = [*self._fetching.values(), *([self._refreshing] if self._refreshing else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._queues.clear()
+
+
+def runs(records: Iterable[Record]) -> Iterable[tuple[int, int, int | None, int | None]]:
+    """(first offset, last offset, first serial, last serial) of stretches in which both count up by one.
+
+    Records without a serial form stretches of their own.
+    """
+    first = last = -1
+    serial_first: int | None = None
+    serial_last: int | None = None
+    for record in records:
+        serial = serial_of(record.value)
+        expected = None if serial_last is None else serial_last + 1
+        if first >= 0 and (record.offset, serial) == (last + 1, expected):
+            last, serial_last = record.offset, serial
+            continue
+        if first >= 0:
+            yield first, last, serial_first, serial_last
+        first = last = record.offset
+        serial_first = serial_last = serial
+    if first >= 0:
+        yield first, last, serial_first, serial_last

@@ -1,0 +1,152 @@
+"""The connection to the group's coordinator: found by asking any broker, given up when it moved or fell silent.
+
+Each membership has a connection of its own, apart from those that fetch: a parked JoinGroup or SyncGroup holds up
+whatever follows it on its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+from coordinator.consumer.calls import find_coordinator
+from coordinator.consumer.errors import GroupRefused
+from coordinator.membership.events import CoordinatorFound, CoordinatorUnknown
+from kernel.client.connection import BrokerConnection, UnsupportedByBroker
+from kernel.errors import Unavailable
+from kernel.wire.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from coordinator.consumer.context import Surroundings
+    from kernel.client.client import ClusterClient
+    from kernel.trace.writer import Tracer
+
+#: Errors of FindCoordinator that asking again does not cure.
+_FINAL = frozenset({"INVALID_GROUP_ID", "GROUP_AUTHORIZATION_FAILED", "INVALID_REQUEST", "UNSUPPORTED_VERSION"})
+
+
+class LinkSettings(Protocol):
+    """By their Kafka names."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def client_id(self) -> str: ...
+
+    @property
+    def session_timeout_ms(self) -> int: ...
+
+    @property
+    def request_timeout_ms(self) -> int: ...
+
+    @property
+    def socket_connection_setup_timeout_ms(self) -> int: ...
+
+
+class LinkSurroundings(Protocol):
+    """What all links of one consumer share."""
+
+    @property
+    def config(self) -> LinkSettings: ...
+
+    @property
+    def client(self) -> ClusterClient: ...
+
+    @property
+    def tracer(self) -> Tracer: ...
+
+
+class CoordinatorFinder:
+    """One membership's connection, for any design that has a coordinator; None while it is looked for."""
+
+    def __init__(self, around: LinkSurroundings, stream: int) -> None:
+        self.connection: BrokerConnection | None = None
+        self._around = around
+        self._stream = stream
+        self._member: str | None = None
+        self._given_up: list[BrokerConnection] = []
+
+    def name(self, member_id: str) -> None:
+        """On whose behalf requests are made, for the trace."""
+        if (member_id or None) != self._member:
+            self._member = member_id or None
+            if self.connection is not None:
+                self.connection.member = self._member
+
+    async def find(self) -> CoordinatorFound | CoordinatorUnknown:
+        """Look it up and connect. Raises `GroupRefused` when no broker will ever name one."""
+        config = self._around.config
+        # An answer that takes longer than the session is worth nothing, and the next broker may be quicker.
+        patience_ms = min(config.request_timeout_ms, config.session_timeout_ms)
+        try:
+            broker = await self._around.client.any_connection()
+            found = await find_coordinator(broker, config.group_id, timeout_ms=patience_ms)
+            if found.error in _FINAL:
+                raise GroupRefused("FindCoordinator", found.error, config.group_id)
+            if found.error:
+                return CoordinatorUnknown(found.error)
+            opened = await self._open(found.host, found.port, found.node_id)
+        except UnsupportedByBroker as error:
+            raise GroupRefused("FindCoordinator", "UNSUPPORTED_VERSION", config.group_id) from error
+        except (Unavailable, ProtocolError) as error:
+            return CoordinatorUnknown(str(error))
+        self.abandon()
+        self.connection = opened
+        return CoordinatorFound(found.node_id)
+
+    async def _open(self, host: str, port: int, node_id: int) -> BrokerConnection:
+        config = self._around.config
+        opened = await BrokerConnection.open(
+            host,
+            port,
+            config.client_id,
+            timeout_ms=config.socket_connection_setup_timeout_ms,
+            node_id=node_id,
+            tracer=self._around.tracer,
+        )
+        opened.member, opened.stream = self._member, self._stream
+        return opened
+
+    def abandon(self) -> None:
+        """Nothing is waited for on it any more; what was sent may still arrive."""
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.close()
+            self._given_up = [old for old in (*self._given_up, connection) if old is not None][-8:]
+
+    async def beside(self, connection: BrokerConnection) -> BrokerConnection:
+        """Another connection to the same broker, which the caller closes. Raises `Unavailable`, `ProtocolError`."""
+        return await self._open(connection.host, connection.port, connection.node_id)
+
+    async def close(self) -> None:
+        self.abandon()
+        await asyncio.gather(*(connection.wait_closed() for connection in self._given_up))
+
+
+class CoordinatorLink(CoordinatorFinder):
+    """The link of a member of the classic protocol, which takes its leave by a request."""
+
+    def __init__(self, around: Surroundings, stream: int) -> None:
+        super().__init__(around, stream)
+        self._surroundings = around
+
+    async def leave(self, member_id: str, *, around_parked: bool) -> None:
+        """Leave the group. A LeaveGroup behind a parked request would wait for what it is to end: go around it."""
+        connection = self.connection
+        if connection is None:
+            return
+        connection.member = self._member = member_id  # the request is still this member's, for the trace
+        timeout_ms = min(self._surroundings.config.request_timeout_ms, self._surroundings.config.session_timeout_ms)
+        try:
+            if not around_parked:
+                await self._surroundings.calls.leave(connection, member_id, timeout_ms=timeout_ms)
+                return
+            second = await self.beside(connection)
+            try:
+                await self._surroundings.calls.leave(second, member_id, timeout_ms=timeout_ms)
+            finally:
+                second.close()
+                await second.wait_closed()
+        except (Unavailable, ProtocolError):
+            return  # the group will notice by the session timeout

@@ -1,0 +1,225 @@
+"""A consumer whose streams are members of one group, in any design with a coordinator: what does not depend on which.
+
+It has one `Fetcher` for all streams, and polls them. All of it lives on one event loop, and what comes from elsewhere
+(answers, timers) only feeds a member and wakes the poll. A design adds its kind of stream (`_begin`), how one
+subscribes, what else a poll looks at (`_poll_streams`), and what else there is to end (`_part`, `_disconnect`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from coordinator.consumer.context import CurrentListener
+from coordinator.consumer.fetcher import Fetcher, FetchSettings
+from kernel.client.client import ClusterClient
+from kernel.clock import NS_PER_MS, Clock, SystemClock
+from kernel.errors import Unavailable, UserError
+from kernel.values import CommitOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from coordinator.membership.subscription import Subscription, TopicsSeen
+    from kernel.trace.writer import Tracer
+    from kernel.values import Batch, TopicPartition
+
+
+class PollingSettings(FetchSettings, Protocol):
+    """By their Kafka names."""
+
+    @property
+    def bootstrap_servers(self) -> Sequence[tuple[str, int]]: ...
+
+    @property
+    def client_id(self) -> str: ...
+
+    @property
+    def socket_connection_setup_timeout_ms(self) -> int: ...
+
+    @property
+    def max_poll_records(self) -> int: ...
+
+
+class Owning(Protocol):
+    """A member as far as its consumer's owner may ask: what it owns by its own belief."""
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]: ...
+
+
+class Stream(Protocol):
+    """What the consumer needs of a member at work."""
+
+    number: int
+
+    @property
+    def member(self) -> Owning: ...
+
+    def poll(self) -> None: ...
+
+    def resubscribe(self, topics: tuple[str, ...]) -> None: ...
+
+    async def commit(self, offsets: Mapping[TopicPartition, int], *, explicit: bool) -> CommitOutcome: ...
+
+    async def close(self) -> None: ...
+
+
+S = TypeVar("S", bound=Stream)
+C = TypeVar("C", bound=PollingSettings)
+
+
+class PollingConsumer(ABC, Generic[S, C]):
+    """See the module. `process` names it in messages; S is the design's stream, C its configuration."""
+
+    def __init__(self, config: C, *, tracer: Tracer, process: str, clock: Clock | None = None) -> None:
+        self._config = config
+        self._tracer = tracer
+        self._process = process
+        self._clock = clock or SystemClock()
+        self._changed = asyncio.Event()
+        self._client = ClusterClient(
+            config.bootstrap_servers,
+            config.client_id,
+            tracer,
+            connect_timeout_ms=config.socket_connection_setup_timeout_ms,
+        )
+        self._fetcher = Fetcher(self._client, config, tracer, self._changed.set)
+        self._listener = CurrentListener()
+        self._subscribing = asyncio.Lock()
+        self._streams: list[S] = []
+        self._closing: asyncio.Task[None] | None = None
+
+    async def _reach_a_broker(self) -> None:
+        """Raises `Unavailable` when none answers within socket.connection.setup.timeout.ms."""
+        deadline = self._clock.monotonic_ns() + self._config.socket_connection_setup_timeout_ms * NS_PER_MS
+        while True:
+            try:
+                await self._client.refresh([], timeout_ms=self._config.request_timeout_ms)
+            except Unavailable:
+                if self._clock.monotonic_ns() >= deadline:
+                    raise
+                await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+            else:
+                return
+
+    # -- streams ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _begin(self, number: int, topics: tuple[str, ...]) -> None:
+        """Add a stream of the design, which subscribes to these."""
+
+    def _spread(self, subscription: Subscription, seen: TopicsSeen) -> list[S]:
+        """As many streams as the subscription wants, each with its topics; those too many are the caller's to close."""
+        surplus = self._streams[subscription.streams :]
+        del self._streams[subscription.streams :]
+        for number in range(subscription.streams):
+            mine = tuple(sorted(subscription.topics_of(number, seen)))
+            if number < len(self._streams):
+                self._streams[number].resubscribe(mine)
+            else:
+                self._begin(number, mine)
+        return surplus
+
+    # -- polling ------------------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _subscribed(self) -> bool:
+        """Whether there is anything to poll for."""
+
+    async def getmany(self, *, timeout_ms: int, max_records: int = 500) -> Sequence[Batch]:
+        """See `GroupConsumer.getmany`; at most max.poll.records come at once.
+
+        Raises `GroupRefused` when the group refuses a member for good, `FetchFailed` when a partition cannot be
+        read, and whatever the listener raised.
+        """
+        self._check_open()
+        if not self._subscribed:
+            raise UserError("subscribe before you poll")
+        limit = min(max_records, self._config.max_poll_records)
+        deadline = self._clock.monotonic_ns() + timeout_ms * NS_PER_MS
+        await asyncio.sleep(0)  # polls that never have to wait must not starve heartbeats and whatever else is due
+        while True:
+            self._changed.clear()
+            await self._poll_streams(deadline)
+            batches = self._fetcher.take(limit)
+            remaining_ns = deadline - self._clock.monotonic_ns()
+            if batches or remaining_ns <= 0:
+                return batches  # nothing is awaited in between: a cancelled poll has handed out nothing
+            try:
+                async with asyncio.timeout(remaining_ns / 1e9):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    async def _poll_streams(self, deadline_ns: int) -> None:
+        """Poll each stream; whoever waits for something before that does so no longer than until `deadline_ns`."""
+        for stream in self._streams:
+            stream.poll()
+
+    async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> CommitOutcome:
+        """See `GroupConsumer.commit`. Given offsets are committed by the member that owns the partition.
+
+        A partition that no member of ours owns is committed by the first one. The classic group, which fences members
+        and generations, not owners, takes it; the one of the `server` design fences owners too, and refuses it.
+        """
+        self._check_open()
+        outcome = CommitOutcome()
+        requests = []
+        for stream in self._streams:
+            mine = self._fetcher.positions(stream.number) if offsets is None else self._share(stream, offsets)
+            if mine:
+                requests.append(stream.commit(mine, explicit=True))
+        for part in await asyncio.gather(*requests):
+            outcome.accepted.update(part.accepted)
+            outcome.refused.update(part.refused)
+        return outcome
+
+    def _share(self, stream: S, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        owners = {tp: other for other in reversed(self._streams) for tp in other.member.owned}
+        return {tp: offset for tp, offset in offsets.items() if owners.get(tp, self._streams[0]) is stream}
+
+    def assignment(self) -> Mapping[int, frozenset[TopicPartition]]:
+        return {stream.number: stream.member.owned for stream in self._streams}
+
+    def position(self, partition: TopicPartition) -> int | None:
+        return self._fetcher.position(partition)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Commit what was handed out (with auto-commit), revoke, leave the group, disconnect. Idempotent.
+
+        Raises what the listener raised, after everything was closed.
+        """
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(), name=f"close {self._process}")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        try:
+            endings = await self._part()
+        finally:
+            await self._disconnect()
+        raise_first(endings)
+
+    async def _part(self) -> Sequence[BaseException | None]:
+        """End every membership; returns what that raised."""
+        return await asyncio.gather(*(stream.close() for stream in self._streams), return_exceptions=True)
+
+    async def _disconnect(self) -> None:
+        await self._fetcher.close()
+        await self._client.close()
+
+    def _check_open(self) -> None:
+        if self._closing is not None:
+            raise UserError(f"{self._process} is closed")
+
+
+def raise_first(endings: Sequence[BaseException | None]) -> None:
+    """Of what `gather` returned: every one has ended, and the first that failed says so."""
+    for ending in endings:
+        if ending is not None:
+            raise ending

@@ -1,0 +1,63 @@
+"""Where a member that has taken partitions over begins to read: at the group's committed offsets."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+from coordinator.consumer.errors import unanswered
+from coordinator.membership.classic.member import State
+from kernel.errors import Unavailable
+from kernel.values import NO_OFFSET, TopicPartition
+from kernel.wire.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from coordinator.consumer.context import Surroundings
+    from coordinator.membership.classic.member import Member
+    from coordinator.membership.effects import Assign
+    from kernel.client.connection import BrokerConnection
+
+
+class Resuming(Protocol):
+    """What is needed of the membership that has taken partitions over."""
+
+    member: Member
+
+    @property
+    def connection(self) -> BrokerConnection | None: ...
+
+    async def wait_moved(self, timeout_s: float) -> None: ...
+
+    def refused(self, api: str, error: str, *, stamp: int, sent_ns: int, connection: BrokerConnection) -> None: ...
+
+
+async def committed(stream: Resuming, effect: Assign, around: Surroundings) -> dict[TopicPartition, int | None] | None:
+    """{partition: offset, None where none was committed}; None when the partitions are not ours any more.
+
+    Asks until there is an answer, whoever coordinates by then.
+    """
+    backoff_s = around.config.retry_backoff_ms / 1000
+
+    def ours() -> bool:
+        return stream.member.stamp == effect.stamp and stream.member.state is State.RESUMING
+
+    while ours():
+        connection, sent_ns = stream.connection, around.clock.monotonic_ns()
+        if not effect.partitions:
+            return {}
+        if connection is None:
+            await stream.wait_moved(backoff_s)
+            continue
+        try:
+            error, offsets = await around.calls.committed(
+                connection, effect.partitions, timeout_ms=around.config.session_timeout_ms
+            )
+        except (Unavailable, ProtocolError) as failure:
+            name = unanswered(failure)
+            stream.refused("OffsetFetch", name, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
+            continue
+        if not error:
+            return {tp: None if at == NO_OFFSET else at for tp, at in offsets.items()} if ours() else None
+        stream.refused("OffsetFetch", error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
+        await asyncio.sleep(backoff_s)
+    return None

@@ -1,0 +1,79 @@
+"""The member's requests of the `server` design as typed calls. Each raises what `BrokerConnection.call` raises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coordinator.protocol.server_commands import AwaitCommand, CommitOwned, OwnedOffset
+from coordinator.protocol.server_errors import ServerError
+from coordinator.protocol.server_messages import await_body, commit_body, read_commanded, read_committed
+from kernel.values import TopicPartition
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coordinator.membership.effects import Identity
+    from coordinator.membership.server import effects
+    from coordinator.protocol.server_commands import Commanded
+    from kernel.client.connection import BrokerConnection
+
+
+def error_name(error: ServerError) -> str:
+    """'' is success."""
+    return "" if error is ServerError.NONE else error.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerCalls:
+    """One group's requests; the connection is given with each, since the coordinator moves.
+
+    `patience_ms` is how long an answer may take beyond what it may wait for a command.
+    """
+
+    group: str
+    strategy: str
+    wait_ms: int
+    patience_ms: int
+    request_timeout_ms: int
+
+    async def await_command(
+        self, connection: BrokerConnection, asked: effects.AwaitCommand, topics: tuple[str, ...]
+    ) -> Commanded:
+        """Raises `ProtocolError` also for an answer that is none."""
+        body = await_body(
+            AwaitCommand(
+                group_id=self.group,
+                member_id=asked.member_id,
+                generation=asked.generation,
+                stopped=asked.stopped,
+                strategy=self.strategy,
+                topics=topics,
+                wait_ms=self.wait_ms,
+            )
+        )
+        timeout_ms = self.wait_ms + self.patience_ms
+        return read_commanded(await connection.call(Api.AwaitCommand, body, timeout_ms=timeout_ms, group=self.group))
+
+    async def commit(
+        self,
+        connection: BrokerConnection,
+        identity: Identity,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, str]:
+        """{partition: error}."""
+        body = commit_body(
+            CommitOwned(
+                group_id=self.group,
+                member_id=identity.member_id,
+                generation=identity.generation,
+                offsets=tuple(OwnedOffset(tp.topic, tp.partition, offset) for tp, offset in sorted(offsets.items())),
+            )
+        )
+        limit_ms = self.request_timeout_ms if timeout_ms is None else min(timeout_ms, self.request_timeout_ms)
+        answer = read_committed(await connection.call(Api.CommitOwned, body, timeout_ms=limit_ms, group=self.group))
+        errors = {TopicPartition(part.topic, part.partition): error_name(part.error) for part in answer.partitions}
+        return {tp: errors.get(tp, ServerError.UNKNOWN_SERVER_ERROR.name) for tp in offsets}

@@ -1,0 +1,166 @@
+"""A consumer of the `server` design behind the interface of all designs.
+
+`coordinator.consumer.polling` has what it shares with the classic designs. Here there is one ZooKeeper session, and
+each stream is a `MemberStream`, which is a member of the group by itself. The coordinator tells the members what to
+stop and to start, and they obey in the background: callbacks come between polls, `getmany` only hands out what is
+there.
+
+What is committed when a member has to stop is everything that was handed out, as in the consumer of 0.8, since nobody
+waits for the application to come back; a listener that wants it otherwise turns enable.auto.commit off and commits in
+`on_revoked`. Between rounds commits are made in polls, when they are due: what an earlier poll handed out has been
+dealt with by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from coordinator.consumer.polling import PollingConsumer, raise_first
+from coordinator.consumer.server.calls import ServerCalls
+from coordinator.consumer.server.context import MemberSurroundings
+from coordinator.consumer.server.settings import ServerConsumerConfig
+from coordinator.consumer.server.stream import MemberStream
+from coordinator.membership.subscription import TopicsSeen, by_name
+from kernel.consumer import Capabilities, SilentListener
+from kernel.errors import UserError
+from kernel.zookeeper.operations import SessionChange, SessionState
+from kernel.zookeeper.session import ZooKeeperSession
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kernel.clock import Clock
+    from kernel.consumer import RebalanceListener
+    from kernel.trace.writer import Tracer
+
+CAPABILITIES = Capabilities(
+    streams=False,
+    resubscribe=True,
+    patterns=False,
+    commit_single_partitions=True,
+    rebalances_outside_poll=True,
+    knows_loss=True,
+)
+
+_NOT_STARTED = "the consumer was not started: call start() first"
+
+
+class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
+    """A consumer with one or more members of one group. `process` names it in messages and threads."""
+
+    def __init__(
+        self, config: ServerConsumerConfig, *, tracer: Tracer, process: str, clock: Clock | None = None
+    ) -> None:
+        super().__init__(config, tracer=tracer, process=process, clock=clock)
+        self._session: ZooKeeperSession | None = None
+        self._surroundings: MemberSurroundings | None = None
+        self._telling: asyncio.Task[None] | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
+
+    @property
+    def member_ids(self) -> tuple[str, ...]:
+        return tuple(stream.member.member_id for stream in self._streams if stream.member.registered)
+
+    @property
+    def session(self) -> ZooKeeperSession:
+        """The ZooKeeper session; there is one after `start`."""
+        if self._session is None:
+            raise UserError(_NOT_STARTED)
+        return self._session
+
+    async def start(self) -> None:
+        """Open the session and reach any broker. Raises `Unavailable` when one of them does not answer in time."""
+        self._check_open()
+        config = self._config
+        session = await ZooKeeperSession.open(
+            config.zookeeper_connect,
+            session_timeout_ms=config.session_timeout_ms,
+            tracer=self._tracer,
+            process=self._process,
+            name="members",
+            connection_timeout_ms=config.connection_timeout_ms,
+            retry_forever=True,
+        )
+        if self._closing is not None:  # meanwhile, and so without this session
+            await session.close()
+            self._check_open()
+        self._session = session
+        self._surroundings = MemberSurroundings(
+            config=config,
+            calls=ServerCalls(
+                group=config.group_id,
+                strategy=config.partition_assignment_strategy,
+                wait_ms=config.command_wait_ms,
+                patience_ms=min(config.request_timeout_ms, config.session_timeout_ms),
+                request_timeout_ms=config.request_timeout_ms,
+            ),
+            client=self._client,
+            fetcher=self._fetcher,
+            session=session,
+            listener=self._listener,
+            listening=asyncio.Lock(),
+            tracer=self._tracer,
+            clock=self._clock,
+            changed=self._changed.set,
+        )
+        self._telling = asyncio.create_task(self._tell_session(session.subscribe()), name=f"session of {self._process}")
+        await self._reach_a_broker()
+
+    async def _tell_session(self, changes: asyncio.Queue[SessionChange]) -> None:
+        while True:
+            change = await changes.get()
+            for stream in self._streams:
+                stream.session_changed(change)
+
+    async def subscribe(self, topics: Mapping[str, int], listener: RebalanceListener | None = None) -> None:
+        """See `GroupConsumer.subscribe`; the members register at once, and are told what to start in the background.
+
+        Stream n subscribes to the topics that have more than n streams.
+        """
+        self._check_open()
+        if self._surroundings is None:
+            raise UserError(_NOT_STARTED)
+        subscription = by_name(topics)
+        async with self._subscribing:
+            await self._client.refresh(sorted(topics), create=True, timeout_ms=self._config.request_timeout_ms)
+            self._check_open()
+            self._listener.listener = listener or SilentListener()
+            surplus = self._spread(subscription, TopicsSeen())
+            raise_first(await asyncio.gather(*(stream.close() for stream in surplus), return_exceptions=True))
+
+    def _begin(self, number: int, topics: tuple[str, ...]) -> None:
+        assert self._surroundings is not None, "subscribe checks it"
+        stream = MemberStream(number, topics, self._surroundings)
+        self._streams.append(stream)
+        if self.session.state is SessionState.CONNECTED:  # otherwise it is told when it is
+            stream.session_changed(SessionChange(SessionState.CONNECTED, self.session.session_id))
+
+    async def subscribe_pattern(
+        self, pattern: str, streams: int = 1, listener: RebalanceListener | None = None
+    ) -> None:
+        """See `GroupConsumer.subscribe_pattern`: the coordinator assigns by name, and nobody watches the topics."""
+        raise UserError(f"{self._process} subscribes by name: name the topics instead of {pattern!r}")
+
+    async def unsubscribe(self) -> None:
+        """See `GroupConsumer.unsubscribe`."""
+        self._check_open()
+        async with self._subscribing:
+            leaving, self._streams = self._streams, []
+            raise_first(await asyncio.gather(*(stream.close() for stream in leaving), return_exceptions=True))
+
+    @property
+    def _subscribed(self) -> bool:
+        return bool(self._streams)
+
+    async def _disconnect(self) -> None:
+        """The session goes last, and the ids of members that did not get to take theirs away go with it."""
+        await super()._disconnect()
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.wait({self._telling})
+        if self._session is not None:
+            await self._session.close()

@@ -1,0 +1,35 @@
+"""What all members of one consumer of the `server` design share and work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from coordinator.consumer.fetcher import Fetcher
+    from coordinator.consumer.server.calls import ServerCalls
+    from coordinator.consumer.server.settings import ServerConsumerConfig
+    from kernel.client.client import ClusterClient
+    from kernel.clock import Clock
+    from kernel.consumer import RebalanceListener
+    from kernel.trace.writer import Tracer
+    from kernel.zookeeper.session import ZooKeeperSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberSurroundings:
+    """What the members of one consumer share."""
+
+    config: ServerConsumerConfig
+    calls: ServerCalls
+    client: ClusterClient
+    fetcher: Fetcher
+    session: ZooKeeperSession
+    listener: RebalanceListener
+    listening: asyncio.Lock  #: callbacks of all streams come one at a time
+    tracer: Tracer
+    clock: Clock
+    changed: Callable[[], None]  #: wakes a poll that waits

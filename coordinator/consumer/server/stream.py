@@ -1,0 +1,232 @@
+"""One member of the `server` design at work: its registration, the commands it awaits, and its partitions.
+
+`coordinator.consumer.member_runner` has the mechanism, `membership.table` decides. Besides answers, timers and polls it
+is fed what becomes of the ZooKeeper session. Nothing of this waits for a poll.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from coordinator.consumer.member_runner import Deciding, MemberAtWork
+from coordinator.consumer.server import registration as registering
+from coordinator.consumer.server.calls import error_name
+from coordinator.consumer.server.context import MemberSurroundings
+from coordinator.consumer.server.link import CommandLink
+from coordinator.membership import effects as common
+from coordinator.membership.reactions import UNANSWERED
+from coordinator.membership.server import effects, events
+from coordinator.membership.server.member import NO_SESSION, Member, State, deadline
+from coordinator.membership.server.reactions import AWAIT, COMMIT, reaction
+from coordinator.membership.server.table import step
+from coordinator.protocol.server_commands import Command
+from kernel.client.connection import UnsupportedByBroker
+from kernel.clock import NS_PER_MS
+from kernel.errors import Unavailable
+from kernel.values import NO_OFFSET, TopicPartition
+from kernel.wire.errors import ProtocolError
+from kernel.zookeeper.errors import SessionClosed, SessionExpired
+from kernel.zookeeper.operations import SessionState
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from coordinator.membership.effects import Effect
+    from coordinator.membership.events import Event
+    from coordinator.protocol.server_commands import Commanded
+    from kernel.zookeeper.operations import SessionChange
+
+log = logging.getLogger(__name__)
+
+#: A coordinator that has seen a member's id has something to say within a round; one that is silent for longer may look
+#: elsewhere.
+SILENCE_MS = 60_000
+
+#: What a member of this design decides by; its farewell is that its id is taken away, which a session's end does, too.
+_DECIDING = Deciding(
+    step=step,
+    deadline=deadline,
+    reaction=reaction,
+    parting=frozenset({State.CLOSING}),
+    commit=COMMIT,
+    farewell="unregister",
+)
+
+
+class MemberStream(MemberAtWork[Member, CommandLink, MemberSurroundings]):
+    """See the module. `number` is the stream's; `topics` what it subscribes to."""
+
+    def __init__(self, number: int, topics: tuple[str, ...], surroundings: MemberSurroundings) -> None:
+        member = Member(settings=surroundings.config.member)
+        super().__init__(number, member, _DECIDING, CommandLink(surroundings, number), surroundings)
+        self.topics = topics
+        self._named: tuple[int, str] = (NO_SESSION, "")  #: the session in which the id was made, and the id
+        self._asking: asyncio.Task[None] | None = None
+        self._silent_since_ns: int | None = None  #: registered, and told nothing since then
+
+    # -- what the consumer calls --------------------------------------------------------------------------------------
+
+    def session_changed(self, change: SessionChange) -> None:
+        """What became of the ZooKeeper session, in order; the first that is told begins the membership."""
+        match change.state:
+            case SessionState.CONNECTED if change.session_id == self.member.session:
+                self.feed(events.SessionRestored())
+            case SessionState.CONNECTED:
+                self.feed(events.SessionBegun(change.session_id, self._around.session.negotiated_timeout_ms))
+            case SessionState.SUSPENDED:
+                self.feed(events.SessionInterrupted())
+            case SessionState.LOST:
+                self.feed(events.SessionEnded())
+
+    def resubscribe(self, topics: tuple[str, ...]) -> None:
+        """Other topics from the next round on; what is owned until then is delivered until then."""
+        if topics != self.topics:
+            self.topics = topics
+            if self.member.registered:
+                self._spawn(self._announce(), "announce")
+
+    # -- what it wants done -------------------------------------------------------------------------------------------
+
+    def _perform_own(self, effect: Effect) -> None:
+        match effect:
+            case common.Lose():
+                self._around.fetcher.drop(self.number)
+                self._chores.add(partial(self._tell_lost, effect.partitions))
+            case effects.CallOff():
+                if self._asking is not None:
+                    self._asking.cancel()
+                self._link.call_off()
+            case common.CommitPositions():
+                # Taken now: what the poll that commits goes on to hand out, nobody has dealt with yet.
+                positions = self._around.fetcher.positions(self.number)
+                if effect.wait:
+                    self._around.fetcher.pause(self.number)
+                    self._chores.add(partial(self._auto_commit, effect.identity, positions, wait=True))
+                else:
+                    self._spawn(self._auto_commit(effect.identity, positions, wait=False), "auto-commit")
+            case effects.Revoke():
+                self._around.fetcher.pause(self.number)
+                self._chores.add(partial(self._revoke, effect))
+            case effects.Assign():
+                self._chores.add(partial(self._assign, effect))
+            case _:
+                self._request(effect)
+
+    def _request(self, effect: Effect) -> None:
+        match effect:
+            case effects.AwaitCommand():
+                self._asking = self._spawn(self._ask(effect), "await a command")
+            case effects.Register():
+                self._spawn(self._register(effect), "register")
+            case effects.Unregister():
+                session, member_id = self._named
+                going = registering.unregister(
+                    self._around.session, self._around.config.group_id, member_id, only_in=session
+                )
+                self._spawn(going, "unregister")
+            case _:
+                raise AssertionError(f"no way to perform {effect}")
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+
+    async def _register(self, effect: effects.Register) -> None:
+        """Under a new id in every session, unless consumer.id says otherwise."""
+        config = self._around.config
+        session, member_id = self._named
+        if session != effect.session:
+            member_id = registering.new_member_id(config.group_id, config.consumer_id, self.number)
+            self._named = (effect.session, member_id)
+        if self.number == 0:
+            self._around.session.member = member_id
+        told: tuple[str, ...] = ()
+
+        def topics() -> tuple[str, ...]:
+            nonlocal told
+            told = self.topics
+            return told
+
+        try:
+            await registering.register(self._around.session, config.group_id, member_id, topics, only_in=effect.session)
+        except (SessionExpired, SessionClosed):
+            return  # the session's own events say what comes next
+        self.feed(events.Registered(effect.stamp, member_id))
+        if told != self.topics:
+            await self._announce()
+
+    async def _announce(self) -> None:
+        session, member_id = self._named
+        await registering.announce(
+            self._around.session, self._around.config.group_id, member_id, self.topics, only_in=session
+        )
+        self.feed(events.SubscriptionAnnounced())
+
+    def _note_silence(self, command: Command) -> None:
+        if command is not Command.NOTHING or self.member.state is not State.WAITING:
+            self._silent_since_ns = None
+            return
+        now = self._now()
+        self._silent_since_ns = now if self._silent_since_ns is None else self._silent_since_ns
+        if now - self._silent_since_ns >= SILENCE_MS * NS_PER_MS:
+            self._silent_since_ns = now
+            log.warning(
+                "%s has waited %g s for group %s to start it: either a member does not stop, or the brokers do not see "
+                "its id; zookeeper.connect=%s must name the brokers' own ZooKeeper and chroot",
+                self.member.member_id,
+                SILENCE_MS / 1000,
+                self._around.config.group_id,
+                self._around.config.zookeeper_connect,
+            )
+
+    async def _ask(self, effect: effects.AwaitCommand) -> None:
+        known, sent_ns = self._link.connection, self._now()
+        try:
+            connection = await self._link.for_commands()
+            answer = await self._around.calls.await_command(connection, effect, self.topics)
+        except UnsupportedByBroker:
+            error = "UNSUPPORTED_VERSION"
+        except (Unavailable, ProtocolError):
+            error = UNANSWERED
+        else:
+            error = error_name(answer.error)
+            if not error:
+                self._note_silence(answer.command)
+                self.feed(_told(effect.stamp, answer))
+                return
+        self.refused(AWAIT, error, stamp=effect.stamp, sent_ns=sent_ns, connection=known)
+
+    # -- chores -------------------------------------------------------------------------------------------------------
+
+    async def _revoke(self, effect: effects.Revoke) -> None:
+        around = self._around
+        try:
+            async with around.listening:
+                if self.member.identity is None:  # the commit was refused, or the session is over
+                    await around.listener.on_lost(self.number, effect.partitions)
+                else:
+                    await around.listener.on_revoked(self.number, effect.partitions)
+        finally:
+            around.fetcher.drop(self.number)
+            self.feed(events.Stopped())
+
+    async def _assign(self, effect: effects.Assign) -> None:
+        try:
+            async with self._around.listening:
+                await self._around.listener.on_assigned(self.number, frozenset(effect.offsets))
+        finally:
+            if self.member.stamp == effect.stamp and self.member.state is State.STARTING:
+                positions = {tp: None if at == NO_OFFSET else at for tp, at in effect.offsets.items()}
+                self._around.fetcher.begin(self.number, self.member.member_id, positions)
+                self.feed(events.Resumed(effect.stamp))
+
+
+def _told(stamp: int, answer: Commanded) -> Event:
+    match answer.command:
+        case Command.NOTHING:
+            return events.NothingTold(stamp)
+        case Command.STOP:
+            return events.StopTold(stamp, answer.generation)
+        case Command.START:
+            offsets = {TopicPartition(part.topic, part.partition): part.offset for part in answer.partitions}
+            return events.StartTold(stamp, answer.generation, offsets)

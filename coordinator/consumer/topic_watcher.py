@@ -1,0 +1,221 @@
+"""Keeps what is known of topics young, and acts on what has changed: the doing side of `topic_watch`.
+
+A task asks the brokers when it is time, between polls as well as in them. What has changed takes effect in polls only,
+as everything else that concerns the application; what others learned meanwhile (a fetcher that lost a leader, a
+group's leader that looked up topics) counts as much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+from typing import TYPE_CHECKING
+
+from coordinator.membership.classic.member import State
+from coordinator.membership.subscription import TopicsSeen
+from coordinator.membership.topic_changes import (
+    METADATA_CHANGED,
+    Rejoin,
+    Resubscribe,
+    Watched,
+    names_wanted,
+    verdict,
+    wait_ms,
+)
+from kernel.clock import NS_PER_MS
+from kernel.errors import Unavailable
+from kernel.wire.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from coordinator.consumer.settings import CoordinatorConsumerConfig
+    from coordinator.consumer.stream import GroupStream
+    from coordinator.membership.subscription import Subscription
+    from kernel.client.client import ClusterClient, ClusterMetadata
+    from kernel.clock import Clock
+
+#: The next poll joins.
+_ABOUT_TO_JOIN = frozenset({State.UNJOINED, State.SUMMONED})
+#: Through with a rebalance, or nearly: before that its own decision is not made yet.
+_SETTLED = frozenset({State.ASSIGNED, State.RESUMING, State.STABLE, State.SUMMONED})
+
+
+class TopicWatcher:
+    """One consumer's; `streams` is the consumer's own list, which changes."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        config: CoordinatorConsumerConfig,
+        clock: Clock,
+        streams: Sequence[GroupStream],
+        changed: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._clock = clock
+        self._streams = streams
+        self._changed = changed
+        self._subscription: Subscription | None = None
+        self._metadata: ClusterMetadata | None = None  #: what `_seen` was made of
+        self._seen = TopicsSeen()
+        self._looked_at: dict[int, tuple[object, ...]] = {}  #: by stream: what there is nothing more to do about
+        self._asked_ns = 0
+        self._unanswered = False
+        self._asking: asyncio.Task[None] | None = None
+        self._awaited: asyncio.Task[None] | None = None  #: whoever is about to join waits for it
+        self._await_until_ns = 0
+        self._watching: asyncio.Task[None] | None = None
+        self._reconsider = asyncio.Event()
+
+    async def ask(self, subscription: Subscription) -> TopicsSeen:
+        """What there is, for a subscription to come. Raises `Unavailable` and `ProtocolError`."""
+        await self._refresh(subscription)
+        return self.seen()
+
+    def begin(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        self._looked_at.clear()
+        self._reconsider.set()
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch(), name="watch topics")
+            self._watching.add_done_callback(_raise_mistake)
+
+    async def end(self) -> None:
+        """Nothing is subscribed to any more. Idempotent."""
+        self._subscription = None
+        tasks = [task for task in (self._watching, self._asking) if task is not None]
+        self._watching = self._asking = self._awaited = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def seen(self) -> TopicsSeen:
+        metadata = self._client.metadata
+        if metadata is not self._metadata:
+            self._metadata = metadata
+            self._seen = TopicsSeen(metadata.sizes(), metadata.internal)
+        return self._seen
+
+    def look(self) -> None:
+        """In a poll, before the members are told of it: what have the topics of now to say to each stream?"""
+        if self._subscription is None:
+            return
+        seen = self.seen()
+        for stream in self._streams:
+            looked_at = (seen, stream.strategies.led, stream.member.topics)
+            before = self._looked_at.get(stream.number, ())
+            if before and all(map(operator.is_, before, looked_at)):
+                continue
+            watched = Watched(stream.number, frozenset(stream.topics), stream.strategies.led)
+            match verdict(watched, self._subscription, seen):
+                case Resubscribe(topics):
+                    stream.resubscribe(topics)
+                case Rejoin() if stream.member.state in _SETTLED:
+                    stream.want_rejoin(METADATA_CHANGED)
+                case Rejoin():
+                    continue  # the leader is about to assign anew, or to follow
+            self._looked_at[stream.number] = looked_at
+            self._reconsider.set()
+
+    async def freshen(self, timeout_s: float) -> None:
+        """Before a member with a pattern rejoins, so that one new topic costs one rebalance and not one a member.
+
+        Returns when the answer has come, or the time is over: then `holds_back` says who has to wait for a later poll.
+        Source: ConsumerCoordinator.poll of kafka-clients 4.1.1.
+        """
+        if self._awaited is None and self._must_look_first():
+            self._awaited = self._asked()
+            # Who is held back does not count as polled.
+            self._await_until_ns = self._clock.monotonic_ns() + self._config.max_poll_interval_ms // 2 * NS_PER_MS
+        if self._awaited is not None:
+            await asyncio.wait({self._awaited}, timeout=max(0.0, timeout_s))
+            if self._awaited is None or self._awaited.done() or self._clock.monotonic_ns() >= self._await_until_ns:
+                self._awaited = None
+
+    def holds_back(self, stream: GroupStream) -> bool:
+        """Whether this poll must not reach a stream, since it would join with topics that may be old."""
+        return self._awaited is not None and stream.member.state in _ABOUT_TO_JOIN
+
+    def _must_look_first(self) -> bool:
+        if self._subscription is None or self._subscription.names is not None or not self._may_ask():
+            return False
+        return any(stream.member.state in _ABOUT_TO_JOIN for stream in self._streams)
+
+    def _may_ask(self) -> bool:
+        age_ns = self._clock.monotonic_ns() - self._asked_ns
+        return self._asking is not None or age_ns >= self._config.retry_backoff_ms * NS_PER_MS
+
+    def _asked(self) -> asyncio.Task[None]:
+        """The request that is under way, or a new one; it raises nothing."""
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask_quietly(), name="refresh metadata")
+            self._asking.add_done_callback(self._answered)
+        return self._asking
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        if self._asking is task:
+            self._asking = None
+        _raise_mistake(task)
+        self._changed()
+
+    async def _ask_quietly(self) -> None:
+        if self._subscription is not None:
+            try:
+                await self._refresh(self._subscription)
+            except (Unavailable, ProtocolError):
+                return  # asked again after the backoff
+
+    async def _refresh(self, subscription: Subscription) -> None:
+        names = names_wanted(subscription, [stream.strategies.led for stream in self._streams])
+        try:
+            await self._client.refresh(
+                None if names is None else sorted(names),
+                create=self._config.allow_auto_create_topics,
+                timeout_ms=self._config.request_timeout_ms,
+            )
+        except (Unavailable, ProtocolError):
+            self._unanswered = True
+            raise
+        finally:
+            self._asked_ns = self._clock.monotonic_ns()
+        self._unanswered = False
+
+    async def _watch(self) -> None:
+        in_vain = 0
+        while True:
+            self._reconsider.clear()
+            missing = self._unanswered or self._missing()
+            in_vain = in_vain if missing else 0
+            wait = wait_ms(
+                missing=missing,
+                in_vain=in_vain,
+                max_age_ms=self._config.metadata_max_age_ms,
+                backoff_ms=self._config.retry_backoff_ms,
+            )
+            if await self._due(wait):
+                await asyncio.wait({self._asked()})
+                in_vain += 1
+
+    def _missing(self) -> bool:
+        assert self._subscription is not None
+        names = names_wanted(self._subscription, [stream.strategies.led for stream in self._streams])
+        return names is not None and not names <= self.seen().sizes.keys()
+
+    async def _due(self, wait: int) -> bool:
+        """Wait until metadata is so many ms old; False when something else came in between."""
+        while (left_ns := self._asked_ns + wait * NS_PER_MS - self._clock.monotonic_ns()) > 0:
+            try:
+                async with asyncio.timeout(left_ns / 1e9):
+                    await self._reconsider.wait()
+            except TimeoutError:
+                continue
+            return False
+        return True
+
+
+def _raise_mistake(task: asyncio.Task[None]) -> None:
+    """What the world can do is dealt with in the task: whatever it raises is our mistake."""
+    if not task.cancelled():
+        task.result()

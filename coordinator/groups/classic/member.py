@@ -1,0 +1,104 @@
+"""A member of a classic group, and the one timer that watches over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from coordinator.groups.records import Profile
+from coordinator.groups.requests import size_of
+
+if TYPE_CHECKING:
+    from coordinator.groups.requests import Join, Protocol
+
+
+@dataclass(slots=True)
+class Vigil:
+    """A lazy timer: the deadline moves with every heartbeat, the armed timer only when it fires too early.
+
+    So a heartbeat costs one assignment and no effect; the timer fires at most once per session timeout.
+    """
+
+    deadline_ms: int = 0
+    armed_ms: int | None = None  #: when the set timer will fire; None when none is set
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """One member. `parked_join` and `parked_sync` are the tokens of the requests that wait."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: tuple[Protocol, ...]
+    assignment: bytes = b""
+    parked_join: int | None = None
+    parked_sync: int | None = None
+    #: Admitted, but its first JoinGroup is not answered: it cannot heartbeat, so a time limit of its own applies.
+    is_new: bool = False
+    vigil: Vigil = field(default_factory=Vigil)
+    _profile: tuple[str | None, Profile] | None = None  #: the last one, and the protocol that it is of
+    _size: int = 0  #: once it has been asked for
+
+    @classmethod
+    def joining(cls, request: Join, member_id: str) -> Member:
+        return cls(
+            id=member_id,
+            instance_id=request.instance_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            session_timeout_ms=request.session_timeout_ms,
+            protocols=request.protocols,
+            is_new=True,
+        )
+
+    @property
+    def size(self) -> int:
+        """As `Join.size`."""
+        if not self._size:
+            self._size = size_of(self.client_id, self.client_host, self.instance_id, self.protocols)
+        return self._size
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    def metadata(self, protocol_name: str | None) -> bytes:
+        """The subscription under `protocol_name`, b"" if this member does not support it."""
+        for protocol in self.protocols:
+            if protocol.name == protocol_name:
+                return protocol.metadata
+        return b""
+
+    def set_terms(self, rebalance_timeout_ms: int, session_timeout_ms: int, protocols: tuple[Protocol, ...]) -> None:
+        """Take over what a JoinGroup says beside who the member is."""
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocols = protocols
+        self._profile = None
+        self._size = 0
+
+    def profile(self, protocol_name: str | None) -> Profile:
+        """What a generation with this protocol knows of the member: the same object until something changes."""
+        known = self._profile
+        if known is not None and known[0] == protocol_name:
+            return known[1]
+        profile = Profile(
+            self.id,
+            self.instance_id,
+            self.client_id,
+            self.client_host,
+            self.rebalance_timeout_ms,
+            self.session_timeout_ms,
+            self.metadata(protocol_name),
+        )
+        self._profile = (protocol_name, profile)
+        return profile
+
+    def known_as(self, protocol_name: str | None, profile: Profile) -> None:
+        """The profile that this member was made from."""
+        self._profile = (protocol_name, profile)

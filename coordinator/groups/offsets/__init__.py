@@ -1,0 +1,1 @@
+"""What groups commit: committed and pending offsets, transactions, and when offsets expire."""

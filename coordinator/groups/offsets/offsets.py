@@ -1,0 +1,233 @@
+"""Committed offsets: OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete.
+
+A commit is checked for member and generation, never for ownership: the coordinator does not know what a member's
+assignment means. A commit that is accepted shows only once it is durable, one in a transaction only when
+that is committed (`pending`). Fetching asks nobody for membership.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from coordinator.groups.answers import CommitAnswer, DeleteOffsetsAnswer, PartitionError
+from coordinator.groups.classic.session_timers import expect_heartbeat
+from coordinator.groups.classic.states import State
+from coordinator.groups.errors import Error
+from coordinator.groups.outcome import OffsetsDeleted, OffsetsStored
+from coordinator.groups.records import OffsetKey, OffsetRecord, PendingKey
+from coordinator.groups.requests import NO_GENERATION
+from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from coordinator.groups.classic.group import Group
+    from coordinator.groups.outcome import Turn
+    from coordinator.groups.records import Change
+    from coordinator.groups.requests import Commit, DeleteOffsets, Mark, OffsetToCommit
+
+Offsets = dict[tuple[str, int], OffsetRecord]  #: of one group, by topic and partition
+
+
+def commit(group: Group | None, request: Commit, turn: Turn, fence: tuple[Change, ...] = ()) -> OffsetsStored | None:
+    """One OffsetCommit or TxnOffsetCommit; `fence` is stored with it.
+
+    Returns what is on its way to the log now, None when nothing is.
+
+    `group` None with a generation < 0 is a simple group about to be made by its offsets.
+    """
+    refusal = commit_refusal(group, request)
+    if refusal is not None:
+        refuse_commit(request, refusal, turn)
+        return None
+    if group is not None and request.producer is None and group.state in {State.STABLE, State.PREPARING}:
+        member = group.members.get(request.member_id)
+        if member is not None:
+            expect_heartbeat(group, member, turn)
+    metadata_length_max = turn.limits.offset_metadata_bytes_max
+    is_judged = request.verdicts is not None
+    errors = [
+        _judged(request, o, metadata_length_max)
+        if is_judged or o.metadata
+        else PartitionError(o.topic, o.partition, Error.NONE)
+        for o in request.offsets
+    ]
+    key_of, wall_ms = _key_maker(request), turn.now.wall_ms
+    changes = [
+        (key_of(topic, partition), OffsetRecord(offset, leader_epoch, metadata, wall_ms))
+        for (topic, partition, offset, leader_epoch, metadata), (_, _, error) in zip(
+            request.offsets, errors, strict=True
+        )
+        if error is Error.NONE
+    ]
+    answer = CommitAnswer(tuple(errors))
+    if not changes:
+        _tell(request, answer, turn)
+        return None
+    done = OffsetsStored(request, (*fence, *changes), answer)
+    turn.write(*done.changes, then=done)
+    return done
+
+
+def _judged(request: Commit, o: OffsetToCommit, metadata_length_max: int) -> PartitionError:
+    """`metadata_length_max` is in UTF-16 code units: so Kafka counts, whatever the setting is called."""
+    error = (request.verdicts or {}).get((o.topic, o.partition), Error.NONE)
+    if error is Error.NONE and _length(o.metadata) > metadata_length_max:
+        error = Error.OFFSET_METADATA_TOO_LARGE
+    return PartitionError(o.topic, o.partition, error)
+
+
+def _length(text: str) -> int:
+    """String.length of Java."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _key_maker(request: Commit) -> Callable[[str, int], Any]:
+    """What makes the key of topic and partition: of an offset that counts at once, or with the transaction."""
+    if request.producer is None:
+        return partial(OffsetKey, request.group_id)
+    return partial(PendingKey, request.producer.id, request.group_id)
+
+
+def commit_refusal(group: Group | None, request: Commit) -> Error | None:
+    """Why a commit is refused as a whole, in Kafka's order of checks."""
+    if request.verdicts is not None:
+        return Error.COORDINATOR_NOT_AVAILABLE if group is not None and group.state is State.DEAD else None
+    anonymous = request.generation < 0
+    if group is None:
+        if anonymous:
+            return None
+        return Error.GROUP_ID_NOT_FOUND if request.absent_group_is_named else Error.ILLEGAL_GENERATION
+    if group.state is State.DEAD:
+        return Error.COORDINATOR_NOT_AVAILABLE
+    if anonymous and group.state is State.EMPTY:
+        return None  # a consumer without group management, or an administrator: ids are not even looked at
+    if anonymous and not request.member_id and request.instance_id is None:
+        # A producer that was told only the group's name: the transaction is what fences it.
+        return Error.UNKNOWN_MEMBER_ID if request.producer is None else None
+    refusal = group.refusal_at(request.generation, request.member_id, request.instance_id)
+    if refusal is not None:
+        return refusal
+    if group.state is State.COMPLETING and request.producer is None:
+        return Error.REBALANCE_IN_PROGRESS
+    return None
+
+
+def refuse_commit(request: Commit, error: Error, turn: Turn) -> None:
+    """Every partition is told the same error."""
+    answer = CommitAnswer(tuple(PartitionError(o.topic, o.partition, error) for o in request.offsets))
+    _tell(request, answer, turn)
+
+
+def stored(done: OffsetsStored, turn: Turn) -> None:
+    """The commit is durable (the shard has applied it): say so."""
+    _tell(done.request, done.answer, turn)
+
+
+def _tell(request: Commit, answer: CommitAnswer, turn: Turn) -> None:
+    """Answer a commit, and trace what was written and what was refused."""
+    turn.reply(request.token, answer)
+    if not turn.limits.traced:
+        return
+    for o, (_, _, error) in zip(request.offsets, answer.partitions, strict=True):
+        refused = {} if error is Error.NONE else {"error": error.name}
+        if request.producer is not None and not refused:
+            continue  # it is written when the transaction is committed
+        turn.trace(
+            "offset_refused" if refused else "offset_written",
+            cause=f"generation:{request.generation}",
+            group=request.group_id,
+            topic=o.topic,
+            partition=o.partition,
+            offset=o.offset,
+            by=_sender(request),
+            epoch=request.generation,
+            **refused,
+        )
+
+
+def _sender(request: Commit) -> str:
+    return request.member_id or request.client_id
+
+
+def trace_committed(mark: Mark, changes: Iterable[Change], turn: Turn) -> None:
+    """Pending offsets have come to count."""
+    for key, record in changes:
+        if isinstance(key, OffsetKey) and isinstance(record, OffsetRecord):
+            turn.trace(
+                "offset_written",
+                cause=f"transaction:{mark.producer.id}/{mark.producer.epoch}",
+                group=key.group_id,
+                topic=key.topic,
+                partition=key.partition,
+                offset=record.offset,
+                by=f"producer-{mark.producer.id}",
+                epoch=NO_GENERATION,
+            )
+
+
+Fetched = tuple[str, int, OffsetRecord | Error | None]
+
+
+def fetch(
+    group: Group | None,
+    offsets: Mapping[tuple[str, int], OffsetRecord],
+    wanted: tuple[tuple[str, int], ...] | None,
+    unstable: Callable[[str, str, int], bool] | None = None,
+) -> list[Fetched]:
+    """Committed offsets of `wanted` (topic, partition), None where there is none; `wanted` None: all there are.
+
+    Where `unstable` (group, topic, partition) is true, an open transaction may change the offset, and the answer is
+    UNSTABLE_OFFSET_COMMIT (KIP-447).
+    """
+    if group is None or group.state is State.DEAD:
+        offsets = {}
+    elif unstable is not None:
+        asked = offsets if wanted is None else wanted
+        return [(*at, Error.UNSTABLE_OFFSET_COMMIT if unstable(group.id, *at) else offsets.get(at)) for at in asked]
+    if wanted is None:
+        return [(topic, partition, record) for (topic, partition), record in offsets.items()]
+    return [(topic, partition, offsets.get((topic, partition))) for topic, partition in wanted]
+
+
+def delete(
+    group: Group | None,
+    offsets: Mapping[tuple[str, int], OffsetRecord],
+    pending: Iterable[PendingKey],
+    request: DeleteOffsets,
+    turn: Turn,
+) -> None:
+    """OffsetDelete (KIP-496): not for topics that a consumer group with members is subscribed to.
+
+    What is `pending` goes too, and its transaction does not bring it back.
+    """
+    if group is None or group.state is State.DEAD:
+        turn.reply(request.token, DeleteOffsetsAnswer(error=Error.GROUP_ID_NOT_FOUND))
+        return
+    if group.state is not State.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        turn.reply(request.token, DeleteOffsetsAnswer(error=Error.NON_EMPTY_GROUP))
+        return
+    errors = tuple(
+        PartitionError(topic, partition, Error.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed(group, topic) else Error.NONE)
+        for topic, partition in request.partitions
+    )
+    going = [(topic, partition) for topic, partition, error in errors if error is Error.NONE]
+    changes: list[tuple[OffsetKey, None] | tuple[PendingKey, None]] = [
+        (OffsetKey(group.id, topic, partition), None) for topic, partition in going if (topic, partition) in offsets
+    ]
+    changes += [(key, None) for key in pending if (key.topic, key.partition) in going]
+    answer = DeleteOffsetsAnswer(partitions=errors)
+    if changes:
+        turn.write(*changes, then=OffsetsDeleted(request.token, tuple(changes), answer))
+    else:
+        turn.reply(request.token, answer)
+
+
+def is_subscribed(group: Group, topic: str) -> bool:
+    """Subscriptions that cannot be read count as subscribed to everything."""
+    if not group.members:
+        return False
+    if group.topics is None:
+        return group.protocol_type == CONSUMER_PROTOCOL_TYPE
+    return topic in group.topics

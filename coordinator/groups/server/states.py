@@ -1,0 +1,103 @@
+"""The states of a group of the server design and every legal move between them.
+
+As for classic groups (`coordinator.groups.classic.states`): the state changes only by `ServerGroup.move`, which looks
+the move up in `TRANSITIONS`, and a test holds the docstring of `State` against the table. The values are the names of
+Kafka's states of the same meaning, so that DescribeGroups, ListGroups and the trace say them alike for all designs.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Trigger(Enum):
+    """What moves a group; the value is the `reason` of the trace event."""
+
+    MEMBERS_CHANGED = "members changed"
+    SUBSCRIPTIONS_CHANGED = "subscriptions changed"
+    PARTITIONS_CHANGED = "partitions of a topic changed"
+    STRATEGY_CHANGED = "the coordinator assigns by another strategy"
+    ASSIGNMENT_STORED = "assignment stored"
+    ALL_GONE = "stored without members"
+    ALL_STARTED = "all members have started"
+    DELETED = "deleted"
+    UNLOADED = "coordinator moved"
+
+
+class State(Enum):
+    """The value is the name that DescribeGroups and ListGroups show.
+
+    Empty
+        action: a group without members; may hold offsets. Whoever asks waits until its id is seen.
+        transition: MEMBERS_CHANGED -> PreparingRebalance
+        transition: DELETED -> Dead
+        transition: UNLOADED -> Dead
+
+    PreparingRebalance
+        action: the round has begun: whoever runs the generation that ends is told to stop, and is waited for until it
+            has acknowledged, its id is gone, or the rebalance timeout is over. Then the next generation is assigned
+            and stored; commits of the one that ends are accepted until that is on its way.
+        transition: ASSIGNMENT_STORED -> CompletingRebalance
+        transition: ALL_GONE -> Empty
+        transition: UNLOADED -> Dead
+
+    CompletingRebalance
+        action: the assignment is stored, and everybody who asks is told to start. Who has not come back with the
+            new generation within the rebalance timeout is dropped.
+        transition: ALL_STARTED -> Stable
+        transition: MEMBERS_CHANGED -> PreparingRebalance
+        transition: SUBSCRIPTIONS_CHANGED -> PreparingRebalance
+        transition: PARTITIONS_CHANGED -> PreparingRebalance
+        transition: STRATEGY_CHANGED -> PreparingRebalance
+        transition: UNLOADED -> Dead
+
+    Stable
+        action: everybody has started; questions wait. A group is loaded into this state.
+        transition: MEMBERS_CHANGED -> PreparingRebalance
+        transition: SUBSCRIPTIONS_CHANGED -> PreparingRebalance
+        transition: PARTITIONS_CHANGED -> PreparingRebalance
+        transition: STRATEGY_CHANGED -> PreparingRebalance
+        transition: UNLOADED -> Dead
+
+    Dead
+        action: deleted, or its partition moved away; terminal.
+    """
+
+    EMPTY = "Empty"  #: no members; maybe offsets
+    STOPPING = "PreparingRebalance"  #: members of the old generation are being stopped
+    STARTING = "CompletingRebalance"  #: members of the new one are being started
+    STABLE = "Stable"  #: the assignment is in force
+    DEAD = "Dead"  #: gone from here
+
+
+_BEGIN_ROUND: Mapping[Trigger, State] = MappingProxyType(
+    {
+        Trigger.MEMBERS_CHANGED: State.STOPPING,
+        Trigger.SUBSCRIPTIONS_CHANGED: State.STOPPING,
+        Trigger.PARTITIONS_CHANGED: State.STOPPING,
+        Trigger.STRATEGY_CHANGED: State.STOPPING,
+    }
+)
+
+TRANSITIONS: Mapping[State, Mapping[Trigger, State]] = MappingProxyType(
+    {
+        State.EMPTY: {
+            Trigger.MEMBERS_CHANGED: State.STOPPING,
+            Trigger.DELETED: State.DEAD,
+            Trigger.UNLOADED: State.DEAD,
+        },
+        State.STOPPING: {
+            Trigger.ASSIGNMENT_STORED: State.STARTING,
+            Trigger.ALL_GONE: State.EMPTY,
+            Trigger.UNLOADED: State.DEAD,
+        },
+        State.STARTING: {**_BEGIN_ROUND, Trigger.ALL_STARTED: State.STABLE, Trigger.UNLOADED: State.DEAD},
+        State.STABLE: {**_BEGIN_ROUND, Trigger.UNLOADED: State.DEAD},
+        State.DEAD: {},
+    }
+)

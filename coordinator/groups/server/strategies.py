@@ -1,0 +1,29 @@
+"""The strategy by which a broker assigns in the server design: a setting of the broker, read once, when it starts.
+
+That is the design's drawback (seed 003, §2.2): a new strategy, or another one, needs the broker to be restarted, where
+the members of the third plan bring theirs along.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coordinator.groups.server.group import Rules
+from kernel.assignors.registry import COOPERATIVE, assignor, assignor_name, names
+from kernel.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from kernel.broker.settings.configuration import BrokerConfig
+
+STRATEGY = "group.server.assignment.strategy"
+
+
+def rules_of(config: BrokerConfig) -> Rules:
+    """Raises `ConfigurationError` for a strategy that does not exist, or that cannot work here."""
+    name = assignor_name(config.text(STRATEGY))
+    if name in COOPERATIVE:
+        raise ConfigurationError(
+            f"{STRATEGY}={name}: members stop everything before the coordinator assigns, so nothing can be handed over "
+            "in two steps; choose sticky"
+        )
+    return Rules(name, assignor(name), names(), config.number("group.server.rebalance.timeout.ms"))

@@ -1,1 +1,0 @@
-"""The `server` design: members register in ZooKeeper, one coordinator watches, assigns, and commands them."""

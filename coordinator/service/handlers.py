@@ -1,0 +1,271 @@
+"""The handlers of the group protocol: gate, translate, ask the partition's machine, translate back.
+
+A handler answers at once where the machine does; otherwise with the future of a parked JoinGroup or SyncGroup, or
+of a write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from coordinator.groups.answers import (
+    CommitAnswer,
+    DeleteGroupAnswer,
+    DeleteOffsetsAnswer,
+    JoinAnswer,
+    LeaveAnswer,
+    PartitionError,
+    SyncAnswer,
+)
+from coordinator.groups.errors import Error
+from coordinator.groups.inspection import GROUP_TYPE, GroupDescription
+from coordinator.groups.requests import DeleteGroup
+from coordinator.service import translation
+from coordinator.service.group_answers import JOIN_ANSWERS, SYNC_ANSWERS
+from coordinator.service.led_partition import LedPartition, next_token
+from coordinator.service.record_codec import TEXT_BYTES_MAX
+from coordinator.service.verification import verified
+from kernel.broker.server.handlers import Encoded, in_rows
+from kernel.wire import commit_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from coordinator.groups.requests import Commit, OffsetToCommit
+    from coordinator.service.coordinator import Coordinator
+    from coordinator.service.group_requests import JoinBody, SyncBody
+    from kernel.broker.server.handlers import Answer, RequestContext
+
+    #: A commit's request, made of some of its offsets, for a token.
+    MakeCommit = Callable[[tuple[OffsetToCommit, ...], int], Commit]
+
+Plain = dict[str, Any]
+Response = Plain | None
+Body = Any
+
+#: What syncs are told while the group is being loaded (heartbeats: `coordinator.service.heartbeats`).
+LOADING_SYNC = Error.REBALANCE_IN_PROGRESS
+
+#: Groups of one request that are deleted together.
+DELETED_AT_ONCE = 50
+#: Room for what member ids add to a client or instance id.
+_ID_BYTES_MAX = TEXT_BYTES_MAX - 64
+
+
+class GroupHandlers:
+    """Membership, and looking at groups."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+
+    def _at(self, group_id: str) -> LedPartition | Error:
+        """Groups with members have a name; only offsets may do without."""
+        return self._coordinator.at(group_id) if group_id else Error.INVALID_GROUP_ID
+
+    def join(self, context: RequestContext, body: JoinBody) -> Answer | Awaitable[Answer]:
+        at = self._at(body.group_id)
+        if isinstance(at, LedPartition) and body.size > _ID_BYTES_MAX and _overlong(body, context.client_id):
+            at = Error.INVALID_REQUEST
+        version = context.version
+        if isinstance(at, Error):
+            return JOIN_ANSWERS[version](JoinAnswer(error=at, member_id=body.member_id))
+        fresh_id = "" if body.member_id else self._coordinator.fresh_id()
+        token = next_token()
+        request = translation.join(
+            body, version, token, client_id=context.client_id, host=context.host, fresh_id=fresh_id
+        )
+        return at.put(token, request, JOIN_ANSWERS[version])
+
+    def sync(self, context: RequestContext, body: SyncBody) -> Answer | Awaitable[Answer]:
+        version = context.version
+        if translation.lacks_protocol(body, version):  # seen before anything else, the group's name included
+            return SYNC_ANSWERS[version](SyncAnswer(Error.INCONSISTENT_GROUP_PROTOCOL))
+        at = self._at(body.group_id)
+        if isinstance(at, Error):
+            error = LOADING_SYNC if at is Error.COORDINATOR_LOAD_IN_PROGRESS else at
+            return SYNC_ANSWERS[version](SyncAnswer(error))
+        token = next_token()
+        return at.put(token, translation.sync(body, version, token), SYNC_ANSWERS[version])
+
+    def leave(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+        version = context.version
+        at = self._at(body.group_id)
+        if isinstance(at, Error):
+            return translation.leave_answer(LeaveAnswer(error=at), version)
+        return at.ask(
+            functools.partial(translation.leave, body, version),
+            functools.partial(translation.leave_answer, version=version),
+        )
+
+    def describe(self, context: RequestContext, body: Body) -> Answer:
+        return in_rows({}, "groups", self._described(context, body))
+
+    def _described(self, context: RequestContext, body: Body) -> Iterator[Plain]:
+        operations = getattr(body, "include_authorized_operations", False)
+        names_absent = context.version >= translation.DESCRIBE_NAMES_ABSENT_GROUP
+        for group_id in body.groups:
+            at = self._coordinator.at(group_id)
+            if isinstance(at, Error):
+                yield translation.described(group_id, GroupDescription(), error=at, operations=False)
+                continue
+            group = at.shard.describe(group_id)
+            absent = not at.shard.knows(group_id)
+            error = Error.GROUP_ID_NOT_FOUND if absent and names_absent else Error.NONE
+            shows = operations and error is Error.NONE
+            yield translation.described(group_id, group, error=error, operations=shows)
+
+    def list(self, context: RequestContext, body: Body) -> Answer:
+        led = self._coordinator.led()
+        if isinstance(led, Error):
+            return {"error_code": int(led), "groups": []}
+        states, types = getattr(body, "states_filter", ()), getattr(body, "types_filter", ())
+        rows = (row for partition in led for row in translation.listed(partition.shard.list(states, types), GROUP_TYPE))
+        return in_rows({"error_code": int(Error.NONE)}, "groups", rows)
+
+    async def delete(self, context: RequestContext, body: Body) -> Plain:
+        """Several groups, maybe of several partitions, each with a result of its own."""
+        group_ids = list(dict.fromkeys(body.groups_names))
+        results: list[Plain] = []
+        for at in range(0, len(group_ids), DELETED_AT_ONCE):
+            some = group_ids[at : at + DELETED_AT_ONCE]
+            results += await asyncio.gather(*(self._delete_one(group_id) for group_id in some))
+        return {"results": results}
+
+    async def _delete_one(self, group_id: str) -> Plain:
+        def row(answer: DeleteGroupAnswer) -> Plain:
+            return {"group_id": group_id, "error_code": int(answer.error)}
+
+        at = self._coordinator.at(group_id)
+        if isinstance(at, Error):
+            return row(DeleteGroupAnswer(at))
+        answer = await _settled(at.ask(lambda token: DeleteGroup(token=token, group_id=group_id), row))
+        assert answer is not None, "deleting is always answered"
+        return answer
+
+
+class OffsetHandlers:
+    """Committed offsets. Plain commits and fetches may name no group; TxnOffsetCommit and OffsetDelete may not."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+
+    def _at(self, group_id: str) -> LedPartition | Error:
+        return self._coordinator.at(group_id) if group_id else Error.INVALID_GROUP_ID
+
+    def commit(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
+        request = functools.partial(translation.commit, body, context.version, client_id=context.client_id)
+        return self._commit(body, request, self._coordinator.at, accepted=context.version)
+
+    def commit_in_transaction(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
+        """TxnOffsetCommit."""
+        request = functools.partial(translation.commit_in_transaction, body, client_id=context.client_id)
+        at = self._at(body.group_id)
+        if isinstance(at, Error):
+            return self._commit(body, request, lambda _: at)
+        verdict = verified(self._coordinator, body)
+        if isinstance(verdict, Error):
+            return self._commit(body, request, self._finder(verdict, context.version))
+        return self._commit_when_verified(context.version, body, request, verdict)
+
+    async def _commit_when_verified(
+        self, version: int, body: Body, request: MakeCommit, verdict: Awaitable[Error]
+    ) -> Answer:
+        answer = self._commit(body, request, self._finder(await verdict, version))
+        return await answer if isinstance(answer, Awaitable) else answer
+
+    def _finder(self, verdict: Error, version: int) -> Callable[[str], LedPartition | Error]:
+        if verdict is Error.NONE:
+            return self._at
+        is_abortable = verdict is Error.INVALID_TXN_STATE and version >= translation.COMMIT_IS_ABORTABLE
+        return lambda _: Error.TRANSACTION_ABORTABLE if is_abortable else verdict
+
+    def _commit(
+        self,
+        body: Body,
+        request: MakeCommit,
+        find: Callable[[str], LedPartition | Error],
+        *,
+        accepted: int | None = None,
+    ) -> Answer | Awaitable[Answer]:
+        """`accepted` is the version in which an answer without errors is written by hand; None: kio writes it."""
+        asked = translation.offsets_to_commit(body)
+        unknown = self._coordinator.unknown_among(asked)
+        known = tuple(o for o in asked if (o.topic, o.partition) not in unknown) if unknown else asked
+
+        def answer(given: CommitAnswer) -> Answer:
+            if unknown:
+                judged = (p.error for p in given.partitions)  # one may be there twice, each time judged by itself
+                refused = Error.UNKNOWN_TOPIC_OR_PARTITION
+                errors = [refused if (o.topic, o.partition) in unknown else next(judged) for o in asked]
+            else:
+                errors = [error for _, _, error in given.partitions]
+            if accepted is not None and not any(errors) and all(topic.partitions for topic in body.topics):
+                return Encoded(commit_messages.accepted(accepted, translation.partitions_of(body)))
+            return translation.commit_answer(body, errors, self._coordinator.has_topic)
+
+        if not known:
+            return answer(CommitAnswer(()))  # a commit of nothing makes no group
+        at = find(body.group_id)
+        if isinstance(at, LedPartition) and len(body.group_id.encode()) > TEXT_BYTES_MAX:
+            at = Error.INVALID_GROUP_ID
+        if isinstance(at, Error):
+            return answer(CommitAnswer(tuple(PartitionError(o.topic, o.partition, at) for o in known)))
+        return at.ask(functools.partial(request, known), answer)
+
+    def fetch(self, context: RequestContext, body: Body) -> Plain:
+        if hasattr(body, "groups"):
+            stable = body.require_stable
+            return {"groups": [self._fetch_group(g.group_id, g.topics, stable=stable) for g in body.groups]}
+        wanted = translation.wanted(body.topics)
+        at = self._coordinator.at(body.group_id)
+        if isinstance(at, LedPartition):
+            stable = context.version >= translation.FETCH_KNOWS_UNSTABLE and body.require_stable
+            offsets = at.shard.fetch_offsets(body.group_id, wanted, stable=stable)
+            return {"error_code": int(Error.NONE), "topics": translation.fetched(body.topics, offsets)}
+        if context.version < translation.FETCH_HAS_TOP_ERROR:
+            nothing = [(topic, partition, None) for topic, partition in wanted or ()]
+            return {"topics": translation.fetched(body.topics, nothing, at)}
+        return {"error_code": int(at), "topics": []}
+
+    def _fetch_group(self, group_id: str, topics: Any, *, stable: bool) -> Plain:
+        at = self._coordinator.at(group_id)
+        if isinstance(at, Error):
+            return {"group_id": group_id, "topics": [], "error_code": int(at)}
+        offsets = at.shard.fetch_offsets(group_id, translation.wanted(topics), stable=stable)
+        return {"group_id": group_id, "topics": translation.fetched(topics, offsets), "error_code": int(Error.NONE)}
+
+    def delete(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+        at = self._at(body.group_id)
+        if isinstance(at, Error):
+            return translation.offsets_not_deleted(at)
+        request = translation.delete_offsets(body, 0)
+        known = [self._coordinator.has_partition(*p) for p in request.partitions]
+
+        def answer(given: DeleteOffsetsAnswer) -> Plain:
+            if given.error is not Error.NONE:
+                return translation.offsets_not_deleted(given.error)
+            judged = (p.error for p in given.partitions)
+            errors = [next(judged) if is_known else Error.UNKNOWN_TOPIC_OR_PARTITION for is_known in known]
+            return translation.delete_offsets_answer(body, errors, self._coordinator.has_topic)
+
+        partitions = tuple(p for p, is_known in zip(request.partitions, known, strict=True) if is_known)
+        return at.ask(lambda token: dataclasses.replace(request, token=token, partitions=partitions), answer)
+
+
+def _overlong(body: JoinBody, client_id: str) -> str | None:
+    texts = {
+        "group_id": body.group_id,
+        "client_id": client_id,  # member ids begin with it
+        "group_instance_id": body.instance_id,
+        "protocol_type": body.protocol_type,
+        **{f"protocol {i}": protocol.name for i, protocol in enumerate(body.protocols)},
+    }
+    return translation.overlong(texts, _ID_BYTES_MAX)
+
+
+async def _settled(answer: Plain | Awaitable[Response]) -> Response:
+    return answer if isinstance(answer, dict) else await answer

@@ -1,0 +1,55 @@
+"""The handlers of the server design's two APIs: gate, read, ask the partition's machine, write the answer."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from coordinator.groups.answers import CommitAnswer
+from coordinator.groups.errors import Error
+from coordinator.groups.server.requests import Await, OwnedCommit
+from coordinator.protocol.server_commands import Commanded, Committed, CommittedPartition
+from coordinator.protocol.server_errors import ServerError
+from coordinator.protocol.server_messages import commanded_body, committed_body, read_await, read_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from coordinator.service.coordinator import Coordinator
+    from kernel.broker.server.handlers import RequestContext
+
+Plain = dict[str, Any]
+
+
+class ServerHandlers:
+    """Raise `MalformedFrame` for what is out of bounds, which closes the connection."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+
+    def await_command(self, context: RequestContext, body: Any) -> Plain | Awaitable[Plain]:
+        asked = read_await(body)
+        at = self._coordinator.at(asked.group_id)
+        if isinstance(at, Error):
+            return commanded_body(Commanded(error=ServerError(at)))
+        return at.ask(
+            lambda token: Await(token=token, asked=asked, client_id=context.client_id, client_host=context.host),
+            commanded_body,
+        )
+
+    def commit_owned(self, context: RequestContext, body: Any) -> Plain | Awaitable[Plain]:
+        commit = read_commit(body)
+        known = tuple(o for o in commit.offsets if self._coordinator.has_partition(o.topic, o.partition))
+        at = self._coordinator.at(commit.group_id)
+        otherwise = ServerError(at) if isinstance(at, Error) else ServerError.UNKNOWN_TOPIC_OR_PARTITION
+
+        def answer(given: CommitAnswer) -> Plain:
+            errors = {(p.topic, p.partition): ServerError(p.error) for p in given.partitions}
+            rows = ((o.topic, o.partition) for o in commit.offsets)
+            return committed_body(
+                Committed(partitions=tuple(CommittedPartition(*row, errors.get(row, otherwise)) for row in rows))
+            )
+
+        if isinstance(at, Error) or not known:
+            return answer(CommitAnswer(()))
+        return at.ask(lambda token: OwnedCommit(token=token, commit=dataclasses.replace(commit, offsets=known)), answer)

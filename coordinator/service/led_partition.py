@@ -1,0 +1,338 @@
+"""One partition of `__consumer_offsets` that this broker leads: the machine, its log, and who waits for answers.
+
+What the machine hands out is performed in its order. Writes go to the log in the order in which they were handed
+out, several at a time when they came while the last ones were being written; the machine hears of each when it is
+durable, and only then is anybody told. Answers go out in turns (`coordinator.service.reply_queue`). A write that is
+fenced means that somebody else leads by now: everything that waits is answered NOT_COORDINATOR, ahead of what the
+cluster's view will say.
+
+What the machine raises, or what is raised while its outcome is performed or its records are encoded, is a mistake of
+ours (kernel.broker.mistakes): what the machine holds cannot be relied on any more, and the partition stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from coordinator.groups.errors import Error
+from coordinator.groups.outcome import NOTHING, AssignmentStored, Moment, OffsetsStored, ReplacementStored, SetTimer
+from coordinator.service.loading import in_pieces
+from coordinator.service.record_codec import decode_all, encode, encode_ahead
+from coordinator.service.reply_queue import Outbox
+from coordinator.service.timers import Timers
+from kernel.broker.mistakes import stopped
+from kernel.broker.server.handlers import lost
+from kernel.broker.storage.errors import Fenced, LogStopped, StorageFailed
+from kernel.clock import NS_PER_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
+
+    from coordinator.groups.machine import Machine
+    from coordinator.groups.outcome import Marker, Outcome, Reply, TimerKey, TraceEvent, Write
+    from coordinator.groups.requests import Request
+    from coordinator.groups.server.requests import Await, Decide, Look, OwnedCommit
+    from coordinator.service.loading import Loading
+    from kernel.broker.server.handlers import Later
+    from kernel.broker.services import BrokerServices
+    from kernel.broker.storage.logs import KeyValueLog
+
+log = logging.getLogger(__name__)
+
+#: So many records are applied before the time is looked at.
+CHANGES_OF_A_PIECE = 10
+#: ... and so many writes are encoded, and reported when they have been stored.
+WRITES_OF_A_PIECE = 16
+#: Writes that go to the log in one transaction at most.
+WRITES_PER_BATCH = 500
+#: What a batch of Kafka's, and each record in it, needs besides keys and values (a record's numbers are varints).
+BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES = 61, 10
+#: Whose size is the clients' doing; what the coordinator itself decides is written whatever its size.
+_FROM_CLIENTS = (AssignmentStored, OffsetsStored, ReplacementStored)
+
+Response = TypeVar("Response")
+#: Tokens are unique in the process, so that one of an unloaded partition is never taken for another's.
+_TOKENS = itertools.count(1)
+
+
+def next_token() -> int:
+    """For a request that is to be put to a machine."""
+    return next(_TOKENS)
+
+
+class LedPartition:
+    """From taking over the log until leadership is given up."""
+
+    def __init__(
+        self,
+        shard: Machine,
+        log_: KeyValueLog,
+        services: BrokerServices,
+        *,
+        deliver: Callable[[Marker], Awaitable[None]],
+        look: Callable[[Look, LedPartition], None],
+        decide: Callable[[Decide, LedPartition], None],
+    ) -> None:
+        """`deliver` tells the partitions of a marker's groups, and returns when all have been told.
+
+        `look` is for what the machine wants to see of ZooKeeper, `decide` for what it wants to hear from its strategy;
+        what is seen and decided comes by `tell`.
+        """
+        self._batch_bytes_max = services.config.number("message.max.bytes")
+        self.shard = shard
+        self.closed = False
+        self._log = log_
+        self._clock = services.clock
+        self._moment = Moment(-1, 0)
+        self._tracer = services.tracer
+        self._timers = Timers(services.clock, self._timer_fired)
+        self._outbox = Outbox(services.turns)
+        self._writes: deque[Write] = deque()
+        self._writer: asyncio.Task[None] | None = None
+        self._deliver = deliver
+        self._look = look
+        self._decide = decide
+        self._deliveries: set[asyncio.Task[None]] = set()
+        self._stop_log = services.storage.stop_log
+        self._failure: LogStopped | None = None
+
+    def stop(self, mistake: BaseException) -> None:
+        """For a mistake of ours: answer whoever waits, and have the partition given up."""
+        failure = stopped(f"the coordinator of {self._log.topic_partition}", mistake)
+        if self._failure is None:
+            self._failure = failure
+            self.unload()
+            self._stop_log(self._log.topic_partition, failure)
+
+    async def load(self, loading: Loading) -> None:
+        """Take over what the log holds. Raises Fenced, StorageFailed, MalformedRecord, LogStopped.
+
+        It is read on another thread, and decoded and applied here, in pieces between which others are served. On a
+        thread these would be slower for everybody: a loop that shares the interpreter's lock with a thread at work
+        waits for it after each system call, up to sys.getswitchinterval().
+        """
+        pages = await self._log.pages()
+        await loading.run(itertools.chain(self._apply(pages), self._wake()))
+        # What topics became meanwhile was told to those who had been loaded.
+        self.tell(lambda machine, now: machine.topics_changed(now))
+        if self._failure is not None:
+            raise self._failure
+
+    def _apply(self, pages: Iterable[Iterable[tuple[bytes, bytes]]]) -> Iterator[int]:
+        apply = self.shard.apply
+        changes = decode_all(itertools.chain.from_iterable(pages))
+        while piece := list(itertools.islice(changes, CHANGES_OF_A_PIECE)):
+            for change in piece:
+                apply(change)
+            yield len(piece)
+
+    def _wake(self) -> Iterator[int]:
+        for event in self.shard.wake():
+            self._perform(event(self._now()))
+            yield 0
+
+    def ask(
+        self, request: Callable[[int], Request | Await | OwnedCommit], translate: Callable[[Any], Response]
+    ) -> Response | Later[Response]:
+        """As `put`, of a request that is made for a token."""
+        token = next_token()
+        return self.put(token, request(token), translate)
+
+    def put(
+        self, token: int, request: Request | Await | OwnedCommit, translate: Callable[[Any], Response]
+    ) -> Response | Later[Response]:
+        """Put a request to the machine; the answer, or an awaitable of it when it has to wait.
+
+        A request that will never be answered (a member's first JoinGroup after its second) has an awaitable that
+        never ends: its connection is read no further, as in Kafka, where clients expect their answers in order.
+        """
+        try:
+            outcome = self.shard.handle(request, self._now())
+            replies = outcome.replies
+            if len(replies) != 1 or replies[0].token != token:
+                later = self._outbox.expect(token, translate)
+                if outcome is not NOTHING:  # as it is for most who wait
+                    self._perform(outcome, replies=replies)
+                return later
+            self._perform(outcome, replies=())
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+            self.stop(mistake)
+            return lost()
+        return translate(replies[0].answer)
+
+    def tell(self, event: Callable[[Machine, Moment], Outcome]) -> None:
+        """Something was observed: `event` puts it to the machine. A partition that was given up hears nothing."""
+        if not self.closed:
+            self._performed(lambda: event(self.shard, self._now()))
+
+    async def close(self) -> None:
+        """Give up: answer whoever waits, and see the writes out that are on their way."""
+        self.unload()
+        await self.landed()
+        await self._outbox.emptied()
+        self._outbox.lose_rest()
+        await asyncio.gather(*self._deliveries, return_exceptions=True)
+
+    async def landed(self) -> None:
+        """Return when nothing is on its way to the log any more."""
+        if self._writer is not None:
+            await self._writer
+
+    def unload(self) -> None:
+        """As `close`, but nothing is waited for: writes on their way are answered when they have landed."""
+        if not self.closed:
+            self.closed = True
+            self._performed(lambda: self.shard.unload(self._now()))
+            self._timers.close()
+            for delivery in self._deliveries:
+                delivery.cancel()
+
+    # -- performing -----------------------------------------------------------------------------------------------
+
+    def _now(self) -> Moment:
+        """One value for all that happens within a millisecond."""
+        ms = self._clock.monotonic_ns() // NS_PER_MS
+        if ms != self._moment.ms:
+            self._moment = Moment(ms, self._clock.wall_ms())
+        return self._moment
+
+    def _timer_fired(self, key: TimerKey) -> None:
+        self._performed(lambda: self.shard.timer_fired(key, self._now()))
+
+    def _performed(self, event: Callable[[], Outcome]) -> None:
+        """Perform what follows from an event that nobody waits for."""
+        try:
+            self._perform(event())
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+            self.stop(mistake)
+
+    def _perform(self, outcome: Outcome, *, replies: Iterable[Reply] | None = None) -> None:
+        """In the order that `coordinator.groups` asks for; `replies` instead of the outcome's, if given."""
+        for timer in outcome.timers:
+            if isinstance(timer, SetTimer):
+                self._timers.set(timer.key, timer.at_ms)
+            else:
+                self._timers.cancel(timer.key)
+        for event in outcome.events:
+            self._emit(event)
+        self._outbox.put(outcome.replies if replies is None else replies)
+        for token in outcome.abandoned:
+            self._outbox.abandon(token)
+        if outcome.writes:
+            self._writes += outcome.writes
+            if self._writer is None:
+                self._writer = asyncio.create_task(self._write_all(), name="coordinator-writes")
+
+        for look in outcome.looks:
+            self._look(look, self)
+        for decision in outcome.decisions:
+            self._decide(decision, self)
+        for marker in outcome.markers:
+            delivery = asyncio.create_task(self._deliver_marker(marker), name="coordinator-marker")
+            self._deliveries.add(delivery)
+            delivery.add_done_callback(self._deliveries.discard)
+
+    async def _deliver_marker(self, marker: Marker) -> None:
+        try:
+            await self._deliver(marker)
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+            self.stop(mistake)
+        if not self.closed:
+            self._performed(lambda: self.shard.marked(marker, self._now()))
+
+    def _emit(self, event: TraceEvent) -> None:
+        fields: dict[str, Any] = dict(event.fields)  # none of them is called member or stream
+        self._tracer.emit(event.kind, cause=event.cause, **fields)
+
+    async def _write_all(self) -> None:
+        """Until nothing is left to write; the next write starts a new task."""
+        try:
+            while self._writes:
+                writes = [self._writes.popleft() for _ in range(min(len(self._writes), WRITES_PER_BATCH))]
+                try:
+                    errors = await self._store(writes)
+                except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+                    self.stop(mistake)
+                    errors = [Error.UNKNOWN_SERVER_ERROR] * len(writes)
+                await in_pieces(self._report(writes, errors))
+                if Error.NOT_COORDINATOR in errors:
+                    self.unload()
+        finally:
+            self._writer = None
+
+    async def _store(self, writes: list[Write]) -> list[Error | None]:
+        """What became of each."""
+        for _ in encode_ahead(change for write in writes for change in write.changes):
+            await asyncio.sleep(0)
+        pairs: list[list[tuple[bytes, bytes | None]]] = []
+        await in_pieces(self._encode(writes, pairs))
+        fits = [self._fits(write, encoded) for write, encoded in zip(writes, pairs, strict=True)]
+        error = await self._write([pair for encoded, fit in zip(pairs, fits, strict=True) if fit for pair in encoded])
+        return [error if fit else Error.UNKNOWN_SERVER_ERROR for fit in fits]
+
+    def _fits(self, write: Write, pairs: list[tuple[bytes, bytes | None]]) -> bool:
+        """Whether Kafka could write it as one batch; 4.1.1 answers UNKNOWN_SERVER_ERROR where it cannot."""
+        if not isinstance(write.then, _FROM_CLIENTS):
+            return True
+        size = sum(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES for key, value in pairs)
+        if BATCH_OVERHEAD_BYTES + size <= self._batch_bytes_max:
+            return True
+        log.warning(
+            "%s is refused with UNKNOWN_SERVER_ERROR: its records have %d bytes, more than message.max.bytes=%d",
+            _what(write.then),
+            size,
+            self._batch_bytes_max,
+        )
+        return False
+
+    @staticmethod
+    def _encode(writes: list[Write], pairs: list[list[tuple[bytes, bytes | None]]]) -> Iterator[int]:
+        """Appends each write's pairs."""
+        for number, write in enumerate(writes):
+            if number and not number % WRITES_OF_A_PIECE:
+                yield WRITES_OF_A_PIECE
+            pairs.append([encode(change) for change in write.changes])
+
+    def _report(self, writes: list[Write], errors: list[Error | None]) -> Iterator[int]:
+        """Tell the machine what became of its writes."""
+        for number, (write, error) in enumerate(zip(writes, errors, strict=True)):
+            if number and not number % WRITES_OF_A_PIECE:
+                yield WRITES_OF_A_PIECE
+            then = write.then
+            if then is None:
+                continue
+            # One that fails keeps no other from being reported: somebody waits for each.
+            if error is None:
+                self._performed(partial(self.shard.stored, then, self._now()))
+            else:
+                self._performed(partial(self.shard.not_stored, then, error, self._now()))
+
+    async def _write(self, pairs: list[tuple[bytes, bytes | None]]) -> Error | None:
+        try:
+            if pairs:
+                await self._log.upsert(pairs, self._now().wall_ms)
+        except Fenced as error:
+            log.info("a write of the coordinator was fenced: %s", error)
+            return Error.NOT_COORDINATOR
+        except StorageFailed:
+            log.exception("the coordinator cannot write")
+            return Error.COORDINATOR_NOT_AVAILABLE
+        except LogStopped:  # the traceback has been logged
+            return Error.UNKNOWN_SERVER_ERROR
+        return None
+
+
+def _what(then: AssignmentStored | OffsetsStored | ReplacementStored) -> str:
+    """For the log."""
+    match then:
+        case OffsetsStored():
+            return f"a commit of group {then.request.group_id!r}"
+        case ReplacementStored():
+            return f"the return of a static member to group {then.request.group_id!r}"
+        case AssignmentStored():
+            return f"the assignment of group {then.group_id!r}, of {len(then.record.members)} members,"

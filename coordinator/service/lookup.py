@@ -1,0 +1,93 @@
+"""FindCoordinator: which broker is responsible for a group or a transactional id. Any broker answers it.
+
+The first question creates `__consumer_offsets`. Until the group's partition has a live leader the answer is
+COORDINATOR_NOT_AVAILABLE, which clients repeat the question on.
+
+Transactional ids (key type 1) are looked after in the same topic, by the same hash: transactions are of group
+offsets only, and need none of their own.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from coordinator.groups.errors import Error
+from coordinator.groups.placement import partition_of
+from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
+from kernel.broker.server.handlers import in_rows
+from kernel.errors import RebalanceLabError
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable, Mapping
+
+    from kernel.broker.server.handlers import Answer, RequestContext, Rows
+    from kernel.broker.services import BrokerServices
+
+log = logging.getLogger(__name__)
+
+Plain = dict[str, Any]
+
+GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE = 0, 1
+#: From this version on a request names several keys.
+BATCHED = 4
+
+
+class Lookup:
+    """Answers FindCoordinator."""
+
+    def __init__(self, services: BrokerServices) -> None:
+        self._services = services
+        self._logged = ""
+
+    def find(self, context: RequestContext, body: Any) -> Answer | Awaitable[Answer]:
+        """At once where the topic is there, otherwise after it was created."""
+        key_type = getattr(body, "key_type", GROUP_KEY_TYPE)
+        keys = body.coordinator_keys if context.version >= BATCHED else (body.key,)
+        if key_type not in (GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE):
+            why = f"key type {key_type} has no coordinator here"
+            return _answer(context.version, (_nowhere(key, Error.INVALID_REQUEST, why) for key in keys))
+        if GROUP_METADATA_TOPIC in self._services.cluster.snapshot.topics:
+            return _answer(context.version, map(self._locate, keys))
+        return self._find_after_creating(context.version, keys)
+
+    async def _find_after_creating(self, version: int, keys: tuple[str, ...]) -> Answer:
+        try:
+            await self._services.create_internal_topic(GROUP_METADATA_TOPIC)
+        except RebalanceLabError as error:
+            # Too few brokers for its replication factor, say: as in Kafka, the client is told to come again. It
+            # comes many times a second, so the same reason is logged once.
+            if str(error) != self._logged:
+                log.warning("%s could not be created: %s", GROUP_METADATA_TOPIC, error)
+                self._logged = str(error)
+        return _answer(version, map(self._locate, keys))
+
+    def _locate(self, key: str) -> Plain:
+        snapshot = self._services.cluster.snapshot
+        topic = snapshot.topics.get(GROUP_METADATA_TOPIC)
+        if topic is None:
+            return _nowhere(key, Error.COORDINATOR_NOT_AVAILABLE, f"{GROUP_METADATA_TOPIC} is not there yet")
+        number = partition_of(key, len(topic.partitions))
+        leader = snapshot.leader_of(TopicPartition(GROUP_METADATA_TOPIC, number))
+        if leader is None:
+            return _nowhere(key, Error.COORDINATOR_NOT_AVAILABLE, f"{GROUP_METADATA_TOPIC}-{number} has no leader")
+        return {
+            "key": key,
+            "node_id": leader.node_id,
+            "host": leader.host,
+            "port": leader.port,
+            "error_code": int(Error.NONE),
+            "error_message": None,
+        }
+
+
+def _nowhere(key: str, error: Error, message: str) -> Plain:
+    return {"key": key, "node_id": -1, "host": "", "port": -1, "error_code": int(error), "error_message": message}
+
+
+def _answer(version: int, found: Iterable[Plain]) -> Mapping[str, Any] | Rows:
+    if version >= BATCHED:
+        return in_rows({}, "coordinators", found)
+    (only,) = found
+    return {name: value for name, value in only.items() if name != "key"}

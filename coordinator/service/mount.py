@@ -1,0 +1,57 @@
+"""The coordinator on a broker: which handler answers which request.
+
+Compose with `Broker(..., mount=[coordinator.service.mount.mount])`, whose own InitProducerId knows no transactional ids
+and is replaced. What is decided is in `coordinator.groups`; `record_codec` and `translation`
+have the bytes, `coordinator` says which groups this broker answers for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coordinator.service.coordinator import Coordinator
+from coordinator.service.group_requests import JOIN_READERS, SYNC_READERS
+from coordinator.service.handlers import GroupHandlers, OffsetHandlers
+from coordinator.service.handlers_server import ServerHandlers
+from coordinator.service.handlers_transactions import TransactionHandlers
+from coordinator.service.heartbeats import HeartbeatHandler
+from coordinator.service.lookup import Lookup
+from coordinator.service.verification import PartitionVerifier
+from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
+from kernel.broker.server.handlers import ReadByHand
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from kernel.broker.server.handlers import HandlerTable
+    from kernel.broker.services import BrokerServices
+
+
+def mount(services: BrokerServices) -> HandlerTable:
+    """The handlers of the group protocol; subscribes to the leadership of `__consumer_offsets`."""
+    coordinator = Coordinator(services)
+    services.cluster.subscribe(coordinator, topics=lambda name: name == GROUP_METADATA_TOPIC)
+    services.on_stop(coordinator.stop)
+    services.verification.verifier = PartitionVerifier(coordinator)
+    group, offsets = GroupHandlers(coordinator), OffsetHandlers(coordinator)
+    transactions, server = TransactionHandlers(coordinator), ServerHandlers(coordinator)
+    return {
+        Api.FindCoordinator: Lookup(services).find,
+        Api.JoinGroup: ReadByHand(group.join, JOIN_READERS),
+        Api.SyncGroup: ReadByHand(group.sync, SYNC_READERS),
+        Api.Heartbeat: HeartbeatHandler(coordinator),
+        Api.LeaveGroup: group.leave,
+        Api.DescribeGroups: group.describe,
+        Api.ListGroups: group.list,
+        Api.DeleteGroups: group.delete,
+        Api.OffsetCommit: offsets.commit,
+        Api.OffsetFetch: offsets.fetch,
+        Api.OffsetDelete: offsets.delete,
+        Api.InitProducerId: transactions.init_producer_id,
+        Api.AddPartitionsToTxn: transactions.add_partitions,
+        Api.AddOffsetsToTxn: transactions.add_offsets,
+        Api.TxnOffsetCommit: offsets.commit_in_transaction,
+        Api.EndTxn: transactions.end,
+        Api.WriteTxnMarkers: transactions.write_markers,
+        Api.AwaitCommand: server.await_command,
+        Api.CommitOwned: server.commit_owned,
+    }

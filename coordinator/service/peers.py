@@ -1,0 +1,67 @@
+"""What brokers ask each other: one connection a broker, opened when it is first needed and kept.
+
+Source: InterBrokerSendThread and TransactionMarkerChannelManager of Kafka 3.9, which keep theirs as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from kernel.client.connection import BrokerConnection
+from kernel.errors import RebalanceLabError
+
+if TYPE_CHECKING:
+    from kernel.values import BrokerAddress
+    from kernel.wire.versions import Api
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_MS = 5_000
+CLIENT_ID = "coordinator"
+
+
+class Peers:
+    """Connections to other brokers. A broker that cannot be reached is tried again by the next call."""
+
+    def __init__(self) -> None:
+        self._connections: dict[int, BrokerConnection] = {}
+        self._opening: dict[int, asyncio.Lock] = {}
+        self._closed = False
+
+    async def call(self, broker: BrokerAddress, api: Api, body: dict[str, Any]) -> Any | None:
+        """The broker's answer as kio's entity; None when there is none, and the log says why."""
+        if self._closed:
+            return None
+        try:
+            connection = await self._connection(broker)
+            return None if connection is None else await connection.call(api, body, timeout_ms=TIMEOUT_MS)
+        except RebalanceLabError as error:
+            log.info("%s to broker %s: %s", api.name, broker.node_id, error)
+            return None
+
+    async def _connection(self, broker: BrokerAddress) -> BrokerConnection | None:
+        async with self._opening.setdefault(broker.node_id, asyncio.Lock()):
+            kept = self._connections.get(broker.node_id)
+            if kept is not None and not kept.closed and (kept.host, kept.port) == (broker.host, broker.port):
+                return kept
+            if kept is not None:
+                kept.close()  # the broker came back at another address
+            opened = await BrokerConnection.open(
+                broker.host, broker.port, CLIENT_ID, timeout_ms=TIMEOUT_MS, node_id=broker.node_id
+            )
+            if self._closed:
+                opened.close()
+                return None
+            self._connections[broker.node_id] = opened
+            return opened
+
+    async def close(self) -> None:
+        """Calls under way have no answer, nor have later ones."""
+        self._closed = True
+        connections = list(self._connections.values())
+        for connection in connections:
+            connection.close()
+        for connection in connections:
+            await connection.wait_closed()

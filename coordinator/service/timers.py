@@ -1,0 +1,76 @@
+"""The machine's timers on the event loop: one heap and one alarm for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from typing import TYPE_CHECKING
+
+from kernel.clock import NS_PER_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coordinator.groups.outcome import TimerKey
+    from kernel.clock import Clock
+
+
+#: Timers of thousands of members that joined at once are due at once; others get their turn between so many.
+FIRED_PER_TURN = 100
+
+
+class Timers:
+    """Calls `fire(key)` when a timer is due. A timer that was moved or cancelled leaves a dead entry in the heap."""
+
+    def __init__(self, clock: Clock, fire: Callable[[TimerKey], None]) -> None:
+        self._clock = clock
+        self._fire = fire
+        self._due: dict[TimerKey, tuple[int, int]] = {}  # key -> (at_ms, number of the entry that counts)
+        self._heap: list[tuple[int, int, TimerKey]] = []
+        self._numbers = itertools.count()
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def set(self, key: TimerKey, at_ms: int) -> None:
+        number = next(self._numbers)
+        self._due[key] = (at_ms, number)
+        heapq.heappush(self._heap, (at_ms, number, key))
+        if self._heap[0][1] == number:
+            self._wake_at(at_ms)
+        if len(self._heap) > 64 + 4 * len(self._due):
+            self._heap = [(at, number, key) for key, (at, number) in self._due.items()]
+            heapq.heapify(self._heap)
+
+    def cancel(self, key: TimerKey) -> None:
+        self._due.pop(key, None)
+
+    def close(self) -> None:
+        self._due.clear()
+        self._heap.clear()
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _wake_at(self, at_ms: int) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        delay_s = max(at_ms * NS_PER_MS - self._clock.monotonic_ns(), 0) / 1e9
+        self._alarm = asyncio.get_running_loop().call_later(delay_s, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        now_ms = self._clock.monotonic_ns() // NS_PER_MS
+        try:
+            for _ in range(FIRED_PER_TURN):
+                if not self._heap or self._heap[0][0] > now_ms:
+                    break
+                at_ms, number, key = heapq.heappop(self._heap)
+                if self._due.get(key) == (at_ms, number):
+                    del self._due[key]
+                    self._fire(key)
+        finally:  # also when one of them fails: the others are still to fire
+            if self._heap and self._alarm is None:
+                self._wake_at(self._heap[0][0])

@@ -1,0 +1,83 @@
+"""What a coordinator of the server design sees without being asked: the ids of its groups, and topics that change.
+
+Both begin when a machine first wants to see something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from coordinator.groups.server.requests import WatchIds
+from coordinator.service.watcher import MemberWatches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coordinator.groups.machine import Machine
+    from coordinator.groups.outcome import Moment, Outcome
+    from coordinator.groups.server.requests import Look
+    from coordinator.service.led_partition import LedPartition
+    from coordinator.service.watcher import Ids
+    from kernel.broker.cluster.cluster_view import ClusterSnapshot
+    from kernel.broker.services import BrokerServices
+
+#: How long one wait for another view of the cluster lasts; then the next begins.
+_WAIT_MS = 3_600_000
+
+
+class Eyes:
+    """Tells the partitions that are led."""
+
+    def __init__(self, services: BrokerServices, every_led: Callable[[], list[LedPartition]]) -> None:
+        self._cluster = services.cluster
+        self._every_led = every_led
+        self._watches = MemberWatches(services)
+        self._topics: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    def look(self, look: Look, partition: LedPartition) -> None:
+        """What the machine of `partition` wants to see; it is told by `LedPartition.tell`."""
+        if self._topics is None and isinstance(look, WatchIds) and not self._stopped:
+            self._topics = asyncio.create_task(self._follow_topics(), name="server-groups-topics")
+            self._topics.add_done_callback(self._stop_all_on_mistake)
+        self._watches.look(
+            look, partition, lambda ids: partition.tell(partial(_seen, look.group_id, ids)), partition.stop
+        )
+
+    async def stop(self) -> None:
+        self._stopped = True
+        await self._watches.stop()
+        if self._topics is not None:
+            self._topics.cancel()
+            await asyncio.gather(self._topics, return_exceptions=True)
+            self._topics = None
+
+    def _stop_all_on_mistake(self, task: asyncio.Task[None]) -> None:
+        """Nobody would hear of topics any more (kernel.broker.mistakes)."""
+        if not task.cancelled() and (mistake := task.exception()) is not None:
+            for partition in self._every_led():
+                partition.stop(mistake)
+
+    async def _follow_topics(self) -> None:
+        while True:
+            before = self._cluster.snapshot
+            sizes = _sizes(before)
+            await self._cluster.until(partial(operator.is_not, before), _WAIT_MS)
+            if _sizes(self._cluster.snapshot) != sizes:
+                for partition in self._every_led():
+                    partition.tell(_topics_changed)
+
+
+def _seen(group_id: str, ids: Ids, machine: Machine, now: Moment) -> Outcome:
+    return machine.seen(group_id, ids, now)
+
+
+def _topics_changed(machine: Machine, now: Moment) -> Outcome:
+    return machine.topics_changed(now)
+
+
+def _sizes(snapshot: ClusterSnapshot) -> dict[str, int]:
+    return {name: len(topic.partitions) for name, topic in snapshot.topics.items()}

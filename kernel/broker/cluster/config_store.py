@@ -1,0 +1,291 @@
+"""The settings of topics and brokers in ZooKeeper: followed as Kafka 3.9 does it, and altered as it does it.
+
+`/config/topics/T` and `/config/brokers/N` hold the settings. Whoever changes one (this broker, another one, or a tool
+of Kafka's own) adds a node to `/config/changes` that says whose settings have changed; every broker watches that
+folder and reads the named settings again (ZkNodeChangeNotificationListener, DynamicConfigManager). Notifications are
+removed after a quarter of an hour.
+
+Of topics, this broker keeps the settings of those that it leads, read before the first of their partitions is led.
+What makes no sense in a node is left out, with a warning that names it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, TypeVar
+
+from kernel.broker.cluster import znodes
+from kernel.broker.mistakes import stopped
+from kernel.broker.settings.effective_configs import DYNAMIC_BROKER_SETTINGS, BrokerLayers, effective
+from kernel.broker.settings.topic_configs import TopicConfig, problem, warnings_of
+from kernel.broker.storage.errors import StorageFailed
+from kernel.errors import RebalanceLabError, Retriable
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionClosed, ZooKeeperError
+from kernel.zookeeper.operations import WatchEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+    from kernel.broker.cluster.cluster_view import Leadership
+    from kernel.clock import Clock
+    from kernel.values import TopicPartition
+    from kernel.zookeeper.operations import WatchFired
+    from kernel.zookeeper.session import ZooKeeperSession
+
+log = logging.getLogger(__name__)
+
+#: What stands for all brokers in /config/brokers (ConfigEntityName.DEFAULT).
+ALL_BROKERS = "<default>"
+#: ZkNodeChangeNotificationListener: how long a notification stays.
+_CHANGE_KEPT_MS = 15 * 60 * 1000
+_STEP = "configs"
+_TROUBLE_S = 1.0
+Result = TypeVar("Result")
+
+
+class ConfigStore:
+    """A `LeadershipListener` beside the logs: what `of` answers is there before a partition of the topic is led."""
+
+    def __init__(self, node_id: int, static: Mapping[str, str], clock: Clock) -> None:
+        self._node_id = node_id
+        self._static = static
+        self._clock = clock
+        self._session: Callable[[], ZooKeeperSession]
+        #: Called when a mistake of ours keeps this broker from following settings.
+        self.on_failed: Callable[[RebalanceLabError], None] | None = None
+        self.layers = BrokerLayers(static=static)
+        self._own: dict[str, dict[str, str]] = {}
+        self._configs: dict[str, TopicConfig] = {}
+        self._ids: dict[str, UUID] = {}
+        self._led: dict[str, set[TopicPartition]] = {}
+        self._reading: dict[str, asyncio.Lock] = {}
+        self._warned: set[tuple[str, str]] = set()
+        self._otherwise = self._config_of({})
+        self._last_change = ""
+        self._missed = False  # a connection has broken: notifications may have come and gone
+        self._dirty = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def of(self, topic: str) -> TopicConfig:
+        """What holds for a topic; for one that this broker does not lead, what holds for topics without settings."""
+        return self._configs.get(topic, self._otherwise)
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    def connect(self, session: Callable[[], ZooKeeperSession]) -> None:
+        """How to get at the session, which is there as soon as anything is led."""
+        self._session = session
+
+    async def start(self) -> None:
+        """Read what holds for brokers, and follow changes from now on."""
+        try:
+            await self._read_changes(ignore=True)
+            await self._read_brokers()
+        except Retriable as error:
+            log.info("broker %d could not read its settings yet: %s", self._node_id, error)
+            self._missed, self._last_change = True, ""
+            self._dirty.set()
+        self._task = asyncio.create_task(self._follow(), name=f"broker-{self._node_id}-configs")
+        self._task.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # A mistake of ours: settings would be out of date for ever.
+            failure = stopped(f"broker {self._node_id}: following changes of settings", error)
+            if self.on_failed is not None:
+                self.on_failed(failure)
+
+    async def on_lead(self, leadership: Leadership) -> None:
+        tp = leadership.topic_partition
+        async with self._reading.setdefault(tp.topic, asyncio.Lock()):
+            if self._ids.get(tp.topic) != leadership.topic_id:
+                try:
+                    await self._read_topic(tp.topic)
+                except ZooKeeperError as error:
+                    raise StorageFailed(f"cannot read the settings of topic {tp.topic}: {error}") from error
+                self._ids[tp.topic] = leadership.topic_id
+        self._led.setdefault(tp.topic, set()).add(tp)
+
+    async def on_resign(self, topic_partition: TopicPartition) -> None:
+        topic = topic_partition.topic
+        led = self._led.get(topic, set())
+        led.discard(topic_partition)
+        if not led:
+            for known in (self._led, self._configs, self._own, self._ids, self._reading):
+                known.pop(topic, None)
+
+    # -- reading and altering ----------------------------------------------------------------------------------------
+
+    async def topic(self, name: str) -> dict[str, str]:
+        """A topic's own settings as ZooKeeper has them now; good ones only. Raises ZooKeeper errors."""
+        return self._good_of_topic(name, await self._node(paths.topic_configuration(name)))
+
+    async def broker(self, name: str) -> dict[str, str]:
+        """Altered settings of broker `name`, or of `ALL_BROKERS`. Raises ZooKeeper errors."""
+        return self._good_of_broker(name, await self._node(paths.broker_configuration(name)))
+
+    async def alter_topic(self, name: str, decide: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
+        """Replace a topic's settings by what `decide` makes of them; its exceptions pass. Raises ZooKeeper errors."""
+        await self._alter(paths.topic_configuration(name), f"topics/{name}", decide)
+        await self._read_again(name)
+
+    async def alter_broker(self, name: str, decide: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
+        """As `alter_topic`, for a broker or `ALL_BROKERS`."""
+        await self._alter(paths.broker_configuration(name), f"brokers/{name}", decide)
+        await self._read_brokers()
+
+    async def _alter(self, path: str, entity_path: str, decide: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
+        """AdminZkClient.changeEntityConfig: the settings, then the notification; a race is run again."""
+        session = self._session()
+        while True:
+            try:
+                data, stat = await session.get(path, step=_STEP)
+            except NoNode:
+                data, stat = b"", None
+            before = _parsed(path, data) if data else {}
+            node = znodes.topic_config_node(decide(before))
+            try:
+                if stat is None:
+                    await session.create(path, node, makepath=True, step=_STEP)
+                else:
+                    await session.set(path, node, stat.version, step=_STEP)
+            except (NodeExists, BadVersion, NoNode):
+                continue
+            break
+        await session.create_numbered(paths.CONFIG_CHANGE, znodes.config_change_node(entity_path), step=_STEP)
+
+    async def _node(self, path: str) -> dict[str, str]:
+        try:
+            data, _ = await self._session().get(path, step=_STEP)
+        except NoNode:
+            return {}
+        return _parsed(path, data)
+
+    async def _read_topic(self, name: str) -> None:
+        own = await self.topic(name)
+        self._own[name] = own
+        self._configs[name] = self._config_of(own)
+        for warning in warnings_of(own):
+            if (name, warning) not in self._warned:
+                self._warned.add((name, warning))
+                log.warning("topic %s: %s", name, warning)
+
+    async def _read_again(self, name: str) -> None:
+        """Behind a read that is under way, which may have been too early."""
+        if (reading := self._reading.get(name)) is not None:
+            async with reading:
+                await self._read_topic(name)
+
+    async def _read_brokers(self) -> None:
+        own, of_all = await asyncio.gather(self.broker(str(self._node_id)), self.broker(ALL_BROKERS))
+        self.layers = BrokerLayers(own=own, of_all=of_all, static=self._static)
+        self._otherwise = self._config_of({})
+        self._configs = {name: self._config_of(given) for name, given in self._own.items()}
+
+    def _config_of(self, own: Mapping[str, str]) -> TopicConfig:
+        return TopicConfig.of(effective(own, self.layers))
+
+    def _good_of_topic(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
+        return self._good(f"topic {name}", given, {key: problem(key, value) for key, value in given.items()})
+
+    def _good_of_broker(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
+        return self._good(f"broker {name}", given, {key: broker_problem(key, value) for key, value in given.items()})
+
+    def _good(self, whose: str, given: Mapping[str, str], problems: Mapping[str, str | None]) -> dict[str, str]:
+        for complaint in filter(None, problems.values()):
+            if (whose, complaint) not in self._warned:
+                self._warned.add((whose, complaint))
+                log.warning("%s: a setting in ZooKeeper is ignored: %s", whose, complaint)
+        return {key: value for key, value in given.items() if problems[key] is None}
+
+    # -- following ---------------------------------------------------------------------------------------------------
+
+    def _fired(self, fired: WatchFired) -> None:
+        self._missed = self._missed or fired.event is WatchEvent.NONE
+        self._dirty.set()
+
+    async def _follow(self) -> None:
+        while True:
+            await self._dirty.wait()
+            try:
+                await self._read_changes()
+            except SessionClosed:
+                return
+            except Retriable as error:
+                log.info("broker %d could not follow changes of settings: %s", self._node_id, error)
+                self._dirty.set()
+                await self._session().wait_connected()
+            except ZooKeeperError as error:
+                log.error("broker %d cannot follow changes of settings: %s", self._node_id, error)  # noqa: TRY400
+                self._dirty.set()
+                await asyncio.sleep(_TROUBLE_S)
+
+    async def _read_changes(self, *, ignore: bool = False) -> None:
+        self._dirty.clear()
+        missed, self._missed = self._missed, False
+        try:
+            names = await self._session().children(paths.CONFIG_CHANGES, watch=self._fired, step=_STEP)
+            if missed and self._last_change not in names:  # others may have been removed before they were read here
+                await asyncio.gather(self._read_brokers(), *map(self._read_again, list(self._reading)))
+        except (Retriable, ZooKeeperError):
+            self._missed = True
+            raise
+        if not ignore:
+            for name in names:
+                if name > self._last_change:
+                    await self._read_change(f"{paths.CONFIG_CHANGES}/{name}")
+                    self._last_change = name
+            await self._remove_old(names)
+        self._last_change = names[-1] if names else self._last_change
+
+    async def _read_change(self, path: str) -> None:
+        try:
+            data, _ = await self._session().get(path, step=_STEP)
+            kind, _, name = znodes.parse_config_change(data).partition("/")
+        except NoNode:
+            return
+        except znodes.MalformedNode as error:
+            log.warning("%s is ignored: %s", path, error)
+            return
+        if kind == "topics":
+            await self._read_again(name)
+        elif kind == "brokers":
+            await self._read_brokers()
+
+    async def _remove_old(self, names: list[str]) -> None:
+        """Those of before the one that was just read, oldest first, as far as they are old."""
+        for name in names:
+            path = f"{paths.CONFIG_CHANGES}/{name}"
+            try:
+                _, stat = await self._session().get(path, step=_STEP)
+                if self._clock.wall_ms() - stat.ctime_ms < _CHANGE_KEPT_MS:
+                    return
+                await self._session().delete(path, step=_STEP)
+            except NoNode:
+                continue
+
+
+def broker_problem(name: str, text: str) -> str | None:
+    """Kafka's complaint about a broker's setting that is altered while it runs, None when there is none."""
+    setting = DYNAMIC_BROKER_SETTINGS.get(name)
+    if setting is None:
+        return f"Cannot update these configs dynamically: Set({name})"
+    complaint = problem(setting.name, text)
+    return None if complaint is None else complaint.replace(f"configuration {setting.name}:", f"configuration {name}:")
+
+
+def _parsed(path: str, data: bytes) -> dict[str, str]:
+    try:
+        return znodes.parse_config(data)
+    except znodes.MalformedNode as error:
+        log.warning("%s is ignored: %s", path, error)
+        return {}

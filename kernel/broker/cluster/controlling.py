@@ -1,0 +1,274 @@
+"""The controller's deeds: being elected, and writing what `controller.decide` decides.
+
+Fencing is Kafka's: whoever becomes controller raises /controller_epoch in the transaction that creates
+/controller, and every later write is one transaction with a check of that node's version. A controller that was
+paused and replaced fails that check, whatever it believes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from kernel.broker.cluster import znodes
+from kernel.broker.cluster.admin_requests import preferred, reassigned
+from kernel.broker.cluster.cluster_view import changed_topics, topic_name_problem
+from kernel.broker.cluster.controller import decide, restarted
+from kernel.broker.cluster.registration import new_id
+from kernel.zookeeper import paths
+from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, NotEmpty
+from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from uuid import UUID
+
+    from kernel.broker.cluster.cluster_view import TopicView
+    from kernel.broker.cluster.controller import WriteState
+    from kernel.broker.cluster.observing import AdminWish, Nameless, Observation
+    from kernel.clock import Clock
+    from kernel.zookeeper.operations import TransactionPart
+    from kernel.zookeeper.session import ZooKeeperSession
+
+log = logging.getLogger(__name__)
+_STEP = "controller"
+#: Feature versions of the cluster (KIP-584); we write what a 3.9.1 controller writes first, and never read it.
+_FEATURE = "/feature"
+#: States written in one transaction.
+_BATCH = 100
+
+
+class Controller:
+    """One broker's candidacy. `step` is called with every new observation, by one task."""
+
+    def __init__(self, session: ZooKeeperSession, node_id: int, clock: Clock) -> None:
+        self._session = session
+        self._node_id = node_id
+        self._clock = clock
+        self._epoch = -1
+        self._epoch_version = -1  # of the znode; -1: not elected
+        self._elected_in = 0  # the session in which it was
+        self._broker_epochs: Mapping[int, int] = {}
+        #: What was decided on last: topics, and what else a decision depends on.
+        self._decided: Mapping[str, TopicView] = {}
+        self._circumstances: tuple[int, frozenset[int], tuple[str, ...]] | None = None
+        self._told = ""  # of a reassignment that waits
+        #: Whether topics may be deleted (delete.topic.enable).
+        self.deletes_topics = True
+        #: The id that a topic has in the data folder, None when it is not there.
+        self.kept_topic_id: Callable[[str], Awaitable[UUID | None]] | None = None
+
+    async def step(self, observed: Observation) -> bool:
+        """Stand for election if there is no controller; if it is this broker, do what has to be done.
+
+        False when somebody was faster with a write: to be called again with a newer observation. Raises
+        ZooKeeper errors of a lost connection or session, and MalformedNode.
+        """
+        if observed.controller_session == 0:
+            await self._stand()
+            return True
+        if observed.controller_session == self._session.session_id != self._elected_in:
+            await self._adopt(observed.controller_session)
+        if self._is_elected(observed):
+            try:
+                await self._govern(observed)
+            except (BadVersion, NodeExists, NoNode, NotEmpty) as error:
+                log.info("controller %d, epoch %d: overtaken: %s", self._node_id, self._epoch, error)
+                return False
+        return True
+
+    def _is_elected(self, observed: Observation) -> bool:
+        return (
+            observed.controller_session == self._session.session_id == self._elected_in
+            and observed.snapshot.controller_epoch == self._epoch
+        )
+
+    async def _stand(self) -> None:
+        """KafkaZkClient.registerControllerAndIncrementControllerEpoch, with /feature as the first one makes it."""
+        try:
+            data, stat = await self._session.get(paths.CONTROLLER_EPOCH, step=_STEP)
+        except NoNode:
+            await self._first_epoch()
+            data, stat = await self._session.get(paths.CONTROLLER_EPOCH, step=_STEP)
+        epoch = znodes.parse_controller_epoch(data) + 1
+        session_id = self._session.session_id
+        try:
+            await self._session.transaction(
+                Create(paths.CONTROLLER, znodes.controller_node(self._node_id, self._clock.wall_ms()), ephemeral=True),
+                SetData(paths.CONTROLLER_EPOCH, znodes.controller_epoch_node(epoch), stat.version),
+                step=_STEP,
+            )
+        except (NodeExists, BadVersion):
+            return  # another broker was elected; the watch on /controller tells
+        self._begin(epoch, stat.version + 1, session_id)
+
+    async def _adopt(self, session_id: int) -> None:
+        """Elected without knowing it: the answer to the election was lost with its connection.
+
+        The epoch is the one that was written with it, for nobody can raise it while our /controller stands.
+        """
+        data, stat = await self._session.get(paths.CONTROLLER_EPOCH, step=_STEP)
+        self._begin(znodes.parse_controller_epoch(data), stat.version, session_id)
+
+    def _begin(self, epoch: int, epoch_version: int, session_id: int) -> None:
+        self._epoch, self._epoch_version, self._elected_in = epoch, epoch_version, session_id
+        self._broker_epochs = {}
+        log.info("broker %d is controller with epoch %d", self._node_id, epoch)
+
+    async def _first_epoch(self) -> None:
+        for path, data in ((paths.CONTROLLER_EPOCH, b"0"), (_FEATURE, znodes.feature_node())):
+            try:
+                await self._session.create(path, data, step=_STEP)
+            except NodeExists:
+                continue
+
+    async def _govern(self, observed: Observation) -> None:
+        now = observed.snapshot.broker_epochs
+        live = now.keys() - restarted(self._broker_epochs, now)
+        for nameless in observed.nameless:
+            await self._give_id(nameless)
+        circumstances = (self._epoch, frozenset(live), observed.deletions)
+        changed = changed_topics(self._decided, observed.snapshot.topics)
+        among = changed if circumstances == self._circumstances else None
+        writes = decide(observed.snapshot, live, self._epoch, doomed=observed.deletions, among=among)
+        await self._write(writes)
+        self._decided, self._circumstances = observed.snapshot.topics, circumstances
+        if not writes and live == now.keys():
+            # Otherwise the view is behind what was just written.
+            await self._grant(observed, live)
+        for name in observed.deletions:
+            await self._delete(name)
+        self._broker_epochs = dict(now)
+        if live != now.keys():
+            # Led anew as if they had gone; once the view shows it, the next step counts them as back.
+            log.info("brokers %s have been restarted", sorted(now.keys() - live))
+
+    async def _give_id(self, nameless: Nameless) -> None:
+        """Kafka's tools before 2.8 write a topic's znode without its id, which says where its records are.
+
+        A 3.9.1 controller that runs keeps the id in memory and the znode without one; the next controller takes
+        a new id then, and its brokers refuse to lead the topic. We write the id back.
+        """
+        topic_id = nameless.known_id
+        if topic_id is None and nameless.was_led and self.kept_topic_id is not None:
+            topic_id = await self.kept_topic_id(nameless.name)
+        named = znodes.TopicNode(nameless.node.replicas, topic_id or new_id())
+        log.info("topic %s was written without its id; it %s", nameless.name, "keeps it" if topic_id else "gets one")
+        await self._fenced(SetData(paths.topic(nameless.name), znodes.topic_node(named), nameless.version))
+
+    async def _grant(self, observed: Observation, live: Collection[int]) -> None:
+        """What older tools ask for by a znode of their own (KafkaController, 3.9)."""
+        if observed.election is not None:
+            await self._elect(observed, observed.election, live)
+        elif observed.reassignment is not None:
+            await self._reassign(observed, observed.reassignment, live)
+
+    async def _elect(self, observed: Observation, wish: AdminWish, live: Collection[int]) -> None:
+        path = paths.PREFERRED_ELECTION
+        try:
+            wanted = znodes.parse_partitions(wish.data)
+        except znodes.MalformedNode as error:
+            log.warning("%s is removed: %s", path, error)
+            wanted = ()
+        await self._write(preferred(observed.snapshot, live, wanted, self._epoch))
+        await self._fenced(Delete(path, wish.version))
+
+    async def _reassign(self, observed: Observation, wish: AdminWish, live: Collection[int]) -> None:
+        path = paths.REASSIGNMENT
+        try:
+            wanted = znodes.parse_reassignment(wish.data)
+        except znodes.MalformedNode as error:
+            self._tell(f"{path} is left as it is: {error}")
+            return
+        plan = reassigned(observed.snapshot, live, wanted)
+        for refusal in plan.refused:
+            log.warning("%s: %s", path, refusal)
+        for name, node in plan.topics.items():
+            version = observed.snapshot.topics[name].node_version
+            await self._fenced(SetData(paths.topic(name), znodes.topic_node(node), version))
+        if not plan.waiting:
+            await self._fenced(Delete(path, wish.version))
+            return
+        brokers = sorted({broker for replicas in plan.waiting.values() for broker in replicas} - set(live))
+        self._tell(f"{path}: {len(plan.waiting)} partitions wait for brokers {brokers}, which do not run")
+        if plan.waiting != wanted:
+            await self._fenced(SetData(path, znodes.reassignment_node(plan.waiting), wish.version))
+
+    def _tell(self, text: str) -> None:
+        """Once, not at every observation."""
+        if text != self._told:
+            self._told = text
+            log.warning("%s", text)
+
+    async def _fenced(self, *parts: TransactionPart) -> None:
+        await self._session.transaction(CheckVersion(paths.CONTROLLER_EPOCH, self._epoch_version), *parts, step=_STEP)
+
+    async def _write(self, writes: Sequence[WriteState]) -> None:
+        changes = [write for write in writes if write.expected_version is not None]
+        for start in range(0, len(changes), _BATCH):
+            await self._fenced(
+                *(
+                    SetData(
+                        paths.partition_state(*write.topic_partition),
+                        znodes.state_node(write.state),
+                        write.expected_version if write.expected_version is not None else -1,
+                    )
+                    for write in changes[start : start + _BATCH]
+                )
+            )
+        births = [write for write in writes if write.expected_version is None]
+        for name in sorted({write.topic_partition.topic for write in births}):
+            try:
+                await self._session.create(paths.partitions(name), None, step=_STEP)
+            except NodeExists:
+                continue
+        for start in range(0, len(births), _BATCH):
+            await self._bear(births[start : start + _BATCH])
+
+    async def _bear(self, births: Sequence[WriteState]) -> None:
+        """States of new partitions, with the folder of each."""
+        states = [
+            Create(paths.partition_state(*write.topic_partition), znodes.state_node(write.state)) for write in births
+        ]
+        folders = [Create(paths.partition(*write.topic_partition), None) for write in births]
+        try:
+            await self._fenced(*(part for pair in zip(folders, states, strict=True) for part in pair))
+        except NodeExists:
+            # A folder was left there by somebody who wrote no state into it.
+            await asyncio.gather(*(self._session.ensure_path(folder.path, step=_STEP) for folder in folders))
+            await self._fenced(*states)
+
+    async def _delete(self, name: str) -> None:
+        """Remove a topic and then the wish; children before parents, what is gone already is fine."""
+        if not self.deletes_topics:
+            log.warning("topic %s is not deleted: delete.topic.enable is false", name)
+            await self._delete_if_there(paths.topic_deletion(name))
+            return
+        if problem := topic_name_problem(name):
+            log.warning("%s is removed: %s", paths.topic_deletion(name)[:300], problem)
+            await self._delete_if_there(paths.topic_deletion(name))
+            return
+        await self._delete_below(paths.topic(name))
+        await self._delete_if_there(paths.topic_configuration(name))
+        try:
+            # Together: a wish that outlived its topic would delete the next one of that name.
+            await self._fenced(Delete(paths.topic(name)), Delete(paths.topic_deletion(name)))
+        except NoNode:
+            await self._delete_if_there(paths.topic_deletion(name))
+
+    async def _delete_below(self, path: str) -> None:
+        """Everything below it, also what is not Kafka's."""
+        try:
+            names = await self._session.children(path, step=_STEP)
+        except NoNode:
+            return
+        for name in names:
+            await self._delete_below(f"{path}/{name}")
+            await self._delete_if_there(f"{path}/{name}")
+
+    async def _delete_if_there(self, path: str) -> None:
+        try:
+            await self._fenced(Delete(path))
+        except NoNode:
+            log.debug("%s is gone already", path)

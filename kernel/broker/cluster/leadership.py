@@ -1,0 +1,362 @@
+"""A broker's place in its cluster: one ZooKeeper session with everything that hangs on it.
+
+`Cluster` composes the registration, the observer, the controller's candidacy and the leadership, and is the
+`ClusterView` that handlers see. Two tasks: one follows the session's states (a lost session costs the registration
+and with it every leadership, at once; a new one registers again), one turns dirty watches into observations, tells
+leadership and `until`, and gives the controller its turn. A broken connection changes neither registration nor
+leadership: until the session is lost, nobody else can be made leader because of it, and the storage's fence
+answers for the moments in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Self
+
+from kernel.broker.cluster.cluster_view import ClusterSnapshot
+from kernel.broker.cluster.controlling import Controller
+from kernel.broker.cluster.leading import Leading
+from kernel.broker.cluster.observing import Observer
+from kernel.broker.cluster.registration import allocate_block, ensure_cluster, register
+from kernel.broker.cluster.topics import Topics
+from kernel.broker.cluster.znodes import MalformedNode
+from kernel.broker.mistakes import stopped
+from kernel.broker.storage.errors import StorageError
+from kernel.clock import Clock, SystemClock
+from kernel.errors import Retriable
+from kernel.zookeeper.ending import SessionCredentials
+from kernel.zookeeper.errors import SessionClosed, ZooKeeperError
+from kernel.zookeeper.operations import SessionState
+from kernel.zookeeper.session import ZooKeeperSession
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from types import TracebackType
+    from uuid import UUID
+
+    from kernel.broker.cluster.cluster_view import Leadership, LeadershipListener, TopicView
+    from kernel.broker.cluster.observing import Observation
+    from kernel.broker.cluster.znodes import ProducerIdBlock
+    from kernel.errors import RebalanceLabError
+    from kernel.trace.writer import Tracer
+    from kernel.values import BrokerAddress, TopicPartition
+    from kernel.zookeeper.operations import SessionChange
+
+log = logging.getLogger(__name__)
+
+#: A controller that was overtaken looks again after this long, should no watch have told it before.
+_OVERTAKEN_S = 0.1
+#: ... and after this long when ZooKeeper refused something, or holds what makes no sense.
+_TROUBLE_S = 1.0
+#: A registration of a former incarnation goes within its session timeout and a tick or two.
+_REGISTRATION_GRACE_MS = 5_000
+#: So many sessions are begun for a start, should their connections break before it is done.
+_START_ATTEMPTS = 3
+
+
+class Cluster:
+    """See `cluster_view.ClusterView` for what handlers may call; the rest is for `broker.py`."""
+
+    def __init__(
+        self,
+        zookeeper: str,
+        address: BrokerAddress,
+        *,
+        session_timeout_ms: int,
+        connection_timeout_ms: int,
+        tracer: Tracer,
+        process: str = "",
+        clock: Clock | None = None,
+    ) -> None:
+        self._zookeeper = zookeeper
+        self._address = address
+        self._session_timeout_ms = session_timeout_ms
+        self._connection_timeout_ms = connection_timeout_ms
+        self._tracer = tracer
+        self._process = process
+        self._clock = clock or SystemClock()
+        #: Told of each session before anything is registered in it, on a thread of its own. May raise OSError.
+        self.keep_session: Callable[[SessionCredentials], None] | None = None
+        #: For the controller: see there.
+        self.kept_topic_id: Callable[[str], Awaitable[UUID | None]] | None = None
+        self.deletes_topics = True
+        self._leading = Leading(address.node_id, tracer)
+        self.snapshot = ClusterSnapshot()
+        self._changed = asyncio.Event()
+        self._registered_in = 0  # the session; 0: not registered
+        self._doomed: set[str] = set()
+        self._on_deleted: list[Callable[[UUID], Awaitable[None]]] = []
+        #: Called when a mistake of ours keeps this broker from following the cluster; its session is closed then.
+        self.on_failed: Callable[[RebalanceLabError], None] | None = None
+        self._block: ProducerIdBlock | None = None
+        self._next_producer_id = 0
+        self._block_lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing: asyncio.Future[None] | None = None
+        self._session: ZooKeeperSession | None = None
+        self._observer: Observer | None = None
+        self._controller: Controller | None = None
+        self._topics: Topics | None = None
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Join the cluster; on return the view is there and leadership follows. Subscribe before.
+
+        Raises Unavailable (no ZooKeeper), BrokerIdTaken.
+        """
+        for attempt in range(1, _START_ATTEMPTS + 1):
+            session = await self._open()
+            try:
+                await self._join(session)
+            except BaseException as error:
+                self._session = None
+                await session.close()
+                # A connection that breaks before anything is led is no more than a slow start.
+                if not isinstance(error, Retriable) or attempt == _START_ATTEMPTS:
+                    raise
+            else:
+                break
+        self._spawn(self._follow_session(session), "session")
+        self._spawn(self._follow_view(session), "view")
+
+    async def _open(self) -> ZooKeeperSession:
+        return await ZooKeeperSession.open(
+            self._zookeeper,
+            session_timeout_ms=self._session_timeout_ms,
+            connection_timeout_ms=self._connection_timeout_ms,
+            tracer=self._tracer,
+            process=self._process,
+            name=f"broker-{self.node_id}",
+        )
+
+    async def _join(self, session: ZooKeeperSession) -> None:
+        """Register in this session, and see what there is."""
+        self._session = session
+        await self._keep(session)
+        cluster_id = await ensure_cluster(session)
+        patience_ms = session.negotiated_timeout_ms + _REGISTRATION_GRACE_MS
+        session_id = session.session_id
+        await register(session, self._address, self._clock, patience_ms=patience_ms)
+        self._registered_in = session_id
+        self._observer = Observer(session, cluster_id)
+        self._controller = Controller(session, self.node_id, self._clock)
+        self._controller.kept_topic_id, self._controller.deletes_topics = self.kept_topic_id, self.deletes_topics
+        self._topics = Topics(session)
+        self._publish(await self._observer.refresh())
+
+    async def _keep(self, session: ZooKeeperSession) -> None:
+        """So that the next process of this broker need not wait for the session's timeout if this one is killed."""
+        if self.keep_session is None:
+            return
+        try:
+            await asyncio.to_thread(self.keep_session, SessionCredentials(*session.credentials))
+        except OSError as error:
+            log.warning("broker %d: a start after kill -9 will wait for its session: %s", self.node_id, error)
+
+    async def stop(self) -> None:
+        """Give up every leadership, then leave: the session's end tells the others. Idempotent."""
+        session, self._session = self._session, None
+        if session is None:
+            return
+        self._registered_in = 0
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._leading.want({}, self.snapshot)
+        await self._leading.settled()
+        await session.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def on_topic_deleted(self, callback: Callable[[UUID], Awaitable[None]]) -> None:
+        """Call back when a topic whose deletion was asked for has gone; its partitions have been resigned."""
+        self._on_deleted.append(callback)
+
+    def lost(self, tp: TopicPartition, error: StorageError) -> None:
+        """For `Storage.on_closed`: what the storage finds out before the view does."""
+        self._leading.lost(tp, error)
+
+    @property
+    def session(self) -> ZooKeeperSession:
+        assert self._session is not None, "the cluster is joined by start()"
+        return self._session
+
+    # -- ClusterView -------------------------------------------------------------------------------------------
+
+    @property
+    def node_id(self) -> int:
+        return self._address.node_id
+
+    def leads(self, tp: TopicPartition) -> Leadership | None:
+        return self._leading.led(tp)
+
+    def subscribe(self, listener: LeadershipListener, *, topics: Callable[[str], bool]) -> None:
+        assert self._session is None, "subscribe before start()"
+        self._leading.subscribe(listener, topics)
+
+    async def until(self, condition: Callable[[ClusterSnapshot], bool], timeout_ms: int) -> bool:
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while not condition(self.snapshot):
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        replication_factor: int,
+        config: Mapping[str, str] | None = None,
+        assignment: Sequence[Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> TopicView:
+        assert self._topics is not None, "the cluster is joined by start()"
+        return await self._topics.create(
+            self.snapshot,
+            name,
+            partitions=partitions,
+            replication_factor=replication_factor,
+            config=config,
+            assignment=assignment,
+            validate_only=validate_only,
+        )
+
+    async def grow_topic(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        assignment: Sequence[Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> TopicView:
+        assert self._topics is not None, "the cluster is joined by start()"
+        return await self._topics.grow(
+            self.snapshot, name, partitions=partitions, assignment=assignment, validate_only=validate_only
+        )
+
+    async def delete_topic(self, name: str) -> None:
+        assert self._topics is not None, "the cluster is joined by start()"
+        await self._topics.delete(name)
+
+    async def allocate_producer_id(self) -> int:
+        async with self._block_lock:
+            if self._block is None or self._next_producer_id > self._block.last:
+                self._block = await allocate_block(self.session, self.node_id)
+                self._next_producer_id = self._block.first
+            self._next_producer_id += 1
+            return self._next_producer_id - 1
+
+    # -- following ---------------------------------------------------------------------------------------------
+
+    def _spawn(self, work: Coroutine[None, None, None], what: str) -> None:
+        task = asyncio.create_task(work, name=f"broker-{self.node_id}-{what}")
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # A mistake of ours. Who cannot follow must not lead: the session's end hands everything to the others.
+            failure = stopped(f"broker {self.node_id}: {task.get_name()}", error)
+            if self._session is not None:
+                self._closing = asyncio.ensure_future(self._session.close())
+            if self.on_failed is not None:
+                self.on_failed(failure)
+
+    async def _follow_session(self, session: ZooKeeperSession) -> None:
+        while True:
+            change = await session.states.get()
+            if change.state in (SessionState.LOST, SessionState.CLOSED):
+                log.warning("broker %d has lost its ZooKeeper session and with it what it led", self.node_id)
+                self._registered_in = 0
+                self._tell_leadership()
+            if change.state is SessionState.CLOSED:
+                return
+            if change.state is SessionState.CONNECTED and change.session_id != self._registered_in:
+                await self._register_again(session, change)
+
+    async def _register_again(self, session: ZooKeeperSession, change: SessionChange) -> None:
+        while session.session_id == change.session_id:
+            try:
+                await session.wait_connected()
+                await self._keep(session)
+                await register(session, self._address, self._clock, patience_ms=None)
+            except SessionClosed:
+                return
+            except Retriable as error:
+                log.info("broker %d could not register again yet: %s", self.node_id, error)
+            except ZooKeeperError as error:
+                log.error("broker %d cannot register again: %s", self.node_id, error)  # noqa: TRY400 - no fault here
+                await asyncio.sleep(_TROUBLE_S)
+            else:
+                break
+        if session.session_id == change.session_id:
+            self._registered_in = change.session_id
+            self._leading.distrust()
+            assert self._observer is not None
+            self._observer.distrust()
+
+    async def _follow_view(self, session: ZooKeeperSession) -> None:
+        assert self._observer is not None
+        assert self._controller is not None
+        while True:
+            look_again_s: float | None = None
+            try:
+                await session.wait_connected()
+                observed = await self._observer.refresh()
+                self._publish(observed)
+                if self._registered_in == session.session_id and not await self._controller.step(observed):
+                    look_again_s = _OVERTAKEN_S
+            except SessionClosed:
+                return
+            except Retriable as error:
+                log.info("broker %d could not follow ZooKeeper: %s", self.node_id, error)
+                continue
+            except (ZooKeeperError, MalformedNode) as error:
+                log.error("broker %d cannot follow ZooKeeper: %s", self.node_id, error)  # noqa: TRY400 - no fault here
+                look_again_s = _TROUBLE_S
+            try:
+                async with asyncio.timeout(look_again_s):
+                    await self._observer.dirty.wait()
+            except TimeoutError:
+                continue
+            if look_again_s == _TROUBLE_S:
+                await asyncio.sleep(_TROUBLE_S)  # what could not be read is still dirty
+
+    def _publish(self, observed: Observation) -> None:
+        before, self.snapshot = self.snapshot, observed.snapshot
+        self._doomed.update(observed.deletions)
+        self._tell_leadership()
+        for name in [name for name in self._doomed if name in before.topics]:
+            topic_id = before.topics[name].topic_id
+            if topic_id not in observed.snapshot.topic_names:
+                self._doomed.discard(name)
+                self._spawn(self._forget(topic_id), f"forget-{name}")
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def _tell_leadership(self) -> None:
+        if self._registered_in:
+            self._leading.follow(self.snapshot)
+        else:
+            self._leading.want({}, self.snapshot)
+
+    async def _forget(self, topic_id: UUID) -> None:
+        await self._leading.settled()
+        for callback in self._on_deleted:
+            try:
+                await callback(topic_id)
+            except StorageError as failure:
+                log.error("what the deleted topic %s held stays on the disk: %s", topic_id, failure)  # noqa: TRY400

@@ -1,0 +1,58 @@
+"""Topics that nobody created by hand: on demand, and Kafka's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, NO_LEADER, TopicExists
+
+if TYPE_CHECKING:
+    from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView, TopicView
+    from kernel.broker.settings.configuration import BrokerConfig
+
+#: How long a topic that was created on demand is waited for, until every partition is led.
+CREATED_WITHIN_MS = 1_000
+
+
+class DefaultTopics:
+    """Creates topics with the numbers that the settings name."""
+
+    def __init__(self, cluster: ClusterView, config: BrokerConfig) -> None:
+        self._cluster = cluster
+        self._config = config
+
+    async def create(self, name: str) -> None:
+        """Create `name` and wait up to `CREATED_WITHIN_MS` for its leaders. Raises as `ClusterView.create_topic`."""
+        await self.begin(name)
+        await self._cluster.until(lambda snapshot: all_led(snapshot, name), CREATED_WITHIN_MS)
+
+    async def begin(self, name: str) -> None:
+        """Create `name`, and do not wait for its leaders. Raises as `ClusterView.create_topic`."""
+        prefix = "offsets.topic" if name == GROUP_METADATA_TOPIC else ""
+        await self._cluster.create_topic(
+            name,
+            partitions=self._config.number(f"{prefix}.num.partitions" if prefix else "num.partitions"),
+            replication_factor=self._config.number(
+                f"{prefix}.replication.factor" if prefix else "default.replication.factor"
+            ),
+            config={"cleanup.policy": "compact"} if prefix else None,
+        )
+
+    async def ensure(self, name: str) -> TopicView | None:
+        """The topic, created when it is not there; None when its leaders are not known yet."""
+        if name not in self._cluster.snapshot.topics:
+            try:
+                await self.create(name)
+            except TopicExists:
+                await self._cluster.until(lambda snapshot: all_led(snapshot, name), CREATED_WITHIN_MS)
+        return self._cluster.snapshot.topics.get(name)
+
+
+def all_led(snapshot: ClusterSnapshot, name: str, *, partitions: int = 1) -> bool:
+    """Whether the topic is there with at least `partitions` partitions, and each of them has a leader."""
+    topic = snapshot.topics.get(name)
+    return (
+        topic is not None
+        and len(topic.partitions) >= partitions
+        and all(partition.leader != NO_LEADER for partition in topic.partitions)
+    )

@@ -1,0 +1,111 @@
+"""Which connections have something to read, looked at in two classes, so that the many do not delay the prompt.
+
+The connections of members that heartbeat are looked at first, in every turn of the loop. All others, thousands when a
+large group connects or rebalances, are read, and served as they are read, for a millisecond a turn; what is not read
+then stays in the kernel and is reported again. Each class is a poller of its own inside the loop's, so a connection
+costs no asyncio handle for each read, and one that is not looked at costs nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from kernel.broker.loop.poller import poller
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from kernel.broker.loop.poller import Poller
+    from kernel.broker.loop.turns import Turns
+
+#: Prompt connections that are read in one turn.
+PROMPT_MAX = 256
+#: Patient connections that are read and served in one turn, and how long.
+PATIENT_MAX, PATIENT_BUDGET_S = 32, 0.001
+#: ... and asked for at once. All of these are read: who is reported and not read would, with epoll, be the first to
+#: wait again, behind those who have been read and have more already.
+PATIENT_AT_ONCE = 4
+
+
+class Watched(Protocol):
+    """A socket's owner; `on_ready` gets epoll's events."""
+
+    fd: int
+    is_prompt: bool
+
+    @property
+    def last_read(self) -> str:
+        """What was read from it last."""
+        ...
+
+    def on_ready(self, events: int) -> None: ...
+
+
+class Readiness:
+    """Calls `on_ready` of whoever is watched, from `start` to `close`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, turns: Turns) -> None:
+        """`turns` is told how long what is patient has taken."""
+        self.clock = loop.time
+        self.now = loop.time()  #: seconds of the loop's clock, as of the last look
+        self._loop = loop
+        self._turns = turns
+        self._watched: dict[int, Watched] = {}
+        self._prompt, self._patient = poller(), poller()
+        loop.add_reader(self._prompt.fileno(), self._look_at_prompt)
+        loop.add_reader(self._patient.fileno(), self._look_at_patient)
+
+    def close(self) -> None:
+        assert not self._watched, "connections are closed before what watches them"
+        for epoll in (self._prompt, self._patient):
+            self._loop.remove_reader(epoll.fileno())
+            epoll.close()
+
+    def watch(self, one: Watched, events: int) -> None:
+        self._watched[one.fd] = one
+        self._epoll_of(one).register(one.fd, events)
+
+    def change(self, one: Watched, events: int) -> None:
+        """Errors and hang-ups are reported whatever `events` says."""
+        self._epoll_of(one).modify(one.fd, events)
+
+    def move(self, one: Watched, events: int, *, prompt: bool) -> None:
+        """To the other class."""
+        self._epoll_of(one).unregister(one.fd)
+        one.is_prompt = prompt
+        self._epoll_of(one).register(one.fd, events)
+
+    def forget(self, one: Watched) -> None:
+        del self._watched[one.fd]
+        self._epoll_of(one).unregister(one.fd)
+
+    def _epoll_of(self, one: Watched) -> Poller:
+        return self._prompt if one.is_prompt else self._patient
+
+    def _look_at_prompt(self) -> None:
+        self.now = self._loop.time()
+        watched = self._watched
+        for fd, events in self._prompt.poll(0, PROMPT_MAX):
+            one = watched.get(fd)
+            if one is not None:  # else it was closed a moment ago, by another one's request
+                one.on_ready(events)
+
+    def _look_at_patient(self) -> None:
+        self.now = self._loop.time()
+        watched = self._watched
+        turns = self._turns
+        before = time.perf_counter()
+        end = before + PATIENT_BUDGET_S
+        for _ in range(PATIENT_MAX // PATIENT_AT_ONCE):
+            ready = self._patient.poll(0, PATIENT_AT_ONCE)
+            for fd, events in ready:
+                one = watched.get(fd)
+                if one is not None:
+                    one.on_ready(events)
+                    now = time.perf_counter()
+                    if now - before > turns.longest_s:
+                        turns.longest_s, turns.longest = now - before, one.last_read
+                    before = now
+            if len(ready) < PATIENT_AT_ONCE or before > end:
+                return

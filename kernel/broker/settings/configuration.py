@@ -1,0 +1,212 @@
+"""A broker's settings, by Kafka's names and with Kafka's defaults (3.9.1, asked of its own KafkaConfig).
+
+Three defaults are ours, to be safe on a shared machine: the broker listens on 127.0.0.1 instead of everywhere,
+`log.dirs` has to be given by whoever starts the broker, and queued.max.request.bytes is bounded. Names that Kafka has
+and we do not implement are in `kernel.broker.settings.kafka_settings`; using one is a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kernel.broker.settings.effective_configs import DYNAMIC_BROKER_SETTINGS
+from kernel.broker.settings.kafka_settings import KAFKA_BROKER_SETTINGS
+from kernel.broker.settings.topic_configs import ConfigType, TopicSetting, problem
+from kernel.errors import ConfigurationError
+from kernel.settings import Setting, between, boolean, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INT_MAX = 2**31 - 1
+#: Kafka has no bound unless one is set; for a lab there is one: 200 MiB of requests, 128 MiB of answers.
+REQUESTS_BYTES_MAX, ANSWERS_BYTES_MAX = 209_715_200, 134_217_728
+
+_LISTENER = re.compile(r"(?:PLAINTEXT://)?(?P<host>[^:/,]*):(?P<port>\d{1,5})")
+
+
+def _listener_problem(value: object) -> str | None:
+    if value == "" or _LISTENER.fullmatch(str(value)):
+        return None
+    return "one listener without encryption is served: write PLAINTEXT://127.0.0.1:9092"
+
+
+def _number(name: str, default: int, doc: str, *, low: int = 0, high: int = INT_MAX) -> Setting:
+    return Setting(name=name, parse=int, default=default, doc=doc, valid=between(low, high))
+
+
+def _flag(name: str, default: bool, doc: str) -> Setting:
+    return Setting(name=name, parse=boolean, default=default, doc=doc)
+
+
+def _text(name: str, default: str, doc: str) -> Setting:
+    return Setting(name=name, parse=str, default=default, doc=doc)
+
+
+def _behind_topics(setting: TopicSetting) -> Setting:
+    """What holds for topics without such a setting of their own; kept as text, checked as the topic's is."""
+    name = setting.broker_name
+    return Setting(
+        name=name,
+        parse=str,
+        default=setting.default,
+        doc=f"{setting.name} of topics that have none: {setting.doc}",
+        valid=lambda value: problem(setting.name, str(value)),
+    )
+
+
+BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {
+        setting.name: setting
+        for setting in (
+            # -- identity and network
+            _number("broker.id", -1, "the broker's number; -1 takes the next free one above 1000", low=-1),
+            Setting(
+                name="listeners",
+                parse=str,
+                default="",
+                doc="PLAINTEXT://HOST:PORT; the host has to be a loopback address",
+                valid=_listener_problem,
+            ),
+            Setting(
+                name="advertised.listeners",
+                parse=str,
+                default="",
+                doc="PLAINTEXT://HOST:PORT that clients are told instead, as when a proxy is in between",
+                valid=_listener_problem,
+            ),
+            _number("port", 9092, "the port when listeners is not given; 0 chooses a free one", high=65535),
+            _text("host.name", "127.0.0.1", "the host when listeners is not given"),
+            _number("socket.request.max.bytes", 104_857_600, "the largest request, in bytes", low=1),
+            _number(
+                "queued.max.request.bytes",
+                REQUESTS_BYTES_MAX,
+                "what all connections hold of requests, in bytes; at least socket.request.max.bytes",
+                low=1,
+            ),
+            _number(
+                "queued.max.response.bytes",
+                ANSWERS_BYTES_MAX,
+                "what all connections hold of answers that clients have not taken, in bytes (not Kafka's)",
+                low=1,
+            ),
+            _number("max.connections", INT_MAX, "the most connections at a time"),
+            _number("connections.max.idle.ms", 600_000, "idle connections are closed after this time", low=-1),
+            # -- ZooKeeper
+            _text("zookeeper.connect", "", "HOST:PORT[,HOST:PORT...][/chroot]"),
+            _number(
+                "zookeeper.session.timeout.ms", 18_000, "the broker's session: how late its death is noticed", low=1
+            ),
+            _number("zookeeper.connection.timeout.ms", 18_000, "how long the start waits for ZooKeeper", low=1),
+            # -- topics and logs
+            _text("log.dirs", "", "the data folder; all brokers of one machine share it"),
+            _number("num.partitions", 1, "partitions of a topic created without a number", low=1),
+            _number("default.replication.factor", 1, "replicas of a topic created without a number", low=1, high=32767),
+            _flag("auto.create.topics.enable", True, "Metadata for an unknown topic creates it"),
+            _flag("delete.topic.enable", True, "DeleteTopics is allowed"),
+            _number("message.max.bytes", 1_048_588, "the largest record batch, in bytes"),
+            *(
+                _behind_topics(setting)
+                for setting in DYNAMIC_BROKER_SETTINGS.values()
+                if setting.type is not ConfigType.INT
+            ),
+            _number("log.retention.minutes", -1, "retention of topics when log.retention.ms is not given", low=-1),
+            _number("log.retention.hours", 168, "retention when neither of the two others is given", low=-1),
+            _number("log.retention.check.interval.ms", 300_000, "how often retention is looked at", low=1),
+            _number("fetch.max.bytes", 57_671_680, "the most that one Fetch returns, in bytes", low=1024),
+            # -- groups
+            _number("group.initial.rebalance.delay.ms", 3_000, "how long an empty group waits for more members"),
+            _number("group.min.session.timeout.ms", 6_000, "the shortest session that a member may ask for"),
+            _number("group.max.session.timeout.ms", 1_800_000, "the longest one"),
+            _number("group.max.size", INT_MAX, "the most members of a group", low=1),
+            _number(
+                "group.member.metadata.max.bytes",
+                0,
+                "the most that one member may bring: its ids and all subscriptions that it offers; 0 is half of "
+                "message.max.bytes",
+            ),
+            _number(
+                "group.metadata.max.bytes",
+                0,
+                "the most that the members of a group may bring together; 0 is three quarters of message.max.bytes",
+            ),
+            _number("offsets.topic.num.partitions", 50, "partitions of __consumer_offsets", low=1),
+            _number("offsets.topic.replication.factor", 3, "replicas of __consumer_offsets", low=1, high=32767),
+            _number("offset.metadata.max.bytes", 4_096, "the longest text committed beside an offset"),
+            _number("offsets.retention.minutes", 10_080, "offsets of an empty group are kept this long", low=1),
+            _number("offsets.retention.check.interval.ms", 600_000, "how often that is looked at", low=1),
+            _text(
+                "group.server.assignment.strategy", "range", "server design: the strategy by which this broker assigns"
+            ),
+            _number(
+                "group.server.rebalance.timeout.ms",
+                30_000,
+                "server design: how long members have to stop, or start",
+                low=1,
+            ),
+            _number("transaction.max.timeout.ms", 900_000, "the longest transaction that may be asked for", low=1),
+        )
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Resolved settings; asking for a name that is not in the table is our mistake and raises `KeyError`."""
+
+    values: Mapping[str, object]
+    given: Mapping[str, str] = field(
+        default_factory=lambda: MappingProxyType({})
+    )  #: as text: what the broker was started with
+
+    @classmethod
+    def from_settings(cls, given: Mapping[str, str]) -> tuple[BrokerConfig, list[str]]:
+        """The configuration, and warnings for settings that only Kafka has. Raises `ConfigurationError`."""
+        values, warnings = resolve(BROKER_SETTINGS, given, known_elsewhere=KAFKA_BROKER_SETTINGS)
+        config = cls(MappingProxyType(values), MappingProxyType({k: v for k, v in given.items() if k in values}))
+        if config.number("group.min.session.timeout.ms") > config.number("group.max.session.timeout.ms"):
+            raise ConfigurationError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
+        frame_bytes, requests_bytes = (
+            config.number(name) for name in ("socket.request.max.bytes", "queued.max.request.bytes")
+        )
+        if requests_bytes < frame_bytes:
+            raise ConfigurationError(
+                f"queued.max.request.bytes={requests_bytes} must not be below socket.request.max.bytes={frame_bytes}:"
+                " the largest request would never be read"
+            )
+        return config, warnings
+
+    def number(self, name: str) -> int:
+        value = self.values[name]
+        assert isinstance(value, int), f"{name} is no number"
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self.values[name]
+        assert isinstance(value, bool), f"{name} is no flag"
+        return value
+
+    def text(self, name: str) -> str:
+        value = self.values[name]
+        assert isinstance(value, str), f"{name} is no text"
+        return value
+
+    @property
+    def node_id(self) -> int:
+        return self.number("broker.id")
+
+    @property
+    def listener(self) -> tuple[str, int]:
+        """(host, port) to listen on; `listeners` wins over `host.name` and `port`."""
+        match = _LISTENER.fullmatch(self.text("listeners"))
+        if match is None:
+            return self.text("host.name") or "127.0.0.1", self.number("port")
+        return match["host"] or "127.0.0.1", int(match["port"])
+
+    def advertised(self, host: str, port: int) -> tuple[str, int]:
+        """(host, port) that clients are told: those listened on, unless advertised.listeners says otherwise."""
+        match = _LISTENER.fullmatch(self.text("advertised.listeners"))
+        return (host, port) if match is None else (match["host"] or host, int(match["port"]))

@@ -1,0 +1,105 @@
+"""Which value of a setting holds: the topic's own, else the brokers' by several ways, else Kafka's default. Pure.
+
+Source: ConfigHelper and ConfigurationControlManager of Kafka 4.1.1 (order and sources; KIP-226). Broker settings that
+may be altered while brokers run are those that stand behind a topic's applied ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from kernel.broker.settings.topic_configs import TOPIC_SETTINGS, ConfigType, Effect, TopicSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Broker settings for retention that are not in milliseconds: factor to milliseconds.
+_RETENTION = {"log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
+_RETENTION_MS = "log.retention.ms"
+
+#: {broker setting that may be altered while brokers run: the topic setting behind which it stands}
+DYNAMIC_BROKER_SETTINGS: Mapping[str, TopicSetting] = {
+    setting.broker_name: setting
+    for setting in TOPIC_SETTINGS.values()
+    if setting.broker_name and setting.effect is not Effect.NONE
+}
+
+
+class Source(IntEnum):
+    """DescribeConfigsResponse.ConfigSource: where a value comes from."""
+
+    TOPIC = 1
+    BROKER = 2  #: altered while the broker runs
+    ALL_BROKERS = 3  #: altered for every broker
+    STATIC = 4  #: given when the broker was started
+    DEFAULT = 5
+
+
+class Synonym(NamedTuple):
+    """One place in which a value stands, or would."""
+
+    name: str
+    value: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLayers:
+    """The settings of a broker as text, by where they come from."""
+
+    own: Mapping[str, str] = field(default_factory=dict)
+    of_all: Mapping[str, str] = field(default_factory=dict)
+    static: Mapping[str, str] = field(default_factory=dict)
+
+
+def broker_synonyms(name: str, layers: BrokerLayers, default: str | None) -> list[Synonym]:
+    """Where a broker's setting stands, the one that holds first."""
+    found = [
+        Synonym(name, layer[name], source)
+        for layer, source in (
+            (layers.own, Source.BROKER),
+            (layers.of_all, Source.ALL_BROKERS),
+            (layers.static, Source.STATIC),
+        )
+        if name in layer
+    ]
+    if name == _RETENTION_MS:
+        found += [Synonym(other, layers.static[other], Source.STATIC) for other in _RETENTION if other in layers.static]
+    elif default is not None:
+        found.append(Synonym(name, default, Source.DEFAULT))
+    return found
+
+
+def synonyms(setting: TopicSetting, own: Mapping[str, str], layers: BrokerLayers) -> list[Synonym]:
+    """Where a topic's setting stands, the one that holds first; empty when only Kafka's default is left."""
+    found = [Synonym(setting.name, own[setting.name], Source.TOPIC)] if setting.name in own else []
+    if setting.broker_name:
+        found += broker_synonyms(setting.broker_name, layers, setting.default)
+    return found
+
+
+def held(setting: TopicSetting, found: list[Synonym]) -> tuple[str, Source]:
+    """(value, source) of a topic's setting from its synonyms."""
+    if not found:
+        return setting.default, Source.DEFAULT
+    first = found[0]
+    factor = _RETENTION.get(first.name)
+    if factor is None:
+        return first.value, first.source
+    return str(-1 if int(first.value) < 0 else int(first.value) * factor), first.source
+
+
+def effective(own: Mapping[str, str], layers: BrokerLayers) -> dict[str, str]:
+    """{name: value that holds} of every setting of a topic with these settings of its own."""
+    return {name: held(setting, synonyms(setting, own, layers))[0] for name, setting in TOPIC_SETTINGS.items()}
+
+
+def type_of(value: object) -> ConfigType:
+    """What DescribeConfigs calls a broker setting's type."""
+    if isinstance(value, bool):
+        return ConfigType.BOOLEAN
+    if isinstance(value, int):
+        return ConfigType.INT if abs(value) < 2**31 else ConfigType.LONG
+    return ConfigType.STRING

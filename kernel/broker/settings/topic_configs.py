@@ -1,0 +1,323 @@
+"""A topic's settings: Kafka's names, types, defaults and checks, and which of them have an effect here. Pure.
+
+Source: LogConfig and ConfigDef of Kafka 4.1.1, which was asked for all of it: its names, types, defaults and what it
+answers to values that do not fit are in `tests/kernel/broker/settings/topic-configs-4.1.1.json`. Values are text, as
+they are sent and as ZooKeeper keeps them.
+
+A setting whose `effect` is `Effect.NONE` is kept and shown, and changes nothing: whoever sets one is told so in the
+broker's log (`warnings_of`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+#: All settings of a topic together, names included.
+SETTINGS_BYTES_MAX = 4_096
+_UNBOUNDED = "9223372036854775807"
+
+
+class ConfigType(IntEnum):
+    """DescribeConfigsResponse.ConfigType: what DescribeConfigs says of a setting."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Effect(StrEnum):
+    """What setting it comes to on this broker."""
+
+    APPLIED = "applied"
+    #: `compact` in cleanup.policy: null keys are refused, but older values of a key are kept.
+    PARTLY = "partly applied"
+    NONE = "no effect"
+
+
+#: What DescribeConfigs adds to the documentation of settings that are not applied, in brackets.
+NOTES: Mapping[Effect, str] = MappingProxyType(
+    {
+        Effect.PARTLY: "partly applied on this broker: no record is compacted away",
+        Effect.NONE: "no effect on this broker",
+    }
+)
+
+
+class InvalidConfig(ValueError):
+    """A value that Kafka refuses (INVALID_CONFIG), with Kafka's own message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSetting:
+    """One setting; `broker_name` is the broker's setting that holds where the topic has none, '' for none here."""
+
+    name: str
+    type: ConfigType
+    default: str
+    doc: str
+    broker_name: str = ""
+    effect: Effect = Effect.NONE
+    low: float | None = None
+    high: float | None = None
+    words: tuple[str, ...] = ()
+
+
+_THROTTLED = (
+    "must be the literal '*' or a list of replicas in the following format:"
+    " [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+)
+_THROTTLED_NAMES = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
+_BOOL, _STR, _INT, _LONG, _LIST = (
+    ConfigType.BOOLEAN,
+    ConfigType.STRING,
+    ConfigType.INT,
+    ConfigType.LONG,
+    ConfigType.LIST,
+)
+_APPLIED, _PARTLY = Effect.APPLIED, Effect.PARTLY
+
+
+def _row(name: str, type_: ConfigType, default: str, broker_name: str, doc: str, **more: object) -> TopicSetting:
+    return TopicSetting(name=name, type=type_, default=default, broker_name=broker_name, doc=doc, **more)  # type: ignore[arg-type]
+
+
+#: By name. Defaults are those of a 4.1.1 broker whose own settings are the defaults.
+TOPIC_SETTINGS: Mapping[str, TopicSetting] = MappingProxyType(
+    {
+        setting.name: setting
+        for setting in (
+            _row("cleanup.policy", _LIST, "delete", "log.cleanup.policy",
+                 "delete: records past their retention go. compact: records need a key.",
+                 words=("compact", "delete"), effect=_PARTLY),
+            _row("compression.gzip.level", _INT, "-1", "compression.gzip.level", "gzip level of the broker."),
+            _row("compression.lz4.level", _INT, "9", "compression.lz4.level", "lz4 level of the broker.",
+                 low=1, high=17),
+            _row("compression.type", _STR, "producer", "compression.type",
+                 "How the broker packs batches; producer keeps them as they came.",
+                 words=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
+            _row("compression.zstd.level", _INT, "3", "compression.zstd.level", "zstd level of the broker.",
+                 low=-131072, high=22),
+            _row("delete.retention.ms", _LONG, "86400000", "log.cleaner.delete.retention.ms",
+                 "How long compaction keeps tombstones.", low=0),
+            _row("file.delete.delay.ms", _LONG, "60000", "log.segment.delete.delay.ms",
+                 "How long a file that is to go stays.", low=0),
+            _row("flush.messages", _LONG, _UNBOUNDED, "log.flush.interval.messages", "Records between two syncs.",
+                 low=1),
+            _row("flush.ms", _LONG, _UNBOUNDED, "", "Time between two syncs.", low=0),
+            _row("follower.replication.throttled.replicas", _LIST, "", "", "Replicas whose followers are throttled."),
+            _row("index.interval.bytes", _INT, "4096", "log.index.interval.bytes", "Distance of index entries.", low=0),
+            _row("leader.replication.throttled.replicas", _LIST, "", "", "Replicas whose leaders are throttled."),
+            _row("local.retention.bytes", _LONG, "-2", "log.local.retention.bytes",
+                 "Bytes kept on the broker with tiered storage.", low=-2),
+            _row("local.retention.ms", _LONG, "-2", "log.local.retention.ms",
+                 "Time that records stay on the broker with tiered storage.", low=-2),
+            _row("max.compaction.lag.ms", _LONG, _UNBOUNDED, "log.cleaner.max.compaction.lag.ms",
+                 "After this time a record is compacted.", low=1),
+            _row("max.message.bytes", _INT, "1048588", "message.max.bytes",
+                 "The largest record batch, in bytes, as it is sent.", low=0, effect=_APPLIED),
+            _row("message.timestamp.after.max.ms", _LONG, "3600000", "log.message.timestamp.after.max.ms",
+                 "How far a record's timestamp may lie ahead of the broker's clock.", low=0, effect=_APPLIED),
+            _row("message.timestamp.before.max.ms", _LONG, _UNBOUNDED, "log.message.timestamp.before.max.ms",
+                 "How far a record's timestamp may lie behind the broker's clock.", low=0, effect=_APPLIED),
+            _row("message.timestamp.type", _STR, "CreateTime", "log.message.timestamp.type",
+                 "CreateTime keeps the producer's timestamps, LogAppendTime has the broker set them.",
+                 words=("CreateTime", "LogAppendTime"), effect=_APPLIED),
+            _row("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio",
+                 "From which share of uncompacted records on compaction begins.", low=0, high=1),
+            _row("min.compaction.lag.ms", _LONG, "0", "log.cleaner.min.compaction.lag.ms",
+                 "For this time a record is not compacted.", low=0),
+            _row("min.insync.replicas", _INT, "1", "min.insync.replicas",
+                 "In-sync replicas that a write with acks=all needs.", low=1),
+            _row("preallocate", _BOOL, "false", "log.preallocate", "Files get their full size when they are made."),
+            _row("remote.log.copy.disable", _BOOL, "false", "", "No more records go to tiered storage."),
+            _row("remote.log.delete.on.disable", _BOOL, "false", "", "What lies in tiered storage goes with it."),
+            _row("remote.storage.enable", _BOOL, "false", "", "Tiered storage, which there is not."),
+            _row("retention.bytes", _LONG, "-1", "log.retention.bytes",
+                 "Above this size of a partition its oldest batches go; -1 for no limit.", effect=_APPLIED),
+            _row("retention.ms", _LONG, "604800000", "log.retention.ms",
+                 "Batches whose newest record is older than this go; -1 keeps them for ever.", low=-1, effect=_APPLIED),
+            _row("segment.bytes", _INT, "1073741824", "log.segment.bytes", "Size of a segment's file.",
+                 low=1024 * 1024),
+            _row("segment.index.bytes", _INT, "10485760", "log.index.size.max.bytes", "Size of a segment's index.",
+                 low=4),
+            _row("segment.jitter.ms", _LONG, "0", "", "How much earlier than segment.ms a segment may end.", low=0),
+            _row("segment.ms", _LONG, "604800000", "", "After this time a new segment begins.", low=1),
+            _row("unclean.leader.election.enable", _BOOL, "false", "unclean.leader.election.enable",
+                 "A replica that is not in sync may lead."),
+        )
+    }
+)  # fmt: skip
+
+
+def parsed(setting: TopicSetting, text: str) -> object:
+    """The value of its type. Raises `InvalidConfig` with the message that Kafka's ConfigDef has for it."""
+    stripped = text.strip()
+    if setting.type is ConfigType.BOOLEAN:
+        if stripped.lower() not in ("true", "false"):
+            raise _invalid(setting, text, "Expected value to be either true or false")
+        return stripped.lower() == "true"
+    if setting.type is ConfigType.LIST:
+        return _parsed_list(setting, stripped)
+    if setting.type is ConfigType.STRING:
+        if stripped not in setting.words:
+            raise _invalid(setting, stripped, f"String must be one of: {', '.join(setting.words)}")
+        return stripped
+    return _parsed_number(setting, stripped)
+
+
+def problem(name: str, text: str | None) -> str | None:
+    """Kafka's complaint about one setting of a topic, None when there is none."""
+    if text is None:
+        return f"Null value not supported for topic configs: {name}"
+    setting = TOPIC_SETTINGS.get(name)
+    if setting is None:
+        return f"Unknown topic config name: {name}"
+    try:
+        value = parsed(setting, text)
+    except InvalidConfig as invalid:
+        return str(invalid)
+    if name == "remote.storage.enable" and value is True:
+        return (
+            "Tiered Storage functionality is disabled in the broker."
+            " Topic cannot be configured with remote log storage."
+        )
+    return None
+
+
+def problem_of_all(configs: Mapping[str, str | None]) -> str | None:
+    """The first complaint about a topic's settings, alone and together (LogConfig.validate).
+
+    How much text they may be is a limit of ours: ZooKeeper keeps the settings of all topics in its memory.
+    """
+    if (size := sum(len(f"{name}{text}".encode()) for name, text in configs.items())) > SETTINGS_BYTES_MAX:
+        return f"the topic's settings are {size} bytes, at most {SETTINGS_BYTES_MAX} are kept"
+    unknown = next((name for name in configs if name not in TOPIC_SETTINGS), None)
+    if unknown is not None and configs[unknown] is not None:
+        return problem(unknown, configs[unknown])
+    if found := next((found for name, text in configs.items() if (found := problem(name, text))), None):
+        return found
+    lags = [int(configs.get(name) or TOPIC_SETTINGS[name].default) for name in _LAGS]
+    if lags[0] > lags[1]:
+        return f"conflict topic config setting {_LAGS[0]} ({lags[0]}) > {_LAGS[1]} ({lags[1]})"
+    return None
+
+
+_LAGS = ("min.compaction.lag.ms", "max.compaction.lag.ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """What is applied: the values that hold for one topic."""
+
+    max_message_bytes: int = 1_048_588
+    log_append_time: bool = False
+    timestamp_before_ms_max: int = LONG_MAX
+    timestamp_after_ms_max: int = 3_600_000
+    compact: bool = False
+    delete: bool = True
+    retention_ms: int = 604_800_000  #: -1: for ever
+    retention_bytes: int = -1  #: below 0: no limit
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> TopicConfig:
+        """From good values by name (`effective`)."""
+        policies = [word.strip() for word in values["cleanup.policy"].split(",")]
+        return cls(
+            max_message_bytes=int(values["max.message.bytes"]),
+            log_append_time=values["message.timestamp.type"] == "LogAppendTime",
+            timestamp_before_ms_max=int(values["message.timestamp.before.max.ms"]),
+            timestamp_after_ms_max=int(values["message.timestamp.after.max.ms"]),
+            compact="compact" in policies,
+            delete="delete" in policies,
+            retention_ms=int(values["retention.ms"]),
+            retention_bytes=int(values["retention.bytes"]),
+        )
+
+
+def warnings_of(configs: Mapping[str, str]) -> list[str]:
+    """What the owner of a topic with these good settings should know, each by name."""
+    found = []
+    for name, text in configs.items():
+        setting = TOPIC_SETTINGS[name]
+        if setting.effect is Effect.NONE and parsed(setting, text) != parsed(setting, setting.default):
+            found.append(f"{name}={text} has no effect on this broker")
+        elif name == "cleanup.policy" and "compact" in text:
+            found.append(f"{name}={text}: records need a key, but no record is compacted away")
+    return found
+
+
+def _parsed_list(setting: TopicSetting, text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",")] if text else []
+    if setting.name in _THROTTLED_NAMES:
+        _check_throttled(setting, words)
+        return words
+    for word in words:
+        if word not in setting.words:
+            raise _invalid(setting, word, f"String must be one of: {', '.join(setting.words)}")
+    return words
+
+
+def _check_throttled(setting: TopicSetting, words: list[str]) -> None:
+    """ThrottledReplicaListValidator."""
+    given = [word for word in words if word]
+    pairs = (word.split(":") for word in given)
+    if given and given != ["*"] and not all(len(pair) == 2 and all(n.isdecimal() for n in pair) for pair in pairs):
+        raise _invalid(setting, f"[{', '.join(words)}]", f"{setting.name} {_THROTTLED}")
+
+
+_LIMITS = {
+    ConfigType.INT: (-(2**31), INT_MAX),
+    ConfigType.LONG: (-(2**63), LONG_MAX),
+}
+
+
+def _parsed_number(setting: TopicSetting, text: str) -> float:
+    low, high = _LIMITS.get(setting.type, (float("-inf"), float("inf")))
+    value = _number_in(text, float if setting.type is ConfigType.DOUBLE else int)
+    if value is None or not low <= value <= high:
+        raise _invalid(setting, text, f"Not a number of type {setting.type.name}")
+    shown = _java_double(value) if setting.type is ConfigType.DOUBLE else str(value)
+    if setting.name == "compression.gzip.level":
+        if not (1 <= value <= 9 or value == -1):
+            raise _invalid(setting, shown, "Value must be between 1 and 9 or equal to -1")
+    elif setting.low is not None and value < setting.low:
+        raise _invalid(setting, shown, f"Value must be at least {setting.low}")
+    elif setting.high is not None and value > setting.high:
+        raise _invalid(setting, shown, f"Value must be no more than {setting.high}")
+    return value
+
+
+def _number_in(text: str, kind: type[int | float]) -> float | None:
+    """Python reads more as a number than Java does: underscores, and digits of other scripts."""
+    if "_" in text or not text.isascii():
+        return None
+    try:
+        return kind(text)
+    except ValueError:
+        return None
+
+
+def _java_double(value: float) -> str:
+    """As Java's Double.toString prints it: with an exponent from 10^7 on."""
+    if 1e-3 <= abs(value) < 1e7 or value == 0:
+        return str(value)
+    digits, _, exponent = f"{value:.16e}".partition("e")
+    shortest = f"{float(digits):.16g}"
+    return f"{shortest if '.' in shortest else shortest + '.0'}E{int(exponent)}"
+
+
+def _invalid(setting: TopicSetting, shown: str, why: str) -> InvalidConfig:
+    return InvalidConfig(f"Invalid value {shown} for configuration {setting.name}: {why}")

@@ -1,0 +1,1 @@
+"""A client of a cluster of brokers: connections, metadata, reads, and an idempotent producer."""

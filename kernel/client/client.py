@@ -1,0 +1,246 @@
+"""A client of a cluster: who leads what, and one connection to each broker (`client_reads` has what is read by them).
+
+Nothing here retries by itself, except for asking the next broker for metadata: when to try again, and what that
+means, is for the caller to decide.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kernel.client.connection import REQUEST_TIMEOUT_MS, BrokerConnection, Disconnected, RequestTimedOut
+from kernel.client.reads import (
+    EARLIEST,
+    LATEST,
+    FetchedBytes,
+    FetchedPartition,
+    fetch,
+    fetch_bytes,
+    list_offset,
+)
+from kernel.errors import Unavailable
+from kernel.values import BrokerAddress, TopicPartition
+from kernel.wire.errors import ErrorCode, error_name
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from uuid import UUID
+
+    from kernel.trace.writer import Tracer
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "REQUEST_TIMEOUT_MS",
+    "BrokerConnection",
+    "ClusterClient",
+    "ClusterMetadata",
+    "Disconnected",
+    "FetchedBytes",
+    "FetchedPartition",
+    "PartitionLeader",
+    "RequestTimedOut",
+    "fetch",
+    "fetch_bytes",
+    "list_offset",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLeader:
+    """`node_id` is -1 while nobody leads."""
+
+    node_id: int
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadata:
+    """What Metadata said last. `errors` names the topics that could not be described, by Kafka's error name."""
+
+    cluster_id: str = ""
+    controller_id: int = -1
+    brokers: Mapping[int, BrokerAddress] = field(default_factory=dict)
+    leaders: Mapping[TopicPartition, PartitionLeader] = field(default_factory=dict)
+    topic_ids: Mapping[str, UUID | None] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    internal: frozenset[str] = frozenset()  #: topics that the brokers call Kafka's own (Metadata 1 on)
+
+    def partitions_of(self, topic: str) -> tuple[int, ...]:
+        """Its partition numbers in order; empty when the topic is not known."""
+        return tuple(sorted(tp.partition for tp in self.leaders if tp.topic == topic))
+
+    def sizes(self) -> dict[str, int]:
+        """{topic: number of partitions} of all that are known."""
+        return dict(Counter(tp.topic for tp in self.leaders))
+
+
+class ClusterClient:
+    """Connections by broker id, opened when first asked for and opened anew when they broke."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[tuple[str, int]],
+        client_id: str,
+        tracer: Tracer | None = None,
+        *,
+        connect_timeout_ms: int = 10_000,
+    ) -> None:
+        assert bootstrap, "at least one bootstrap address is needed"
+        self.bootstrap = tuple(bootstrap)
+        self.client_id = client_id
+        self.metadata = ClusterMetadata()
+        self._member: str | None = None
+        self._tracer = tracer
+        self._connect_timeout_ms = connect_timeout_ms
+        self._connections: dict[int, BrokerConnection] = {}
+        self._opening: dict[int, asyncio.Lock] = {}
+        self._asking: BrokerConnection | None = None  # to a bootstrap address, for metadata
+        self._asking_lock = asyncio.Lock()
+        self._closed = False
+
+    @property
+    def member(self) -> str | None:
+        """The member id that requests carry in the trace, on every connection of this client."""
+        return self._member
+
+    @member.setter
+    def member(self, member: str | None) -> None:
+        self._member = member
+        for connection in [*self._connections.values(), *([self._asking] if self._asking else [])]:
+            connection.member = member
+
+    async def refresh(
+        self, topics: Collection[str] | None = None, *, create: bool = False, timeout_ms: int = REQUEST_TIMEOUT_MS
+    ) -> ClusterMetadata:
+        """Ask any broker for Metadata of `topics` (None: all). `create` lets auto.create.topics.enable do its work.
+
+        Raises `Unavailable` when no broker answers, naming each that was tried.
+        """
+        body = {
+            "topics": None if topics is None else [{"name": name, "topic_id": None} for name in topics],
+            "allow_auto_topic_creation": create,
+        }
+        failures = []
+        for connect in self._candidates():
+            try:
+                connection = await connect()
+                # Version 0 has no null for "all topics", version 12 is the last that every stock broker offers.
+                answer = await connection.call(
+                    Api.Metadata, body, version=min(12, connection.version_of(Api.Metadata)), timeout_ms=timeout_ms
+                )
+            except Unavailable as error:
+                failures.append(str(error))
+                continue
+            self._learn(answer, topics)
+            return self.metadata
+        raise Unavailable(f"no broker answered a Metadata request: {'; '.join(dict.fromkeys(failures))}")
+
+    def _candidates(self) -> list[Any]:
+        """What to try for metadata: open connections, then known brokers, then the bootstrap addresses."""
+        live = [c for c in [*self._connections.values(), self._asking] if c is not None and not c.closed]
+        known = [node_id for node_id in self.metadata.brokers if node_id not in self._connections]
+
+        async def is_open(connection: BrokerConnection) -> BrokerConnection:
+            return connection
+
+        return [
+            *[lambda c=connection: is_open(c) for connection in live],
+            *[lambda n=node_id: self.connection(n) for node_id in known],
+            *[lambda a=address: self._ask_at(a) for address in self.bootstrap],
+        ]
+
+    async def _ask_at(self, address: tuple[str, int]) -> BrokerConnection:
+        async with self._asking_lock:  # or of two who ask at once, one's connection would be forgotten and stay open
+            asking = self._asking
+            if asking is not None and not asking.closed and (asking.host, asking.port) == address:
+                return asking
+            if asking is not None:
+                asking.close()
+            self._asking = await self._open(BrokerAddress(-1, *address))
+            return self._asking
+
+    def _learn(self, answer: Any, topics: Collection[str] | None) -> None:
+        old = self.metadata
+        named = {topic.name for topic in answer.topics}
+        forgotten = (lambda _: True) if topics is None else named.union(topics).__contains__
+        leaders = {tp: leader for tp, leader in old.leaders.items() if not forgotten(tp.topic)}
+        ids = {name: topic_id for name, topic_id in old.topic_ids.items() if not forgotten(name)}
+        errors = {name: error for name, error in old.errors.items() if not forgotten(name)}
+        internal = {topic.name for topic in answer.topics if getattr(topic, "is_internal", False)}
+        for topic in answer.topics:
+            if topic.error_code != ErrorCode.none:
+                errors[topic.name] = error_name(topic.error_code)
+                continue
+            ids[topic.name] = getattr(topic, "topic_id", None)
+            for partition in topic.partitions:
+                leaders[TopicPartition(topic.name, partition.partition_index)] = PartitionLeader(
+                    partition.leader_id, getattr(partition, "leader_epoch", -1)
+                )
+        self.metadata = ClusterMetadata(
+            cluster_id=getattr(answer, "cluster_id", None) or "",
+            controller_id=getattr(answer, "controller_id", -1),
+            brokers={b.node_id: BrokerAddress(b.node_id, b.host, b.port) for b in answer.brokers},
+            leaders=leaders,
+            topic_ids=ids,
+            errors=errors,
+            internal=frozenset(internal.union(name for name in old.internal if not forgotten(name))),
+        )
+
+    def leader_of(self, tp: TopicPartition) -> int | None:
+        """The leader's node id as metadata had it last; None when unknown or nobody leads."""
+        leader = self.metadata.leaders.get(tp)
+        return None if leader is None or leader.node_id < 0 else leader.node_id
+
+    async def connection(self, node_id: int) -> BrokerConnection:
+        """An open connection to that broker. Raises `Unavailable`, also when metadata does not name the broker."""
+        lock = self._opening.setdefault(node_id, asyncio.Lock())
+        async with lock:
+            connection = self._connections.get(node_id)
+            if connection is not None and not connection.closed:
+                return connection
+            address = self.metadata.brokers.get(node_id)
+            if address is None:
+                raise Unavailable(f"broker {node_id} is not in the metadata: refresh it")
+            connection = self._connections[node_id] = await self._open(address)
+            return connection
+
+    async def any_connection(self) -> BrokerConnection:
+        """A connection to some broker. Raises `Unavailable`."""
+        failures = []
+        for connect in self._candidates():
+            try:
+                connection: BrokerConnection = await connect()
+            except Unavailable as error:
+                failures.append(str(error))
+            else:
+                return connection
+        raise Unavailable(f"no broker can be reached: {'; '.join(dict.fromkeys(failures))}")
+
+    async def _open(self, address: BrokerAddress) -> BrokerConnection:
+        if self._closed:
+            raise Disconnected("this client is closed")
+        connection = await BrokerConnection.open(
+            address.host,
+            address.port,
+            self.client_id,
+            timeout_ms=self._connect_timeout_ms,
+            node_id=address.node_id,
+            tracer=self._tracer,
+        )
+        connection.member = self._member
+        return connection
+
+    async def close(self) -> None:
+        """Close every connection. Idempotent."""
+        self._closed = True
+        connections = [*self._connections.values(), *([self._asking] if self._asking else [])]
+        for connection in connections:
+            connection.close()
+        self._connections.clear()
+        self._asking = None
+        await asyncio.gather(*(connection.wait_closed() for connection in connections))

@@ -1,0 +1,58 @@
+"""What cannot work is refused when it is planned, with what to do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from comparison.scenarios.plan.catalogue import CATALOGUE, DESIGNS
+from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.run.experiments import plan
+from kernel.errors import ConfigurationError
+
+PAIR = ("zookeeper", "eager")
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize(("brokers", "replicas"), [(1, "1"), (2, "2"), (3, "2")])
+def test_topics_have_no_more_replicas_than_there_are_brokers(design: str, brokers: int, replicas: str) -> None:
+    made = configuration(design, Parameters(brokers=brokers))
+    names = ("default.replication.factor", "offsets.topic.replication.factor")
+    assert [made.broker[name] for name in names] == [replicas, replicas]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "given", "complaint"),
+    [
+        ("join", {"settings": {"offsets.topic.replication.factor": "3"}}, "there are 2 brokers: use --brokers 3"),
+        ("crash", {"members": 1}, "members is 1: crash needs 2 or more; use --members 2"),
+        ("pause", {"members": 1}, "members is 1: pause needs 2 or more"),
+        ("split-brain", {"brokers": 1}, "brokers is 1: split-brain needs 2 or more; use --brokers 2"),
+        ("split-brain", {"members": 6, "partitions": 5}, "6 members share 5 partitions: use --partitions 6 or more"),
+        ("join", {"partitions": 500, "rate": 10}, "500 partitions get too few records .*: use --rate 50 or more"),
+        ("pause", {"partitions": 24, "rate": 10}, "use --rate 24 or more"),
+        ("join", {"settings": {"session.timeout.ms": "500", "heartbeat.interval.ms": "100"}}, "brokers grant 1000 to"),
+        ("join", {"settings": {"zookeeper.session.timeout.ms": "90000"}}, "ZooKeeper grants 200 to 60000 ms"),
+        ("join", {"settings": {"group.max.size": "4"}}, "group.max.size=4: the group has 4 members"),
+        ("join", {"settings": {"enable.auto.commit": "false"}}, "set auto.commit.interval.ms instead"),
+        ("join", {"settings": {"auto.commit.enable": "false"}}, "set auto.commit.interval.ms instead"),
+        ("join", {"settings": {"heartbeat.interval.ms": "3000"}}, "must be below session.timeout.ms=3000"),
+        ("join", {"settings": {"group.max.session.timeout.ms": "10"}}, "must not be above group.max.session"),
+        ("join", {"session_timeout_ms": 500}, "session_timeout_ms is 500: must be between 1000 and 60000"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_the_remedy(scenario: str, given: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        plan([scenario], PAIR, given)
+
+
+@pytest.mark.parametrize("preset", ["equal-timers", "kafka-defaults"])
+def test_every_scenario_is_feasible_as_it_stands(preset: str) -> None:
+    assert len(plan(list(CATALOGUE), DESIGNS, {"preset": preset})) > len(CATALOGUE)
+
+
+@pytest.mark.parametrize("session_timeout_ms", [1_000, 60_000])
+def test_every_scenario_is_feasible_with_the_shortest_and_the_longest_sessions(session_timeout_ms: int) -> None:
+    assert plan(list(CATALOGUE), DESIGNS, {"session_timeout_ms": session_timeout_ms})

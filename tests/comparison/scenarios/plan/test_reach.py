@@ -1,0 +1,115 @@
+"""Settings and the designs that they reach: an error, a warning, or nothing to say, before anything starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from comparison.scenarios.plan.catalogue import CATALOGUE, DESIGNS
+from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.reach import reach
+from kernel.errors import ConfigurationError
+
+STRATEGY = "partition.assignment.strategy"
+
+
+@pytest.mark.parametrize(
+    ("designs", "name", "value", "complaint"),
+    [
+        (DESIGNS, STRATEGY, "nonesuch", f"{STRATEGY}=nonesuch reaches none of the chosen designs"),
+        (("zookeeper",), STRATEGY, "nonesuch", "zookeeper knows range and roundrobin only"),
+        (("zookeeper",), STRATEGY, "sticky", "zookeeper knows range and roundrobin only; choose .*eager"),
+        (("server",), STRATEGY, "cooperative-sticky", "server cannot assign by 'cooperative-sticky'"),
+        (("cooperative",), STRATEGY, "range", "cooperative is what it is by its own"),
+        (("zookeeper", "eager"), "session.timeout.ms", "soon", "session.timeout.ms='soon': must be a whole number"),
+        (("zookeeper", "eager"), "session.timeout.ms", "0", "must be between 1 and"),
+        (("zookeeper", "eager"), "auto.commit.interval.ms", "-5", "auto.commit.interval.ms='-5': must be between"),
+        (("eager",), "exclude.internal.topics", "maybe", "must be true or false"),
+        (("zookeeper",), "fix.commit.fence", "sesion", "must be one of none, session, epoch"),
+        (("zookeeper",), "session.timeout.ms", "6000", "use --session-timeout, or choose eager or static"),
+        (
+            ("eager",),
+            "rebalance.backoff.ms",
+            "10",
+            "eager does not know it; use --session-timeout, or",
+        ),
+    ],
+)
+def test_a_setting_that_reaches_no_chosen_design_is_refused_with_the_remedy(
+    designs: tuple[str, ...], name: str, value: str, complaint: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        reach(designs, {name: value})
+
+
+@pytest.mark.parametrize(
+    ("designs", "name", "value", "warning"),
+    [
+        (
+            ("zookeeper", "eager"),
+            "session.timeout.ms",
+            "6000",
+            "session.timeout.ms=6000 reaches eager only: zookeeper does not know it; --session-timeout sets it in all",
+        ),
+        (
+            ("zookeeper", "eager"),
+            STRATEGY,
+            "sticky",
+            "=sticky reaches eager only: zookeeper knows range and",
+        ),
+        (("eager", "delayed"), STRATEGY, "sticky", f"{STRATEGY}=sticky reaches eager only: delayed is what it is by"),
+        (("zookeeper", "eager"), "zookeeper.session.timeout.ms", "6000", "reaches zookeeper only: eager does not know"),
+        (("zookeeper", "eager"), "fix.commit.fence", "session", "fix.commit.fence=session reaches zookeeper only"),
+    ],
+)
+def test_a_setting_that_reaches_only_some_of_the_chosen_designs_is_a_warning_that_names_them(
+    designs: tuple[str, ...], name: str, value: str, warning: str
+) -> None:
+    (told,) = reach(designs, {name: value})
+    assert warning in told
+
+
+@pytest.mark.parametrize(
+    ("designs", "settings"),
+    [
+        (DESIGNS, {"auto.commit.interval.ms": "500"}),
+        (DESIGNS, {"auto.offset.reset": "earliest"}),
+        (("zookeeper", "server", "eager", "static"), {STRATEGY: "roundrobin"}),
+        (("eager",), {"session.timeout.ms": "6000"}),
+        (("eager",), {"zookeeper.session.timeout.ms": "6000"}),  # the brokers'
+        (("zookeeper", "eager"), {"offsets.topic.num.partitions": "5"}),
+    ],
+)
+def test_a_setting_that_reaches_what_it_is_for_is_not_warned_of(
+    designs: tuple[str, ...], settings: dict[str, str]
+) -> None:
+    assert reach(designs, settings) == []
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("scenario", ["crash", "rolling-restart"])
+def test_one_session_timeout_sets_equal_timers_in_every_design(scenario: str, design: str) -> None:
+    made = configuration(design, CATALOGUE[scenario].parameters({"session_timeout_ms": 6000}))
+    assert made.session_ms == 6000
+    assert made.heartbeat_ms in (0, 2000)
+    assert made.delay_ms == (6000 if design == "delayed" else 0)
+    assert made.broker["group.min.session.timeout.ms"] == "1000"
+    assert made.broker_session_ms == 3000
+    if design == "zookeeper":
+        retries, backoff_ms = (int(made.member[f"rebalance.{name}"]) for name in ("max.retries", "backoff.ms"))
+        assert retries * backoff_ms > made.session_ms, "a rebalance gives up while a dead member still owns"
+
+
+def test_a_session_timeout_below_the_usual_ones_lowers_the_bounds_of_the_brokers() -> None:
+    made = configuration("eager", Parameters(preset="kafka-defaults", session_timeout_ms=2000))
+    assert (made.session_ms, made.broker["group.min.session.timeout.ms"], made.broker_session_ms) == (
+        2000,
+        "2000",
+        2000,
+    )
+
+
+def test_a_setting_by_name_goes_over_the_session_timeout_of_all_designs() -> None:
+    given = {"session_timeout_ms": 6000, "settings": {"heartbeat.interval.ms": "500"}}
+    made = configuration("eager", CATALOGUE["crash"].parameters(given))
+    assert (made.session_ms, made.heartbeat_ms) == (6000, 500)

@@ -1,0 +1,203 @@
+"""Children of a run: born at once, told in lines, ended whatever they do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+from comparison.scenarios.processes.children import ChildProcess, ended_within
+from comparison.scenarios.processes.fork_server import Nursery
+from kernel.errors import EnvironmentFault
+from kernel.waiting import WaitTimeout, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+MEMBER = "comparison.scenarios.processes.member_process"
+BROKER = "comparison.scenarios.processes.broker_process"
+
+
+@asynccontextmanager
+async def nursery_in(folder: Path) -> AsyncIterator[Any]:
+    """A function that spawns a child of a module and gives it with the list of what it tells."""
+    nursery = await Nursery.open()
+    children: list[ChildProcess] = []
+
+    async def spawn(module: str) -> tuple[ChildProcess, list[Mapping[str, object]]]:
+        told: list[Mapping[str, object]] = []
+        name = f"child-{len(children)}"
+        child = await ChildProcess.spawn(nursery, module, name, folder / f"{name}.log", told.append)
+        children.append(child)
+        return child, told
+
+    try:
+        yield spawn
+    finally:
+        for child in children:
+            await child.kill()
+        await nursery.stop()
+
+
+def test_a_child_that_is_not_needed_ends_when_it_is_stopped(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with nursery_in(tmp_path) as spawn:
+            (member, _), (broker, _) = await spawn(MEMBER), await spawn(BROKER)
+            assert await asyncio.gather(member.stop(), broker.stop()) == [0, 0]
+            assert member.log_tail() == ""
+
+    asyncio.run(scenario())
+
+
+def test_a_killed_child_is_told_by_its_signal_and_a_frozen_one_can_be_stopped(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with nursery_in(tmp_path) as spawn:
+            (killed, _), (frozen, _) = await spawn(MEMBER), await spawn(MEMBER)
+            assert await killed.kill() == -signal.SIGKILL
+            assert killed.returncode == -signal.SIGKILL
+            killed.send({"command": "commit"})  # to nobody, and no error
+            frozen.freeze()
+            process = psutil.Process(frozen.pid)
+            await until(lambda: process.status() == psutil.STATUS_STOPPED, 20, "the child is stopped")
+            assert await frozen.stop() == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_child_that_does_not_end_in_time_is_a_timeout(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with nursery_in(tmp_path) as spawn:
+            child, _ = await spawn(MEMBER)
+            with pytest.raises(WaitTimeout, match=r"child-0 did not end within 0\.1 s"):
+                await ended_within(child, 0.1)
+            assert child.returncode is None
+
+    asyncio.run(scenario())
+
+
+def test_the_end_of_the_nursery_is_the_end_of_its_children(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nursery = await Nursery.open()
+        child = await ChildProcess.spawn(nursery, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
+        process = psutil.Process(child.pid)
+        await nursery.stop()
+        await until(lambda: not process.is_running(), 20, "the child is gone")
+        assert child.returncode == -signal.SIGKILL
+
+    asyncio.run(scenario())
+
+
+def test_a_killed_nursery_ends_its_children_and_whoever_waits_for_one_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nursery = await Nursery.open()
+        child = await ChildProcess.spawn(nursery, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
+        open_before = psutil.Process().num_fds()
+        os.kill(nursery.pid, signal.SIGSTOP)
+        waiting = [asyncio.create_task(nursery.spawn(MEMBER, tmp_path / "waits.log")) for _ in range(2)]
+        await until(lambda: psutil.Process().num_fds() >= open_before + 8, 20, "both have asked")
+        os.kill(nursery.pid, signal.SIGKILL)
+        async with asyncio.timeout(20):
+            for result in await asyncio.gather(*waiting, return_exceptions=True):
+                assert isinstance(result, EnvironmentFault), result
+                assert f"(pid {nursery.pid}) has ended" in str(result)
+            assert await child.gone() == -signal.SIGKILL
+            with pytest.raises(EnvironmentFault, match="has ended"):
+                await nursery.spawn(MEMBER, tmp_path / "late.log")
+            await until(lambda: psutil.Process().num_fds() <= open_before, 20, "no pipe is left open")
+        await nursery.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_child_that_nobody_waits_for_any_more_ends_and_the_next_one_is_not_taken_for_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nursery = await Nursery.open()
+        waiting = asyncio.create_task(nursery.spawn(MEMBER, tmp_path / "given-up.log"))
+        await until((tmp_path / "given-up.log").exists, 20, "it was asked for")
+        waiting.cancel()
+        child = await ChildProcess.spawn(nursery, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
+        await until(lambda: len(psutil.Process(nursery.pid).children()) == 1, 30, "the other one has ended")
+        assert child.returncode is None
+        assert await child.stop() == 0
+        await nursery.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_configuration_that_makes_no_sense_ends_the_child_with_the_reason_in_its_log(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with nursery_in(tmp_path) as spawn:
+            child, _ = await spawn(MEMBER)
+            child.send({"process": "m1"})
+            assert await ended_within(child, 30) == 1
+            assert "missing required field `design`" in str(child.failure("starting"))
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_cannot_start_tells_why(tmp_path: Path, unused_port: int) -> None:
+    async def scenario() -> None:
+        async with nursery_in(tmp_path) as spawn:
+            child, told = await spawn(BROKER)
+            child.send(
+                {
+                    **identity(tmp_path, "broker-1"),
+                    "zookeeper": f"127.0.0.1:{unused_port}",
+                    "data_dir": str(tmp_path / "data"),
+                    "settings": {"zookeeper.connection.timeout.ms": "300", "port": "0"},
+                }
+            )
+            assert await ended_within(child, 30) == 1
+            (event,) = told
+            assert event["event"] == "failed"
+            assert str(unused_port) in str(event["error"])
+
+    asyncio.run(scenario())
+
+
+def test_a_member_tells_its_life_in_events_and_leaves_when_told(tmp_path: Path, chroot: str) -> None:
+    async def scenario() -> None:
+        async with nursery_in(tmp_path) as spawn:
+            child, told = await spawn(MEMBER)
+            child.send(
+                {
+                    **identity(tmp_path, "m1"),
+                    "group": "g",
+                    "topics": {"t": 1},
+                    "zookeeper": chroot,
+                    "bootstrap": "",
+                    "settings": {"zookeeper.session.timeout.ms": "4000"},
+                    "members": 2,
+                }
+            )
+            await until(lambda: kinds(told).count("member_started") == 2, 30, lambda: child.log_tail() + str(told))
+            child.send({"command": "sing"})
+            child.send({"command": "leave"})
+            assert await ended_within(child, 30) == 0
+            assert kinds(told).count("member_closed") == 2
+            assert "unknown command 'sing'" in child.log_tail()
+            trace = (tmp_path / "m1.jsonl").read_text().splitlines()
+            assert len(trace) > len(told)  # what only the trace has: every ZooKeeper operation
+
+    asyncio.run(scenario())
+
+
+def identity(folder: Path, process: str) -> dict[str, object]:
+    return {
+        "process": process,
+        "design": "zookeeper",
+        "run": "r",
+        "scenario": "s",
+        "seed": 0,
+        "trace": str(folder / f"{process}.jsonl"),
+    }
+
+
+def kinds(told: list[Mapping[str, object]]) -> list[object]:
+    return [event["kind"] for event in told]

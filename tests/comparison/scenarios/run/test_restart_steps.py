@@ -1,0 +1,122 @@
+"""When a process that is restarted comes back, and what is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from comparison.scenarios.plan.vocabulary import GoOver, RestartEach
+from comparison.scenarios.run.restart_steps import Restarts
+from comparison.scenarios.testbed.group_view import GroupView
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+class Group:
+    """Two places; `noticing` is set whenever somebody has gone."""
+
+    def __init__(self, design: str) -> None:
+        self.view = GroupView([])
+        self.places = ["m1", "m2"]
+        self.present = 2
+        self.done: list[str] = []
+        self.told: list[dict[str, Any]] = []
+        self.noticing = asyncio.Event()
+        parameters = SimpleNamespace(topic_names=("orders-0", "orders-1"))
+        self.changes: Any = SimpleNamespace(
+            members=self,
+            testbed=SimpleNamespace(request=SimpleNamespace(design=design, parameters=parameters)),
+            takeover_s=5.0,
+            make=self.make,
+            reach_phase=self.reach_phase,
+        )
+        for name in self.places:
+            self.rebalances(name)
+
+    def rebalances(self, name: str) -> None:
+        about = {"ns": 0, "process": name, "member": name}
+        self.view.apply({**about, "kind": "rebalance_started", "trigger": "t"})
+        self.view.apply({**about, "kind": "rebalance_ended", "outcome": "ok"})
+
+    async def reach_phase(self) -> None: ...
+
+    async def make(self, change: str, make: Callable[[], Awaitable[None]], **told: Any) -> None:
+        self.told.append({"change": change, **told})
+        await make()
+
+    def process_at(self, place: str) -> str:
+        return place
+
+    def next_at(self, place: str) -> str:
+        return f"{place}.2"
+
+    def check(self) -> None: ...
+
+    def subscribe(self, place: str, topics: list[str]) -> None:
+        self.done.append(f"{place} subscribes to {' '.join(topics)}")
+
+    async def go(self, place: str, _timeout_s: float) -> None:
+        self.done.append(f"{place} goes")
+        self.view.leave_out(place)
+        self.noticing.set()
+
+    async def come_back(self, place: str, settings: object = None, topics: list[str] | None = None) -> None:
+        self.done.append(f"{place} comes back" + (f" for {' '.join(topics)}" if topics else ""))
+        self.view.take_back(place)
+
+
+def test_who_comes_back_waits_until_the_others_have_been_through_the_rebalance() -> None:
+    async def scenario() -> None:
+        group = Group("eager")
+        restarting = asyncio.create_task(Restarts(group.changes).restart_each(RestartEach(away_ms=0)))
+        await group.noticing.wait()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert group.done == ["m1 goes"]
+        group.noticing.clear()
+        group.rebalances("m2")
+        await group.noticing.wait()
+        group.rebalances("m1")
+        await restarting
+        assert group.done == ["m1 goes", "m1 comes back", "m2 goes", "m2 comes back"]
+
+    asyncio.run(scenario())
+
+
+def test_where_nobody_notices_who_is_away_nobody_is_waited_for() -> None:
+    async def scenario() -> None:
+        group = Group("static")
+        restarts = Restarts(group.changes)
+        await restarts.restart_each(RestartEach(away_ms=0, settings={"a": "b"}))
+        assert group.done == ["m1 goes", "m1 comes back", "m2 goes", "m2 comes back"]
+        assert [(told["change"], told["round_"], told["members"]) for told in group.told] == [
+            ("restart", 1, 2),
+            ("restart", 2, 2),
+        ]
+        await restarts.restart_each(RestartEach(away_ms=0))
+        assert [told["round_"] for told in group.told] == [1, 2, 3, 4]
+        assert group.told[0]["detail"] == {"target": "m1", "life": "m1.2", "away_ms": 0, "settings": {"a": "b"}}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("design", "done"),
+    [
+        ("zookeeper", ["m2 goes", "m2 comes back for orders-1"]),
+        ("eager", ["m2 subscribes to orders-1"]),
+    ],
+)
+def test_who_goes_over_to_other_topics_restarts_only_where_it_must(design: str, done: list[str]) -> None:
+    async def scenario() -> None:
+        group = Group(design)
+        await Restarts(group.changes).go_over(GoOver(2, (1,), 2))
+        assert group.done == done
+        (told,) = group.told
+        assert told["detail"] == {"target": "m2", "topics": ["orders-1"], "restart": design == "zookeeper"}
+
+    asyncio.run(scenario())

@@ -1,0 +1,139 @@
+"""A run that cannot start, or not go on: it ends with the reason, and nothing of it stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from comparison.pipeline.analysis import analyze
+from comparison.run_folder import run_dir_of
+from comparison.scenarios.plan.catalogue import scenario_named
+from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.request import RunRequest
+from comparison.scenarios.processes.fork_server import Nursery
+from comparison.scenarios.processes.together import together
+from comparison.scenarios.run.runner import Run, perform
+from comparison.scenarios.testbed import testbed
+from kernel.errors import EnvironmentFault, Unavailable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def request_in(folder: Path, scenario: str, design: str, zookeeper: str = "embedded") -> RunRequest:
+    parameters = scenario_named(scenario).defaults
+    return RunRequest(
+        scenario=scenario_named(scenario),
+        design=design,
+        parameters=parameters,
+        configuration=configuration(design, parameters),
+        zookeeper=zookeeper,
+        run="test",
+        run_dir=run_dir_of(folder, scenario, design),
+    )
+
+
+def children() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def test_of_several_things_at_once_none_outlives_the_first_failure() -> None:
+    ended = []
+
+    async def fails() -> None:
+        raise Unavailable("no")
+
+    async def goes_on() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)  # an orderly end takes its time, and is waited for
+            ended.append(True)
+
+    async def scenario() -> None:
+        with pytest.raises(Unavailable, match="no"):
+            await together(goes_on(), fails(), goes_on())
+        assert ended == [True, True]
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(scenario())
+
+
+def test_a_run_whose_processes_cannot_start_leaves_no_zookeeper_that_was_still_starting(tmp_path: Path) -> None:
+    before = children()
+
+    async def scenario() -> None:
+        nursery = await Nursery.open()
+        os.kill(nursery.pid, signal.SIGKILL)
+        with pytest.raises(EnvironmentFault, match="has ended"):
+            await perform(request_in(tmp_path, "crash", "eager"), {}, nursery, asyncio.Event())
+        await nursery.stop()
+
+    asyncio.run(scenario())
+    assert (tmp_path / "crash/eager/zookeeper-1").is_dir(), "it had begun to start"
+    assert children() <= before  # Spark's workers, of the tests before, may end meanwhile
+    assert '"outcome":"failed"' in (tmp_path / "crash/eager/trace/runner.jsonl").read_text()
+
+
+def broken(folder: Path) -> None:
+    """A run that ends in a mistake of ours."""
+
+    async def scenario() -> None:
+        nursery = await Nursery.open()
+        try:
+            await perform(request_in(folder, "crash", "eager"), {}, nursery, asyncio.Event())
+        finally:
+            await nursery.stop()
+
+    with pytest.raises(AssertionError, match="not so"):
+        asyncio.run(scenario())
+
+
+def assert_failed(run_dir: Path, told: str) -> None:
+    written = json.loads((run_dir / "run.json").read_text())
+    assert (written["outcome"], written["error"]) == ("failed", told)
+    ends = [json.loads(line) for line in (run_dir / "trace/runner.jsonl").read_text().splitlines()]
+    assert [(each["outcome"], each["error"]) for each in ends if each.get("kind") == "run_ended"] == [("failed", told)]
+
+
+def test_a_run_that_ends_in_a_mistake_of_ours_is_traced_as_failed_and_never_judged_as_expected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    async def start(_: testbed.Testbed) -> None:
+        raise AssertionError("not so")
+
+    monkeypatch.setattr(testbed.Testbed, "start", start)
+    broken(tmp_path)
+    assert_failed(tmp_path / "crash/eager", "AssertionError: not so")
+    result = analyze(spark, [tmp_path])
+    assert result["verdict"] != "as expected"
+    (run,) = result["runs"]
+    assert (run["outcome"], run["error"]) == ("failed", "AssertionError: not so")
+    not_measured = ("moved", "moved_minimum", "stopped", "stopped_kept", "rounds", "out_of_order", "delivered", "lost")
+    assert {name: run["metrics"][name] for name in not_measured} == dict.fromkeys(not_measured)
+
+
+def test_a_run_whose_parts_cannot_be_stopped_is_traced_as_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(_: Run) -> None:
+        """All went well so far."""
+
+    stop = testbed.Testbed.stop_brokers
+
+    async def stop_badly(bed: testbed.Testbed, *, at_once: bool) -> None:
+        await stop(bed, at_once=at_once)
+        raise AssertionError("not so")
+
+    monkeypatch.setattr(Run, "_story", story)
+    monkeypatch.setattr(testbed.Testbed, "stop_brokers", stop_badly)
+    broken(tmp_path)
+    assert_failed(tmp_path / "crash/eager", "AssertionError: not so")

@@ -1,0 +1,116 @@
+"""What the runner does in a ZooKeeper beside the group: a place of its own, a baseline, an observer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.testbed.baseline import measure_baseline
+from comparison.scenarios.testbed.chroot import chroot_name, make_chroot, remove_chroot
+from comparison.scenarios.testbed.live_observer import LiveObserver
+from kernel.errors import Unavailable
+from kernel.trace.writer import ListTracer, SilentTracer
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.session import ZooKeeperSession
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def session(connect_string: str) -> ZooKeeperSession:
+    return await ZooKeeperSession.open(
+        connect_string, session_timeout_ms=4000, connection_timeout_ms=5000, tracer=SilentTracer(), name="test"
+    )
+
+
+def test_a_run_gets_a_chroot_of_its_own_and_leaves_nothing_behind(chroot: str) -> None:
+    async def scenario() -> None:
+        name = chroot_name("20261121T144531Z-compare/crash/zookeeper")
+        assert name == "rebalance-lab-20261121T144531Z-compare-crash-zookeeper"
+        inside = await make_chroot(chroot, name)
+        assert inside == f"{chroot}/{name}"
+        async with await session(inside) as zookeeper:
+            await zookeeper.create("/a/b/c", makepath=True)
+        await remove_chroot(inside)
+        async with await session(chroot) as zookeeper:
+            assert await zookeeper.children("/") == []
+
+    asyncio.run(scenario())
+
+
+def test_a_baseline_is_measured_and_leaves_nothing_behind(chroot: str) -> None:
+    async def scenario() -> None:
+        baseline = await measure_baseline(chroot)
+        assert set(baseline) == {"create_ms", "get_ms", "notify_ms"}
+        assert all(value > 0 for value in baseline.values())
+        async with await session(chroot) as zookeeper:
+            assert await zookeeper.children("/") == []
+
+    asyncio.run(scenario())
+
+
+def test_an_observer_tells_who_is_named_and_who_has_gone(chroot: str, zookeeper: EmbeddedZooKeeper) -> None:
+    async def scenario() -> None:
+        tracer = ListTracer()
+        observer = LiveObserver(chroot, "g", [TopicPartition("t", 0)], tracer)
+        await observer.start()
+        owner = paths.owner("g", "t", 0)
+        async with await session(chroot) as member:
+            await member.ensure_path(paths.member_ids("g"))
+            await member.create(paths.member_id("g", "g_c1"), b"{}", ephemeral=True)
+            await member.create(owner, b"g_c1-0", ephemeral=True, makepath=True)
+            await until(lambda: len(tracer.events) == 2, 5, lambda: str(tracer.events))
+            await member.delete(owner)
+            await until(lambda: len(tracer.events) == 3, 5, lambda: str(tracer.events))
+        await until(lambda: len(tracer.events) == 4, 5, lambda: str(tracer.events))
+        await observer.stop()
+        named, cleared = tracer.of("authority_named", "authority_cleared")
+        assert (named["owner"], named["epoch"]) == (cleared["owner"], cleared["epoch"]) == ("g_c1-0", named["epoch"])
+        assert [event["kind"] for event in tracer.of("group_member_joined", "group_member_left")] == [
+            "group_member_joined",
+            "group_member_left",
+        ]
+
+    asyncio.run(scenario())
+
+
+def test_an_observer_that_was_blind_for_a_time_says_so(tmp_path: Path) -> None:
+    async def scenario(server: EmbeddedZooKeeper) -> None:
+        tracer = ListTracer()
+        observer = LiveObserver(server.connect_string, "g", [TopicPartition("t", 0)], tracer)
+        await observer.start()
+        async with await session(server.connect_string) as member:
+            await member.create(paths.owner("g", "t", 0), b"g_c1-0", makepath=True)
+        await until(lambda: tracer.events, 10, "it watches")
+        observer.check()
+        await asyncio.to_thread(server.servers[0].restart)
+        await until(lambda: complaint(observer), 20, "the lost connection is told")
+        assert complaint(observer).endswith("was without its connection for a time")
+        await observer.stop()
+
+    with EmbeddedZooKeeper(tmp_path) as server:
+        asyncio.run(scenario(server))
+
+
+def test_an_observer_that_cannot_read_says_so(chroot: str) -> None:
+    async def scenario() -> None:
+        observer = LiveObserver(chroot, "g", [TopicPartition("t", 0)], SilentTracer())
+        await observer.start()
+        assert observer._session is not None
+        await observer._session.close()
+        await until(lambda: complaint(observer), 10, "the end of the session is told")
+        assert "cannot go on" in complaint(observer)
+        await observer.stop()
+
+    asyncio.run(scenario())
+
+
+def complaint(observer: LiveObserver) -> str:
+    try:
+        observer.check()
+    except Unavailable as error:
+        return str(error)
+    return ""

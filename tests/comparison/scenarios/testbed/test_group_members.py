@@ -1,0 +1,156 @@
+"""Places and the processes at them: what a process is told when it comes, comes back, or reads other topics."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from comparison.scenarios.plan.catalogue import scenario_named
+from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.request import RunRequest
+from comparison.scenarios.testbed import group_members
+from comparison.scenarios.testbed.group_members import GroupMembers
+from kernel.trace.writer import ListTracer
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Child:
+    """A process that ends when it is told to leave."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines: list[dict[str, Any]] = []
+        self.returncode: int | None = None
+        self.pid = 4711
+
+    def send(self, line: dict[str, Any]) -> None:
+        self.lines.append(line)
+        if line.get("command") == "leave":
+            self.returncode = 0
+
+    async def gone(self) -> int:
+        assert self.returncode is not None
+        return self.returncode
+
+
+class Group:
+    """Members of a run whose processes are stand-ins; `children` by name."""
+
+    def __init__(self, folder: Path, scenario: str, design: str, members: int) -> None:
+        parameters = scenario_named(scenario).parameters({})
+        request = RunRequest(
+            scenario=scenario_named(scenario),
+            design=design,
+            parameters=parameters,
+            configuration=configuration(design, parameters),
+            zookeeper="embedded",
+            run="r",
+            run_dir=folder,
+        )
+        self.tracer = ListTracer()
+        testbed = SimpleNamespace(
+            request=request,
+            tracer=self.tracer,
+            partitions=[TopicPartition("orders", 0)],
+            group="lab",
+            bootstrap="localhost:1",
+            zookeeper=SimpleNamespace(connect_for_member=lambda **_: "localhost:2"),
+            check=lambda: None,
+        )
+        self.children: dict[str, Child] = {}
+        self.members = GroupMembers(testbed, None, members)  # type: ignore[arg-type]  # as much as is used of both
+
+    async def spawn(self, _nursery: object, _module: str, name: str, _log: Path, _heard: object) -> Child:
+        self.children[name] = Child(name)
+        return self.children[name]
+
+    def configured(self, name: str) -> dict[str, Any]:
+        return self.children[name].lines[0]
+
+
+@pytest.fixture
+def group(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Group:
+    made = Group(tmp_path, *request.param)
+    monkeypatch.setattr(group_members.ChildProcess, "spawn", made.spawn)
+    return made
+
+
+@pytest.mark.parametrize("group", [("rolling-restart", "static", 2)], indirect=True)
+def test_a_process_that_comes_back_is_another_one_at_the_same_place(group: Group) -> None:
+    async def scenario() -> None:
+        members = group.members
+        await members.warm_up()
+        members.join(2)
+        assert members.next_at("m1") == "m1.2"
+        await members.go("m1", 1)
+        assert members.present == 1
+        await members.come_back("m1", {"session.timeout.ms": "7000"})
+        assert (members.present, members.process_at("m1")) == (2, "m1.2")
+        await members.go("m1", 1)
+        await members.come_back("m1")
+
+    asyncio.run(scenario())
+    for name in ("m1", "m1.2", "m1.3"):
+        told = group.configured(name)
+        assert (told["process"], told["place"]) == (name, "m1")
+        assert told["trace"].endswith(f"/{name}.jsonl")
+    sessions = [group.configured(name)["settings"]["session.timeout.ms"] for name in ("m1", "m1.2", "m1.3")]
+    assert sessions == ["10000", "7000", "7000"], "settings of a place stay with it"
+    ended = [(event["target"], event["how"]) for event in group.tracer.of("process_ended")]
+    assert ended == [("m1", "leave"), ("m1.2", "leave")]
+
+
+@pytest.mark.parametrize("group", [("subscription-change", "eager", 5)], indirect=True)
+def test_places_subscribe_to_what_the_scenario_says_and_go_over_in_place(group: Group) -> None:
+    async def scenario() -> None:
+        members = group.members
+        await members.warm_up()
+        members.join(5)
+        members.subscribe("m1", ["orders-1"])
+
+    asyncio.run(scenario())
+    first = {name: sorted(child.lines[0]["topics"]) for name, child in group.children.items()}
+    assert first == {
+        "m1": ["orders-0"],
+        "m2": ["orders-0"],
+        "m3": ["orders-1"],
+        "m4": ["orders-1"],
+        "m5": ["orders-0", "orders-1"],
+    }
+    assert group.children["m1"].lines[-1] == {"command": "subscribe", "topics": {"orders-1": 1}}
+    assert group.members.view.subscribed["m1"] == {"orders-1"}
+
+
+@pytest.mark.parametrize("group", [("subscription-change", "zookeeper", 4)], indirect=True)
+def test_a_process_that_cannot_go_over_comes_back_with_other_topics(group: Group) -> None:
+    async def scenario() -> None:
+        members = group.members
+        await members.warm_up()
+        members.join(4)
+        await members.go("m3", 1)
+        await members.come_back("m3", topics=["orders-0"])
+
+    asyncio.run(scenario())
+    assert group.configured("m3.2")["topics"] == {"orders-0": 1}
+    assert group.members.view.subscribed["m3.2"] == {"orders-0"}
+
+
+@pytest.mark.parametrize(
+    ("group", "spared"), [(("crash", "delayed", 2), True), (("crash", "eager", 2), False)], indirect=["group"]
+)
+def test_who_decides_is_spared_where_what_it_remembers_matters(group: Group, spared: bool) -> None:
+    members = group.members
+    for name in ("m1", "m2"):
+        rows = [{"topic": "orders", "partition": int(name[1])}]
+        members.view.apply(
+            {"ns": 0, "kind": "partitions_assigned", "process": name, "member": name, "stream": 0, "all": rows}
+        )
+    members.view.apply({"ns": 0, "kind": "phase_entered", "process": "m2", "member": "m2", "phase": "decide"})
+    chosen = {members.choose_owner() for _ in range(50)}
+    assert chosen == ({"m1"} if spared else {"m1", "m2"})

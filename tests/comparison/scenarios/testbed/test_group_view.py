@@ -1,0 +1,130 @@
+"""What the runner concludes from the members' events."""
+
+from __future__ import annotations
+
+import pytest
+
+from comparison.scenarios.testbed.group_view import GroupView
+from kernel.values import TopicPartition
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def owns(
+    process: str, *partitions: TopicPartition, kind: str = "partitions_assigned", ns: int = 0
+) -> dict[str, object]:
+    rows = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
+    return {"ns": ns, "kind": kind, "process": process, "member": f"{process}-id", "stream": 0, "all": rows}
+
+
+def about(kind: str, process: str, ns: int = 0, **fields: object) -> dict[str, object]:
+    return {"ns": ns, "kind": kind, "process": process, "member": f"{process}-id", "stream": None, **fields}
+
+
+@pytest.fixture
+def view() -> GroupView:
+    return GroupView([P0, P1])
+
+
+def test_a_group_is_settled_when_every_partition_has_one_owner_and_everybody_owns(view: GroupView) -> None:
+    view.apply(owns("m1", P0))
+    assert not view.settled(2, 0)
+    view.apply(owns("m2", P1))
+    assert view.settled(2, 0)
+
+
+def test_a_group_is_not_settled_while_a_partition_is_owned_twice(view: GroupView) -> None:
+    view.apply(owns("m1", P0, P1))
+    assert view.settled(1, 0)
+    view.apply(owns("m2", P1))
+    assert not view.settled(2, 0)
+    assert "owned twice: t-1" in view.told()
+
+
+def test_more_members_than_partitions_settle_with_idle_ones(view: GroupView) -> None:
+    view.apply(owns("m1", P0))
+    view.apply(owns("m2", P1))
+    assert view.settled(3, 0)
+
+
+def test_a_group_is_not_settled_while_somebody_owns_what_it_has_unsubscribed_from(view: GroupView) -> None:
+    view.subscribed = {"m1": frozenset({"t"}), "m2": frozenset({"t"})}
+    view.apply(owns("m1", P0))
+    view.apply(owns("m2", P1))
+    assert view.settled(2, 0)
+    view.subscribed["m2"] = frozenset({"u"})
+    assert not view.settled(2, 0)
+    assert "owned by an unsubscribed member: t-1" in view.told()
+
+
+def test_a_group_is_not_settled_before_partitions_that_were_added_are_owned(view: GroupView) -> None:
+    view.apply(owns("m1", P0, P1))
+    added = TopicPartition("t", 2)
+    view.grow([added])
+    assert not view.settled(1, 0)
+    view.apply(owns("m1", P0, P1, added))
+    assert view.settled(1, 0)
+
+
+def test_a_member_that_owns_nothing_has_come_when_its_first_rebalance_has_ended(view: GroupView) -> None:
+    view.apply(owns("m1", P0))
+    view.apply(owns("m2", P1))
+    for process in ("m1", "m2"):
+        view.apply(about("rebalance_ended", process, outcome="ok"))
+    assert view.settled(2, 2)
+    assert not view.settled(3, 3)
+    view.apply(about("rebalance_ended", "m3", outcome="failed"))
+    assert not view.settled(3, 3)
+    view.apply(about("rebalance_ended", "m3", outcome="ok"))
+    assert view.settled(3, 3)
+
+
+def test_a_group_of_many_topics_settles_with_members_that_range_gives_nothing() -> None:
+    other = TopicPartition("u", 0)
+    view = GroupView([P0, P1, other])
+    view.apply(owns("m1", P0, other))
+    view.apply(owns("m2", P1))
+    assert view.settled(3, 0)
+
+
+def test_a_frozen_member_does_not_count_until_it_runs_again(view: GroupView) -> None:
+    view.apply(owns("m1", P0))
+    view.apply(owns("m2", P1))
+    view.leave_out("m2")
+    assert not view.settled(1, 0)
+    view.apply(owns("m1", P0, P1))
+    assert view.settled(1, 0)
+    view.take_back("m2")
+    assert not view.settled(2, 0)
+    view.apply(owns("m2", kind="partitions_lost"))
+    view.apply(owns("m1", P0))
+    view.apply(owns("m2", P1))
+    assert view.settled(2, 0)
+
+
+def test_a_group_is_quiet_when_no_rebalance_is_open_and_nothing_was_heard_for_a_while(view: GroupView) -> None:
+    view.apply(about("rebalance_started", "m1", ns=0, trigger="children"))
+    assert not view.quiet(10**12, 300)
+    view.apply(about("rebalance_ended", "m1", ns=1_000_000_000, outcome="ok"))
+    assert not view.quiet(1_200_000_000, 300)
+    assert view.quiet(1_300_000_000, 300)
+
+
+def test_an_open_rebalance_of_a_killed_member_keeps_nobody_waiting(view: GroupView) -> None:
+    view.apply(about("rebalance_started", "m1", trigger="children"))
+    view.leave_out("m1")
+    assert view.quiet(10**9, 300)
+
+
+def test_deliveries_and_commits_move_forward_only(view: GroupView) -> None:
+    for last in (9, 4):
+        view.apply(about("records_delivered", "m1", topic="t", partition=0, first=0, last=last))
+    assert view.delivered == {P0: 10}
+    for offset, outcome in ((7, "accepted"), (3, "accepted"), (99, "refused")):
+        view.apply(about("commit_answered", "m1", topic="t", partition=0, offset=offset, outcome=outcome))
+    assert view.committed == {P0: 7}
+
+
+def test_a_failure_is_remembered_for_the_message_of_a_wait(view: GroupView) -> None:
+    view.apply(about("member_failed", "m1", error="no brokers"))
+    assert "m1: no brokers" in view.told()

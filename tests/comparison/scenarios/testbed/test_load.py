@@ -1,0 +1,96 @@
+"""The load numbers its records in each partition and tells what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from comparison.scenarios.testbed.load import Load
+from kernel.errors import Unavailable
+from kernel.serials import serial_of
+from kernel.trace.writer import ListTracer
+from kernel.values import TopicPartition
+from kernel.waiting import until
+
+PARTITIONS = [TopicPartition("t", 0), TopicPartition("t", 1)]
+
+
+class Log:
+    """Stores what is sent; `gap` offsets are somebody else's after the third record of a partition."""
+
+    def __init__(self, *, gap: int = 0, fails: bool = False) -> None:
+        self.stored: dict[TopicPartition, list[bytes]] = {tp: [] for tp in PARTITIONS}
+        self._gap = gap
+        self._fails = fails
+
+    async def send(self, tp: TopicPartition, value: bytes) -> int:
+        if self._fails:
+            raise Unavailable("nobody leads")
+        self.stored[tp].append(value)
+        await asyncio.sleep(0)
+        number = len(self.stored[tp]) - 1
+        return number if number < 3 else number + self._gap
+
+
+def produced(log: Log, at_least: int, rate: int = 2000) -> tuple[Load, ListTracer]:
+    async def scenario() -> tuple[Load, ListTracer]:
+        tracer = ListTracer()
+        load = Load(log, PARTITIONS, rate, tracer)
+        running = asyncio.create_task(load.run())
+        await until(lambda: running.done() or sum(map(len, log.stored.values())) >= at_least, 5, "records are produced")
+        load.stop()
+        await running
+        return load, tracer
+
+    return asyncio.run(scenario())
+
+
+def test_records_are_numbered_from_0_in_each_partition() -> None:
+    log = Log()
+    load, _ = produced(log, 50)
+    for tp in PARTITIONS:
+        assert [serial_of(value) for value in log.stored[tp]] == list(range(len(log.stored[tp])))
+        assert load.acknowledged[tp] == load.ends[tp] == len(log.stored[tp])
+    assert abs(len(log.stored[PARTITIONS[0]]) - len(log.stored[PARTITIONS[1]])) <= 1
+
+
+def test_every_record_is_told_once_when_it_is_stored() -> None:
+    log = Log()
+    _, tracer = produced(log, 50)
+    told = [
+        (event["partition"], serial)
+        for event in tracer.of("records_acked")
+        for serial in range(event["serial_first"], event["serial_last"] + 1)  # type: ignore[operator, arg-type]  # integers by the table
+    ]
+    assert sorted(told) == [(tp.partition, n) for tp in PARTITIONS for n in range(len(log.stored[tp]))]
+
+
+def test_offsets_with_a_gap_are_told_as_two_ranges() -> None:
+    _, tracer = produced(Log(gap=5), 40)
+    ranges = [(e["first"], e["last"]) for e in tracer.of("records_acked") if e["partition"] == 0]
+    assert all(not (first <= 2 and last >= 8) for first, last in ranges)  # type: ignore[operator]  # integers by the table
+
+
+def test_a_send_that_fails_ends_the_load_with_its_error() -> None:
+    with pytest.raises(Unavailable, match="nobody leads"):
+        produced(Log(fails=True), 1)
+
+
+def test_partitions_that_are_added_get_records_from_then_on() -> None:
+    added = TopicPartition("t", 2)
+
+    async def scenario() -> None:
+        log = Log()
+        log.stored[added] = []
+        load = Load(log, PARTITIONS, 2000, ListTracer())
+        running = asyncio.create_task(load.run())
+        await until(lambda: log.stored[PARTITIONS[0]], 5, "records are produced")
+        load.grow([added])
+        await until(lambda: len(log.stored[added]) > 3, 5, "the new partition has records")
+        load.stop()
+        await running
+        assert [serial_of(value) for value in log.stored[added]] == list(range(len(log.stored[added])))
+        assert load.ends[added] == len(log.stored[added])
+
+    asyncio.run(scenario())

@@ -1,0 +1,92 @@
+"""ZooKeeper's transactions, told as the authority's events."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.testbed.observer import Observed, ReplayClock, members_by_session, write_observed
+from kernel.trace.events import Role
+from kernel.trace.writer import TraceIdentity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OLD, NEW = 0x1000A, 0x1000B
+
+
+@dataclass(frozen=True)
+class Tx:
+    zxid: int
+    op: str
+    path: str = ""
+    data: bytes | None = None
+    session: int = OLD
+    cxid: int = 1
+    time_ms: int = 1000
+    removed_paths: tuple[str, ...] = ()
+
+
+def told(*transactions: Tx, chroot: str = "") -> list[tuple[str, dict[str, object]]]:
+    observed = Observed(members_by_session(transactions, chroot), chroot)
+    return [(each.kind, dict(each.fields)) for tx in transactions for each in observed.tell(tx)]
+
+
+ID = "/consumers/g/ids/g_c1"
+OWNER = "/consumers/g/owners/t/3"
+OFFSET = "/consumers/g/offsets/t/3"
+
+
+def test_an_owner_is_named_by_its_nodes_creation_and_cleared_by_its_deletion() -> None:
+    partition = {"group": "g", "topic": "t", "partition": 3}
+    assert told(Tx(7, "create", OWNER, b"g_c1-0"), Tx(9, "delete", OWNER)) == [
+        ("authority_named", {**partition, "owner": "g_c1-0", "epoch": 7, "session": "0x1000a"}),
+        ("authority_cleared", {**partition, "owner": "g_c1-0", "epoch": 7, "reason": "delete"}),
+    ]
+
+
+def test_an_expired_session_takes_its_nodes_and_a_closed_one_leaves() -> None:
+    begin = [Tx(1, "create", ID, b"{}"), Tx(2, "create", OWNER, b"g_c1-0")]
+    expired = told(*begin, Tx(3, "closeSession", cxid=0, removed_paths=(OWNER, ID)))
+    assert [fields.get("reason") for kind, fields in expired if kind.endswith(("cleared", "left"))] == ["session"] * 2
+    closed = told(*begin, Tx(3, "closeSession", cxid=12, removed_paths=(OWNER, ID)))
+    assert [fields.get("reason") for kind, fields in closed if kind.endswith(("cleared", "left"))] == ["leave"] * 2
+
+
+def test_an_offset_is_by_the_member_of_its_session_even_before_it_registers_there() -> None:
+    events = told(
+        Tx(1, "create", ID, b"{}"),
+        Tx(2, "create", OFFSET, b"10"),
+        Tx(3, "closeSession", cxid=0, removed_paths=(ID,)),
+        Tx(4, "setData", OFFSET, b"8", session=NEW),
+        Tx(5, "create", ID, b"{}", session=NEW),
+    )
+    writes = [
+        (fields["offset"], fields["by"], fields["session"]) for kind, fields in events if kind == "offset_written"
+    ]
+    assert writes == [(10, "g_c1", "0x1000a"), (8, "g_c1", "0x1000b")]
+
+
+def test_an_offset_by_a_session_without_a_member_names_the_session() -> None:
+    assert told(Tx(1, "setData", OFFSET, b"5"))[0][1]["by"] == "session:0x1000a"
+
+
+def test_what_is_no_offset_and_what_is_elsewhere_is_not_told() -> None:
+    assert told(Tx(1, "setData", OFFSET, b"many"), Tx(2, "create", "/brokers/ids/1", b"{}"), Tx(3, "error")) == []
+
+
+def test_a_chroot_is_stripped_and_other_chroots_are_left_out() -> None:
+    events = told(Tx(1, "create", f"/run{ID}", b"{}"), Tx(2, "create", f"/other{ID}", b"{}"), chroot="/run")
+    assert [(kind, fields["id"]) for kind, fields in events] == [("group_member_joined", "g_c1")]
+
+
+def test_the_trace_stands_on_the_monotonic_clock(tmp_path: Path) -> None:
+    path = tmp_path / "observer.jsonl"
+    identity = TraceIdentity(run="r", scenario="s", design="zookeeper", role=Role.OBSERVER, process="observer")
+    clock = ReplayClock(monotonic_ns=5_000_000_000, wall_ms=2000)
+    count = write_observed([Tx(7, "create", OWNER, b"g_c1-0", time_ms=1500)], path, identity, clock)
+    header, event = (json.loads(line) for line in path.read_text().splitlines())
+    assert count == 1
+    assert header["header"]["role"] == "observer"
+    assert (event["ns"], event["cause"]) == (4_500_000_000, "zxid:7")

@@ -1,0 +1,167 @@
+"""The proxy holds bytes as TCP does, and hurts nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
+from kernel.trace.writer import ListTracer, SilentTracer
+from kernel.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import pytest
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(1024):
+            writer.write(data)
+            await writer.drain()
+    finally:
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def proxied(tracer: ListTracer | None = None) -> AsyncIterator[TcpProxy]:
+    server = await asyncio.start_server(echo, LOOPBACK, 0)
+    proxy = TcpProxy("link", tracer or SilentTracer())
+    await proxy.start(server.sockets[0].getsockname()[1])
+    try:
+        yield proxy
+    finally:
+        await proxy.stop()
+        server.close()
+
+
+@contextlib.asynccontextmanager
+async def connected(port: int) -> AsyncIterator[Streams]:
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+async def answered(streams: Streams, data: bytes) -> bytes:
+    reader, writer = streams
+    writer.write(data)
+    return await asyncio.wait_for(reader.readexactly(len(data)), 20)
+
+
+async def silent(streams: Streams, for_s: float = 0.15) -> bool:
+    with contextlib.suppress(TimeoutError):
+        return not await asyncio.wait_for(streams[0].read(1), for_s)
+    return True
+
+
+def test_proxy_forwards_both_ways() -> None:
+    async def scenario() -> None:
+        async with proxied() as proxy, connected(proxy.port) as client:
+            assert await answered(client, b"hello") == b"hello"
+
+    asyncio.run(scenario())
+
+
+def test_proxy_delivers_at_the_heal_what_was_sent_during_the_cut() -> None:
+    async def scenario() -> None:
+        tracer = ListTracer()
+        async with proxied(tracer) as proxy, connected(proxy.port) as client:
+            assert await answered(client, b"before") == b"before"
+            proxy.cut()
+            client[1].write(b"during")
+            assert await silent(client)
+            proxy.heal()
+            assert await asyncio.wait_for(client[0].readexactly(6), 20) == b"during"
+        assert [event["kind"] for event in tracer.events] == ["link_cut", "link_healed"]
+
+    asyncio.run(scenario())
+
+
+def test_proxy_lets_a_connection_made_during_the_cut_through_at_the_heal() -> None:
+    async def scenario() -> None:
+        async with proxied() as proxy:
+            proxy.cut()
+            async with connected(proxy.port) as client:
+                client[1].write(b"late")
+                assert await silent(client)
+                proxy.heal()
+                assert await asyncio.wait_for(client[0].readexactly(4), 20) == b"late"
+
+    asyncio.run(scenario())
+
+
+def test_proxy_cuts_only_the_connections_it_is_told() -> None:
+    async def scenario() -> None:
+        async with proxied() as proxy, connected(proxy.port) as cut_off, connected(proxy.port) as other:
+            assert await answered(cut_off, b"1") == b"1"
+            assert await answered(other, b"1") == b"1"
+            port = cut_off[1].get_extra_info("sockname")[1]
+            proxy.cut({port}.intersection)
+            assert await answered(other, b"2") == b"2"
+            cut_off[1].write(b"2")
+            assert await silent(cut_off)
+            proxy.heal()
+            assert await asyncio.wait_for(cut_off[0].readexactly(1), 20) == b"2"
+
+    asyncio.run(scenario())
+
+
+def test_proxy_waits_for_an_upstream_that_does_not_listen_yet(unused_port: int) -> None:
+    async def scenario() -> None:
+        proxy = TcpProxy("link", SilentTracer())
+        await proxy.start(unused_port)
+        async with connected(proxy.port) as client:
+            client[1].write(b"early")
+            await asyncio.sleep(0)
+            server = await asyncio.start_server(echo, LOOPBACK, unused_port)
+            assert await asyncio.wait_for(client[0].readexactly(5), 20) == b"early"
+        await proxy.stop()
+        server.close()
+
+    asyncio.run(scenario())
+
+
+def test_proxy_closes_a_connection_whose_upstream_never_listens(
+    unused_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("comparison.scenarios.testbed.proxy.UPSTREAM_RETRY_S", 0.1)
+
+    async def scenario() -> None:
+        proxy = TcpProxy("link", SilentTracer())
+        await proxy.start(unused_port)
+        async with connected(proxy.port) as client:
+            with contextlib.suppress(ConnectionResetError):
+                assert await asyncio.wait_for(client[0].read(1), 20) == b""
+        await proxy.stop()
+
+    asyncio.run(scenario())
+
+
+def test_proxy_passes_a_close_on() -> None:
+    async def scenario() -> None:
+        ended = asyncio.Event()
+
+        async def watch(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            ended.set()
+            writer.close()
+
+        server = await asyncio.start_server(watch, LOOPBACK, 0)
+        proxy = TcpProxy("link", SilentTracer())
+        await proxy.start(server.sockets[0].getsockname()[1])
+        async with connected(proxy.port):
+            pass
+        await asyncio.wait_for(ended.wait(), 20)
+        await until(lambda: not proxy.links, 5, "the link is gone")
+        await proxy.stop()
+        server.close()
+
+    asyncio.run(scenario())

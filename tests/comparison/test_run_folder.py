@@ -1,0 +1,81 @@
+"""Run folders: never overwritten, `latest` leads to the newest, what cannot be written says so."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.run_folder import new_bundle, provenance, run_dir_of, run_dirs_in, write_json
+from kernel.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_two_runs_of_one_second_get_folders_of_their_own(tmp_path: Path) -> None:
+    first, second = new_bundle(tmp_path, "compare"), new_bundle(tmp_path, "compare")
+    assert first != second
+    assert (tmp_path / "latest").resolve() == second
+
+
+def test_runs_are_found_in_a_bundle_a_scenario_and_their_own_folder(tmp_path: Path) -> None:
+    bundle = new_bundle(tmp_path, "run")
+    runs = [run_dir_of(bundle, "crash", design) for design in ("eager", "zookeeper")]
+    for run in runs:
+        write_json(run / "run.json", {"run": run.name})
+    assert run_dirs_in(bundle) == runs
+    assert run_dirs_in(bundle / "crash") == runs
+    assert run_dirs_in(runs[0]) == [runs[0]]
+
+
+def test_a_run_is_never_put_where_one_is_already(tmp_path: Path) -> None:
+    run_dir_of(tmp_path, "crash", "eager")
+    with pytest.raises(EnvironmentFault, match="cannot write the run folder"):
+        run_dir_of(tmp_path, "crash", "eager")
+
+
+@pytest.mark.parametrize(("name", "complaint"), [("missing", "is not a folder"), ("", "holds no run")])
+def test_a_folder_without_runs_is_refused(tmp_path: Path, name: str, complaint: str) -> None:
+    with pytest.raises(EnvironmentFault, match=complaint):
+        run_dirs_in(tmp_path / name)
+
+
+def test_a_file_where_the_folder_should_be_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(EnvironmentFault, match="choose another with --output"):
+        new_bundle(tmp_path / "runs", "run")
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    write_json(path, {"kept": True})
+    program = (
+        "import signal, sys; from pathlib import Path\n"
+        "from comparison.run_folder import write_json\n"
+        "from kernel.errors import EnvironmentFault\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "try:\n    write_json(Path(sys.argv[1]), {'long': 'x' * 10000})\n"
+        "except EnvironmentFault as error:\n    print(error)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-B", "-c", program, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+    )
+    assert "File too large" in result.stdout
+    assert json.loads(path.read_text()) == {"kept": True}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_provenance_names_command_versions_and_machine() -> None:
+    about = provenance(["rebalance-lab", "compare"])
+    assert about["command"] == ["rebalance-lab", "compare"]
+    assert set(about["versions"]) >= {"python", "pyspark", "kazoo", "rebalance-lab"}  # type: ignore[call-overload]  # a plain JSON object
+    assert about["machine"]["cores"] >= 1  # type: ignore[index]  # a plain JSON object

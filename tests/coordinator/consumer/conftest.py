@@ -1,0 +1,78 @@
+"""One broker for all live tests of a module, each with topics and a group of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coordinator.service.mount import mount
+from kernel.trace.writer import SilentTracer
+from kernel.zookeeper.session import ZooKeeperSession
+from tests.support.brokers import broker_thread
+from tests.support.eager import eager
+from tests.support.topics import topics_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from kernel.zookeeper.embedded import EmbeddedZooKeeper
+    from tests.support.consuming import Running
+    from tests.support.topics import Topics
+
+#: A look at the brokers every 200 ms; whoever must not see something by itself gets another value.
+QUICK = {"metadata.max.age.ms": "200", "retry.backoff.ms": "50", "allow.auto.create.topics": "false"}
+
+_numbers = itertools.count()
+
+
+class Place:
+    """A group and names for topics that no other test has."""
+
+    def __init__(self, bootstrap: str, topics: Topics, stack: AsyncExitStack) -> None:
+        self._number = next(_numbers)
+        self._bootstrap = bootstrap
+        self._stack = stack
+        self.topics = topics
+
+    def topic(self, name: str) -> str:
+        return f"{name}-{self._number}"
+
+    def member(self, **settings: str) -> Running:
+        """One that is not started, and is closed at the end; dots as underscores."""
+        given = {**QUICK, **{name.replace("_", "."): value for name, value in settings.items()}}
+        member = eager(self._bootstrap, f"group-{self._number}", given)
+        self._stack.push_async_callback(member.close)
+        return member
+
+
+class Places:
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[Place]:
+        async with topics_of(self.bootstrap) as topics, AsyncExitStack() as stack:
+            yield Place(self.bootstrap, topics, stack)
+
+
+@pytest.fixture(scope="module")
+def places(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
+    async def make(folder: str) -> None:
+        async with await ZooKeeperSession.open(
+            zookeeper.connect_string,
+            session_timeout_ms=15_000,
+            tracer=SilentTracer(),
+            name="subscriptions",
+            connection_timeout_ms=10_000,
+        ) as session:
+            await session.create(folder)
+
+    data_dir = tmp_path_factory.mktemp("subscriptions")  # a name that no other module has
+    asyncio.run(make(f"/{data_dir.name}"))
+    chroot = f"{zookeeper.connect_string}/{data_dir.name}"
+    with broker_thread(chroot, data_dir, mount=(mount,)) as bootstrap:
+        yield Places(bootstrap)

@@ -1,0 +1,63 @@
+"""The connection on which a member's question waits, while its coordinator is given up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from coordinator.consumer.server.link import CommandLink
+from kernel.client.connection import Disconnected
+
+if TYPE_CHECKING:
+    from coordinator.consumer.link import LinkSurroundings
+    from kernel.client.connection import BrokerConnection
+
+
+class Connection:
+    """As much of one as a link needs."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+    async def wait_closed(self) -> None:
+        assert self.closed
+
+
+class Link(CommandLink):
+    """Opens the second connection when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(cast("LinkSurroundings", None), 0)
+        self.may_open = asyncio.Event()
+        self.opened: list[Connection] = []
+
+    async def beside(self, connection: BrokerConnection) -> BrokerConnection:
+        await self.may_open.wait()
+        self.opened.append(Connection(f"beside {cast('Any', connection).name}"))
+        return cast("BrokerConnection", self.opened[-1])
+
+
+def test_question_is_not_asked_of_a_coordinator_that_was_given_up_while_its_connection_opened() -> None:
+    async def test() -> None:
+        link = Link()
+        link.connection = cast("BrokerConnection", Connection("old"))
+        asking = asyncio.create_task(link.for_commands())
+        await asyncio.sleep(0)
+        link.abandon()
+        link.connection = cast("BrokerConnection", Connection("new"))
+        link.may_open.set()
+        with pytest.raises(Disconnected, match="given up meanwhile"):
+            await asking
+        assert [(opened.name, opened.closed) for opened in link.opened] == [("beside old", True)]
+        assert cast("Any", await link.for_commands()).name == "beside new"
+        assert cast("Any", await link.for_commands()).name == "beside new"
+        await link.close()
+        assert [opened.closed for opened in link.opened] == [True, True]
+
+    asyncio.run(test())

@@ -1,0 +1,243 @@
+"""A member of the server design with a real ZooKeeper and a real broker, whose coordinator says what the test says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coordinator.consumer.errors import GroupRefused
+from coordinator.consumer.server import stream as member_stream
+from coordinator.consumer.server.consumer import ServerConsumer
+from coordinator.protocol.server_commands import Command, OwnedOffset
+from coordinator.protocol.server_errors import ServerError
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from tests.support.brokers import create_topics, running_broker
+from tests.support.commander import Commander, commanded
+from tests.support.consuming import partitions_of, producing
+from tests.support.eager import bootstrap_of
+from tests.support.zookeeper import expire, opened
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from kernel.broker.broker import Broker
+    from tests.support.consuming import Running
+
+P0, P1 = (TopicPartition("t", n) for n in range(2))
+GROUP = "/consumers/g/ids"
+
+
+@asynccontextmanager
+async def laboratory(
+    chroot: str, data_dir: Path, settings: dict[str, str] | None = None
+) -> AsyncIterator[tuple[Commander, Broker, Running]]:
+    """A commander on a broker with topic t of two partitions of ten records each, and a member that polls."""
+    commander = Commander()
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(running_broker(chroot, data_dir, mount=(commander.mount,)))
+        await create_topics(broker, {"t": 2})
+        async with producing(bootstrap_of(broker)) as producer:
+            await producer.send("t", 10)
+        member = commanded(bootstrap_of(broker), chroot, settings=settings)
+        stack.push_async_callback(member.close)
+        yield commander, broker, await member.begin({"t": 1})
+
+
+def session_of(member: Running) -> ServerConsumer:
+    assert isinstance(member.consumer, ServerConsumer)
+    return member.consumer
+
+
+def test_member_registers_asks_starts_where_it_is_told_and_stops_in_order(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            commander, _, member = await stack.enter_async_context(laboratory(chroot, tmp_path))
+            zookeeper = await stack.enter_async_context(opened(chroot))
+            first = await commander.asked(lambda question: True)
+            assert (first.generation, first.stopped, first.topics, first.strategy) == (-1, -1, ("t",), "")
+            (member_id,) = member.consumer.member_ids
+            data, stat = await zookeeper.get(paths.member_id("g", member_id))
+            registration = json.loads(data)
+            assert registration.pop("timestamp").isdigit()
+            assert registration == {
+                "version": 1,
+                "subscription": {"t": 1},
+                "pattern": "static",
+                "design": "server",
+            }
+            assert stat.ephemeral_owner == session_of(member).session.session_id
+
+            commander.says(Command.START, 5, {P0: 7, P1: -1})
+            await commander.asked(lambda question: (question.generation, question.stopped) == (5, -1))
+            await until(lambda: len(member.records) == 13, 10, "3 records and 10")
+            assert min(record.offset for record in member.records if record.partition == 0) == 7
+            assert member.listener.of("assigned") == [partitions_of("t", 2)]
+            assert (await member.consumer.commit({P0: 9})).accepted == {P0: 9}
+            assert (commander.commits[-1].member_id, commander.commits[-1].generation) == (member_id, 5)
+
+            await member.pause()  # the background obeys all the same
+            commander.says(Command.STOP, 5)
+            await commander.asked(lambda question: question.stopped == 5)
+            assert commander.commits[-1].offsets == (OwnedOffset("t", 0, 10), OwnedOffset("t", 1, 10))
+            assert member.listener.of("revoked") == [partitions_of("t", 2)]
+            assert member.owned == frozenset()
+            assert (await member.consumer.commit({P0: 3})).refused == {P0: "DROPPED"}
+
+            operations = [(event["op"], event["ok"]) for event in member.tracer.of("zk_op")]
+            # The group is new, so that its parents are made: two tries fail, and nothing reads or watches.
+            assert {op for op, _ in operations} == {"create"}
+            assert not member.tracer.of("zk_notified")
+            await member.close()
+            assert await zookeeper.children(GROUP) == []
+            assert member.tracer.of("member_closed")
+
+    asyncio.run(test())
+
+
+def test_expired_session_loses_the_partitions_and_comes_back_as_somebody_new(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path) as (commander, _, member):
+            commander.says(Command.START, 5, {P0: 0})
+            await commander.asked(lambda question: question.generation == 5)
+            (old,) = member.consumer.member_ids
+            await expire(session_of(member).session)
+            question = await commander.asked(lambda question: question.member_id != old)
+            assert (question.generation, question.stopped) == (-1, -1)
+            assert member.consumer.member_ids == (question.member_id,)
+            await until(lambda: member.listener.of("lost") == [{P0}], 10, "the loss to be told")
+            assert not member.listener.of("revoked")
+            assert [event["member"] for event in member.tracer.of("partitions_lost")] == [old]
+            assert (await member.consumer.commit({P0: 3})).refused == {P0: "DROPPED"}
+            commander.says(Command.START, 6, {P0: 4})
+            await commander.asked(lambda question: question.generation == 6)
+            assert member.owned == {P0}
+
+    asyncio.run(test())
+
+
+def test_member_with_a_fixed_id_waits_for_its_dead_predecessors_znode(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        settings = {"consumer.id": "one", "zookeeper.session.timeout.ms": "1000"}
+        async with AsyncExitStack() as stack:
+            predecessor = await stack.enter_async_context(opened(chroot))
+            await predecessor.create(f"{GROUP}/g_one", b"", ephemeral=True, makepath=True)
+            commander, _, member = await stack.enter_async_context(laboratory(chroot, tmp_path, settings))
+            looks = member.tracer.of
+            await until(lambda: sum(event["op"] == "exists" for event in looks("zk_op")) > 1, 10, "two looks")
+            assert not commander.questions
+            assert member.consumer.member_ids == ()
+            await predecessor.close()
+            assert (await commander.asked(lambda question: True)).member_id == "g_one"
+            assert member.consumer.member_ids == ("g_one",)
+            old = session_of(member).session.session_id
+            await expire(session_of(member).session)  # and after its own death it is the same again
+            await until(lambda: session_of(member).session.session_id != old, 10, "another session")
+            await until(lambda: len(commander.questions) > 1, 10, "the next life's question")
+            assert commander.questions[-1].member_id == "g_one"
+
+    asyncio.run(test())
+
+
+def test_commit_that_is_refused_takes_the_partitions_away(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path) as (commander, _, member):
+            commander.says(Command.START, 5, {P0: 0})
+            await commander.asked(lambda question: question.generation == 5)
+            commander.refuses = ServerError.ILLEGAL_GENERATION
+            assert (await member.consumer.commit({P0: 3})).refused == {P0: "ILLEGAL_GENERATION"}
+            assert member.owned == frozenset()
+            question = await commander.asked(lambda question: question.generation == -1)
+            assert question.member_id == member.consumer.member_ids[0]
+            await until(lambda: member.listener.of("lost") == [{P0}], 10, "the loss to be told")
+
+    asyncio.run(test())
+
+
+def test_member_goes_on_delivering_while_its_coordinator_is_not_to_be_found(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path) as (commander, broker, member):
+            commander.says(Command.START, 5, {P0: 0})
+            await commander.asked(lambda question: question.generation == 5)
+            asked = len(commander.questions)
+            for error in (ServerError.NOT_COORDINATOR, ServerError.COORDINATOR_LOAD_IN_PROGRESS):
+                commander.refuses_with(error)
+            async with producing(bootstrap_of(broker)) as producer:
+                await producer.send("t", 5)
+            await until(lambda: len(member.records) == 15, 10, "the records of meanwhile")
+            await until(lambda: len(commander.questions) >= asked + 2, 10, "two more questions")
+            assert {(q.generation, q.stopped) for q in commander.questions[asked:]} == {(5, -1)}
+            assert [event["api"] for event in member.tracer.of("request_answered")].count("FindCoordinator") == 2
+            assert not member.listener.of("lost")
+
+    asyncio.run(test())
+
+
+def test_member_with_another_strategy_is_told_so_and_out_of_the_group(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            settings = {"partition.assignment.strategy": "org.apache.kafka.clients.consumer.StickyAssignor"}
+            commander, _, member = await stack.enter_async_context(laboratory(chroot, tmp_path, settings))
+            zookeeper = await stack.enter_async_context(opened(chroot))
+            assert (await commander.asked(lambda question: True)).strategy == "sticky"
+            commander.refuses_with(ServerError.INCONSISTENT_STRATEGY)
+            await until(lambda: isinstance(member.failure, GroupRefused), 10, "the poll to raise")
+            with pytest.raises(GroupRefused, match=r"INCONSISTENT_STRATEGY: .*group\.server\.assignment\.strategy"):
+                await member.pause()
+
+            async def gone() -> bool:
+                return await zookeeper.children(GROUP) == []
+
+            await until(gone, 10, "the id to be taken away")
+
+    asyncio.run(test())
+
+
+def test_changed_subscription_is_announced_and_asked_with(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            commander, broker, member = await stack.enter_async_context(laboratory(chroot, tmp_path))
+            zookeeper = await stack.enter_async_context(opened(chroot))
+            await create_topics(broker, {"u": 1})
+            commander.says(Command.START, 5, {P0: 0})
+            await commander.asked(lambda question: question.generation == 5)
+            await member.consumer.subscribe({"t": 1, "u": 1}, member.listener)
+            question = await commander.asked(lambda question: question.topics == ("t", "u"))
+            assert (question.generation, question.stopped) == (5, -1)
+            data, _ = await zookeeper.get(paths.member_id("g", question.member_id))
+            assert json.loads(data)["subscription"] == {"t": 1, "u": 1}
+            await member.consumer.unsubscribe()
+            assert await zookeeper.children(GROUP) == []
+            assert member.listener.of("revoked") == [{P0}]
+            await member.pause()
+
+    asyncio.run(test())
+
+
+def test_member_that_nothing_starts_warns_that_its_coordinator_may_look_elsewhere(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(member_stream, "SILENCE_MS", 1)
+
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path) as (commander, _, member):
+            await commander.asked(lambda question: True)
+
+            def warned() -> bool:
+                commander.says(Command.NOTHING)
+                return bool(caplog.messages)
+
+            await until(warned, 10, "a warning")
+            (member_id,) = member.consumer.member_ids
+            assert caplog.messages[0].startswith(f"{member_id} has waited")
+            assert f"zookeeper.connect={chroot}" in caplog.messages[0]
+            commander.says(Command.START, 1, {P0: 0})
+            await until(lambda: member.owned == {P0}, 10, "its partition")
+
+    asyncio.run(test())

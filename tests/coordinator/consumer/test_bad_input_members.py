@@ -1,0 +1,196 @@
+"""Members of ours in the hands of a bad leader, and a leader of ours among bad followers; over TCP, on a live broker.
+
+What kafka-clients 4.1.1 does was tried with the same leader: an assignment with a topic that was not asked for is not
+taken over, and the next poll rejoins; one that cannot be read is raised in every poll, until the application closes
+the consumer and it leaves; a partition that does not exist is owned, and nothing comes from it. One thing is
+different: a member that the leader leaves out raises there, and owns nothing here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coordinator.consumer.errors import GroupRefused
+from coordinator.protocol.consumer_protocol import decode_assignment, encode_assignment
+from coordinator.service.mount import mount
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+from tests.support.bad_leaders import GROUP, HandmadeLeader, leading
+from tests.support.brokers import create_topics, running_broker
+from tests.support.consuming import partitions_of, producing, shared_out
+from tests.support.eager import bootstrap_of, eager
+from tests.support.wire_clients import WireConnection
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from kernel.broker.broker import Broker
+    from tests.support.bad_leaders import Give
+    from tests.support.consuming import Running
+
+PROTOCOLS = ("range", "cooperative-sticky")
+MINE = partitions_of("t", 3)
+GOOD = encode_assignment(MINE)
+
+
+class Story:
+    """A broker with the topics t (4 partitions) and u, and what else is opened on `stack`."""
+
+    def __init__(self, broker: Broker, stack: AsyncExitStack) -> None:
+        self.broker = broker
+        self._stack = stack
+
+    async def leader(self, protocol: str, give: Give, *, rebalance_timeout_ms: int = 10_000) -> HandmadeLeader:
+        manager = leading(self.broker, protocol=protocol, give=give, rebalance_timeout_ms=rebalance_timeout_ms)
+        return await self._stack.enter_async_context(manager)
+
+    async def member(self, protocol: str, **settings: str) -> Running:
+        given = {"partition.assignment.strategy": protocol, **settings}
+        member = await eager(bootstrap_of(self.broker), settings=given).begin({"t": 1})
+        self._stack.push_async_callback(member.consumer.close)
+        self._stack.push_async_callback(self._paused, member)
+        return member
+
+    @staticmethod
+    async def _paused(member: Running) -> None:
+        if member.failure is None:
+            await member.pause()
+
+    async def connection(self) -> WireConnection:
+        connection = await WireConnection.open(self.broker.address.host, self.broker.address.port, "by-hand-too")
+        self._stack.callback(connection.close)
+        return connection
+
+
+@asynccontextmanager
+async def story(chroot: str, tmp_path: Path) -> AsyncIterator[Story]:
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(running_broker(chroot, tmp_path, mount=(mount,)))
+        await create_topics(broker, {"t": 4, "u": 1})
+        yield Story(broker, stack)
+
+
+def to_the_other(*rounds: bytes | None) -> Give:
+    """What the second member gets, round after round with two members; the last for ever. None leaves it out."""
+    left = list(rounds)
+
+    def give(_: int, members: object) -> dict[str, bytes]:
+        data = left.pop(0) if len(left) > 1 else left[0]
+        return {} if data is None else {members[1]: data}  # type: ignore[index]
+
+    return give
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_topic_that_was_not_asked_for_is_not_taken_over_and_the_member_asks_again(
+    chroot: str, tmp_path: Path, protocol: str
+) -> None:
+    async def test() -> None:
+        async with story(chroot, tmp_path) as world:
+            strange = encode_assignment([TopicPartition("u", 0), TopicPartition("t", 1)])
+            await world.leader(protocol, to_the_other(strange, strange, GOOD))
+            member = await world.member(protocol)
+            await until(lambda: member.owned == member.listener.has == MINE, 10, "a third round")
+            assert member.failure is None
+            assert member.listener.of("assigned") == [MINE]
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("protocol", [*PROTOCOLS, "delayed"])
+def test_assignment_that_cannot_be_read_is_raised_and_the_group_does_not_wait_for_the_member(
+    chroot: str, tmp_path: Path, protocol: str
+) -> None:
+    async def test() -> None:
+        junk = encode_assignment(MINE, user_data=b"soon") if protocol == "delayed" else GOOD[:-7]
+        async with story(chroot, tmp_path) as world:
+            leader = await world.leader(protocol, to_the_other(junk, GOOD))
+            member = await world.member(protocol)
+            await until(lambda: member.failure is not None, 10, "the poll to fail")
+            assert isinstance(member.failure, GroupRefused)
+            assert "assignment: " in str(member.failure)
+            assert member.owned == frozenset()
+            await until(lambda: leader.sizes == [1, 2, 1], 15, "it has left, which takes less than a session")
+            other = await world.member(protocol)
+            await until(lambda: other.owned == MINE, 10, "the next member has its share")
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_member_that_is_left_out_owns_nothing_and_goes_on(chroot: str, tmp_path: Path, protocol: str) -> None:
+    async def test() -> None:
+        async with story(chroot, tmp_path) as world:
+            leader = await world.leader(protocol, to_the_other(None, GOOD))
+            member = await world.member(protocol)
+            await until(lambda: leader.sizes == [1, 2] and bool(member.listener.heard), 10, "an empty assignment")
+            assert member.owned == frozenset()
+            third = await world.member(protocol)
+            await until(lambda: third.owned | member.owned == MINE, 10, "the next round")
+            assert member.failure is None
+
+    asyncio.run(test())
+
+
+def test_partition_given_twice_is_delivered_by_both_and_one_that_is_not_there_by_nobody(
+    chroot: str, tmp_path: Path
+) -> None:
+    async def test() -> None:
+        async with story(chroot, tmp_path) as world, producing(bootstrap_of(world.broker)) as producer:
+            both = {TopicPartition("t", 0), TopicPartition("t", 9)}
+            data = encode_assignment(both)
+            await world.leader("range", lambda _, members: dict.fromkeys(members[1:], data))
+            members = [await world.member("range"), await world.member("range")]
+            await until(lambda: all(member.owned == both for member in members), 10, "the same for both")
+            await producer.send("t", 3)
+            await until(lambda: all(len(member.records) == 3 for member in members), 10, "three records each")
+            assert [member.failure for member in members] == [None, None]
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_leader_that_never_syncs_is_replaced_by_a_member_that_does(chroot: str, tmp_path: Path, protocol: str) -> None:
+    async def test() -> None:
+        async with story(chroot, tmp_path) as world:
+            await world.leader(protocol, lambda _, members: None, rebalance_timeout_ms=1_000)
+            member = await world.member(protocol, **{"max.poll.interval.ms": "1000"})
+            await shared_out([member], partitions_of("t", 4))
+            assert member.failure is None
+
+    asyncio.run(test())
+
+
+def test_leader_of_ours_gives_a_member_whose_subscription_cannot_be_read_nothing(chroot: str, tmp_path: Path) -> None:
+    """kafka-clients 4.1.1 raises in the leader, and nobody of the group gets anything."""
+
+    async def test() -> None:
+        async with story(chroot, tmp_path) as world:
+            member = await world.member("range")
+            await shared_out([member], partitions_of("t", 4))
+            connection = await world.connection()
+            identity = {"group_id": GROUP, "member_id": "", "group_instance_id": "junk"}
+            body = {
+                **identity,
+                "session_timeout": 30_000,
+                "rebalance_timeout": 6_000,
+                "protocol_type": "consumer",
+                "protocols": [{"name": "range", "metadata": b"\0\1\xff"}],
+            }
+            joined = await connection.send(Api.JoinGroup, 5, body)
+            assert joined.error_code is ErrorCode.none
+            identity |= {"member_id": joined.member_id, "generation_id": joined.generation_id}
+            synced = await connection.send(Api.SyncGroup, 3, {**identity, "assignments": []})
+            assert synced.error_code is ErrorCode.none
+            assert decode_assignment(synced.assignment).partitions == frozenset()
+            await shared_out([member], partitions_of("t", 4))
+            assert member.failure is None
+
+    asyncio.run(test())

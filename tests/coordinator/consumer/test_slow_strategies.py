@@ -1,0 +1,233 @@
+"""A strategy that takes its time: heartbeats, and whatever else a loop has to do, go on while it computes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import AsyncExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import coordinator.assignment.strategies
+import coordinator.consumer.strategy
+from coordinator.membership.delayed_leader import DelayedLeader
+from coordinator.service.mount import mount
+from kernel.assignors.per_topic import assign_ranges
+from kernel.computing import computed
+from kernel.trace.writer import ListTracer
+from kernel.waiting import until
+from kernel.wire.versions import Api
+from tests.support.brokers import create_topics, running_broker
+from tests.support.commander import commanded
+from tests.support.consuming import partitions_of, shared_out
+from tests.support.eager import bootstrap_of, eager
+from tests.support.failover import cluster
+from tests.support.wire_clients import WireConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+SESSION_S = 2
+#: Much longer than the session.
+DECISION_S = 5
+EVERYTHING = partitions_of("t", 4)
+
+DESIGNS = {
+    "eager": {"partition.assignment.strategy": "range"},
+    "static": {"partition.assignment.strategy": "range", "group.instance.id": "instance"},
+    "cooperative": {"partition.assignment.strategy": "cooperative-sticky"},
+    "delayed": {"partition.assignment.strategy": "delayed"},
+}
+
+
+def slowed(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The same after a while of Python code, which lets nobody else run of its own accord."""
+
+    def slow(*given: Any, **named: Any) -> Any:
+        end = time.monotonic() + DECISION_S
+        while time.monotonic() < end:
+            sum(range(100))
+        return compute(*given, **named)
+
+    return slow
+
+
+@pytest.fixture
+def slow_strategies(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_name = coordinator.consumer.strategy.assignor
+    monkeypatch.setattr(coordinator.consumer.strategy, "assignor", lambda name: slowed(by_name(name)))
+    monkeypatch.setattr(coordinator.assignment.strategies, "decide", slowed(coordinator.assignment.strategies.decide))
+    monkeypatch.setattr(DelayedLeader, "decide", slowed(DelayedLeader.decide))
+
+
+@pytest.mark.usefixtures("slow_strategies")
+def test_leader_keeps_its_place_while_its_strategy_computes_for_longer_than_the_session(
+    chroot: str, tmp_path: Path
+) -> None:
+    async def test() -> None:
+        async with cluster(chroot, tmp_path, 2) as brokers, AsyncExitStack() as stack:
+            await brokers.create_topic("u", 4)
+            leaders = {
+                design: eager(
+                    brokers.bootstrap,
+                    group=design,
+                    settings={**settings, "session.timeout.ms": str(SESSION_S * 1000)},
+                )
+                for design, settings in DESIGNS.items()
+            }
+            for leader in leaders.values():
+                stack.push_async_callback(leader.close)
+                await leader.begin({"u": 1})
+            wanted = dict.fromkeys(DESIGNS, partitions_of("u", 4))
+            await until(lambda: {d: m.owned for d, m in leaders.items()} == wanted, 60, "the assignments")
+            for leader in leaders.values():  # in the first generation: nobody has lost its place
+                assert [event["generation"] for event in leader.tracer.of("partitions_assigned")] == [1]
+                errors = {event.get("error") for event in leader.tracer.of("attempt_ended")}
+                assert errors <= {None, "COORDINATOR_LOAD_IN_PROGRESS"}  # the groups' partitions were new, too
+
+    asyncio.run(test())
+
+
+class Thinking:
+    """A strategy that answers when it is told to. `groups` are those that it was asked about, in order."""
+
+    def __init__(self) -> None:
+        self.groups: list[set[str]] = []
+        self.may_answer = threading.Event()
+        self.waited = True
+
+    def __call__(self, sizes: Any, subscriptions: Any) -> Any:
+        self.groups.append(set(subscriptions))
+        self.waited = self.may_answer.wait(30) and self.waited
+        return assign_ranges(sizes, subscriptions)
+
+
+@contextmanager
+def thinking(monkeypatch: pytest.MonkeyPatch, where: str) -> Iterator[Thinking]:
+    strategy = Thinking()
+    monkeypatch.setattr(f"{where}.assignor", lambda _: strategy)
+    try:
+        yield strategy
+        assert strategy.waited, "the loop did not go on while the strategy computed"
+    finally:
+        strategy.may_answer.set()
+
+
+def test_rebalance_that_begins_while_the_leader_decides_is_decided_anew(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(strategy: Thinking) -> None:
+        tracer = ListTracer()
+        async with (
+            running_broker(chroot, tmp_path, mount=(mount,), tracer=tracer) as broker,
+            AsyncExitStack() as stack,
+        ):
+            await create_topics(broker, {"t": 4})
+            members = [eager(bootstrap_of(broker)), eager(bootstrap_of(broker))]
+            for number, member in enumerate(members, 1):
+                stack.push_async_callback(member.close)
+                await member.begin({"t": 1})
+                await until(lambda n=number: len(strategy.groups) == 1 and _joined(tracer) == n, 20, "its JoinGroup")
+            strategy.may_answer.set()
+            await shared_out(members, EVERYTHING)
+            assert [len(group) for group in strategy.groups[:2]] == [1, 2]
+            refused = [event.get("error") for event in members[0].tracer.of("attempt_ended")]
+            assert "REBALANCE_IN_PROGRESS" in refused  # its SyncGroup of the generation that was over
+
+    with thinking(monkeypatch, "coordinator.consumer.strategy") as strategy:
+        asyncio.run(test(strategy))
+
+
+def _joined(tracer: ListTracer) -> int:
+    return len(tracer.of("group_member_joined"))
+
+
+def test_consumer_that_is_closed_while_it_decides_leaves_at_once(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(strategy: Thinking) -> None:
+        tracer = ListTracer()
+        async with running_broker(chroot, tmp_path, mount=(mount,), tracer=tracer) as broker:
+            await create_topics(broker, {"t": 4})
+            member = await eager(bootstrap_of(broker)).begin({"t": 1})
+            await until(lambda: len(strategy.groups) == 1, 20, "the strategy to be asked")
+            await member.close()
+            assert not strategy.may_answer.is_set()
+            assert [event["reason"] for event in tracer.of("group_member_left")] == ["leave"]
+            strategy.may_answer.set()
+            async with AsyncExitStack() as stack:  # its answer, if it still comes, is nobody's
+                other = eager(bootstrap_of(broker))
+                stack.push_async_callback(other.close)
+                await shared_out([await other.begin({"t": 1})], EVERYTHING)
+
+    with thinking(monkeypatch, "coordinator.consumer.strategy") as strategy:
+        asyncio.run(test(strategy))
+
+
+def test_broker_serves_others_while_its_own_strategy_computes(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(strategy: Thinking) -> None:
+        tracer = ListTracer()
+        async with (
+            running_broker(chroot, tmp_path, mount=(mount,), tracer=tracer) as broker,
+            AsyncExitStack() as stack,
+        ):
+            await create_topics(broker, {"t": 4})
+            members = [commanded(bootstrap_of(broker), chroot) for _ in range(2)]
+            for member in members:
+                stack.push_async_callback(member.close)
+            await members[0].begin({"t": 1})
+            await until(lambda: len(strategy.groups) == 1, 20, "the strategy to be asked")
+            bystander = await WireConnection.open(broker.address.host, broker.address.port, "bystander")
+            stack.callback(bystander.close)
+            answer = await bystander.send(Api.Metadata, 4, {"topics": []})
+            assert len(answer.brokers) == 1
+            await members[1].begin({"t": 1})  # what is being decided is out of date now
+            await until(lambda: _joined(tracer) == 2, 20, "its id to be seen")
+            strategy.may_answer.set()
+            await shared_out(members, EVERYTHING)
+            assert [len(group) for group in strategy.groups] == [1, 2]
+
+    with thinking(monkeypatch, "coordinator.groups.server.strategies") as strategy:
+        asyncio.run(test(strategy))
+
+
+class Odd(BaseException):
+    """What no strategy should raise."""
+
+
+@pytest.mark.parametrize("raised", [ValueError("no"), Odd("no")])
+def test_what_a_computation_raises_is_raised_where_it_is_waited_for(raised: BaseException) -> None:
+    def work() -> None:
+        raise raised
+
+    async def test() -> None:
+        with pytest.raises(type(raised), match="no"):
+            await computed(work, "test")
+
+    asyncio.run(test())
+
+
+def test_computation_that_nobody_waits_for_any_more_is_dropped_and_keeps_no_loop_open() -> None:
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        may_end.wait(30)
+        ended.set()
+
+    async def test() -> None:
+        waiting = asyncio.create_task(computed(work, "test"))
+        await until(begun.is_set, 10, "the thread to begin")
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(test())
+    assert not ended.is_set()  # the loop is closed already
+    may_end.set()
+    assert ended.wait(10)

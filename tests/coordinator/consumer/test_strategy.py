@@ -1,0 +1,57 @@
+"""The leader's decision: by which algorithm it was made is in the log, and an option says from what size on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from coordinator.consumer.strategy import Strategies
+from coordinator.membership.effects import RunAssignor
+from coordinator.membership.events import GroupMember
+from coordinator.protocol.consumer_protocol import decode_assignment, encode_subscription
+from kernel.assignors.subscription import MemberSubscription
+
+SIZES = {"t": 3, "u": 2}
+
+
+def leader(exact_partitions_max: int) -> Strategies:
+    """It knows SIZES already."""
+    metadata = SimpleNamespace(sizes=lambda: SIZES)
+    config = SimpleNamespace(allow_auto_create_topics=False, sticky_exact_partitions_max=exact_partitions_max)
+    return Strategies(SimpleNamespace(client=SimpleNamespace(metadata=metadata), config=config))  # type: ignore[arg-type]  # no more is asked for
+
+
+def members(*topics: tuple[str, ...]) -> tuple[GroupMember, ...]:
+    return tuple(
+        GroupMember(f"m{n}", None, encode_subscription(MemberSubscription(topics=names)))
+        for n, names in enumerate(topics)
+    )
+
+
+@pytest.mark.parametrize("protocol", ["sticky", "cooperative-sticky"])
+@pytest.mark.parametrize(
+    ("group", "exact_partitions_max", "algorithm"),
+    [
+        (members(("t", "u"), ("u", "t")), 0, "equal subscriptions"),
+        (members(("t", "u"), ("u",)), 5, "Kafka's own order"),
+        (members(("t", "u"), ("u",)), 4, "balanced arrays"),
+    ],
+)
+def test_leader_says_by_which_algorithm_it_has_assigned(
+    protocol: str,
+    group: tuple[GroupMember, ...],
+    exact_partitions_max: int,
+    algorithm: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "coordinator.consumer.strategy")
+    strategies = leader(exact_partitions_max)
+    decided = asyncio.run(strategies.decide(RunAssignor(1, protocol, group), 7, wanted=lambda: True))
+    assert caplog.messages == [f"generation 7 is assigned by {protocol}: 5 partitions, 2 members, by {algorithm}"]
+    assert sorted(tp for data in decided.values() for tp in decode_assignment(data).partitions) == [
+        (topic, n) for topic in "tu" for n in range(SIZES[topic])
+    ]
+    assert strategies.led == SIZES

@@ -1,0 +1,244 @@
+"""The watcher over brokers and members of straw: what it does in the moments that a live test cannot arrange."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coordinator.consumer.settings import CoordinatorConsumerConfig
+from coordinator.consumer.topic_watcher import TopicWatcher
+from coordinator.membership.classic.member import State
+from coordinator.membership.subscription import by_name, by_pattern
+from kernel.client.client import ClusterMetadata, PartitionLeader
+from kernel.clock import Clock, ManualClock, SystemClock
+from kernel.errors import Unavailable
+from kernel.values import TopicPartition
+from kernel.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection
+
+BY_NAME = by_name({"t": 1})
+BY_PATTERN = by_pattern("t.*", 1, exclude_internal=True)
+
+
+def config(**settings: str) -> CoordinatorConsumerConfig:
+    given = {"bootstrap.servers": "nowhere:1", "group.id": "g", "retry.backoff.ms": "5", "metadata.max.age.ms": "20"}
+    made, _ = CoordinatorConsumerConfig.from_settings(
+        {**given, **{name.replace("_", "."): value for name, value in settings.items()}}
+    )
+    return made
+
+
+class Brokers:
+    """What a `ClusterClient` is to the watcher. `down` makes them silent, `gate` lets them take their time."""
+
+    def __init__(self, **sizes: int) -> None:
+        self.metadata = ClusterMetadata()
+        self.sizes = sizes
+        self.asked: list[frozenset[str] | None] = []
+        self.down = False
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def refresh(self, topics: Collection[str] | None, *, create: bool, timeout_ms: int) -> ClusterMetadata:
+        self.asked.append(None if topics is None else frozenset(topics))
+        await self.gate.wait()
+        if self.down:
+            raise Unavailable("down")
+        leaders = {
+            TopicPartition(topic, n): PartitionLeader(1)
+            for topic, size in self.sizes.items()
+            for n in range(size)
+            if topics is None or topic in topics
+        }
+        self.metadata = replace(self.metadata, leaders=leaders)
+        return self.metadata
+
+
+class Stream:
+    """What a `GroupStream` is to the watcher."""
+
+    def __init__(self, *topics: str, led: dict[str, int] | None = None, state: State = State.STABLE) -> None:
+        self.number = 0
+        self.member = SimpleNamespace(state=state, topics=frozenset(topics))
+        self.strategies = SimpleNamespace(led=led)
+        self.told: list[object] = []
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return tuple(self.member.topics)
+
+    def resubscribe(self, topics: frozenset[str]) -> None:
+        self.member.topics = topics
+        self.told.append(topics)
+
+    def want_rejoin(self, trigger: str) -> None:
+        self.told.append(trigger)
+
+
+@asynccontextmanager
+async def watching(
+    brokers: Brokers, stream: Stream, subscription: Any, clock: Clock | None = None, **settings: str
+) -> AsyncIterator[TopicWatcher]:
+    streams: Any = [stream]
+    client: Any = brokers
+    watcher = TopicWatcher(client, config(**settings), clock or SystemClock(), streams, lambda: None)
+    await watcher.ask(subscription)
+    watcher.begin(subscription)
+    try:
+        yield watcher
+    finally:
+        await watcher.end()
+
+
+def test_leader_says_once_that_it_wants_to_rejoin_for_what_it_saw() -> None:
+    async def test() -> None:
+        brokers, leader = Brokers(t=4), Stream("t", led={"t": 4})
+        async with watching(brokers, leader, BY_NAME) as watcher:
+            watcher.look()
+            assert leader.told == []
+            brokers.sizes["t"] = 6
+            await until(lambda: watcher.seen().sizes == {"t": 6}, 5, "the growth to be seen")
+            assert leader.told == []  # it takes effect in polls only
+            watcher.look()
+            watcher.look()
+            assert leader.told == ["metadata-changed"]
+            leader.strategies.led = {"t": 6}
+            watcher.look()
+            assert leader.told == ["metadata-changed"]
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("on_the_way", [State.SEEKING, State.JOINING, State.DECIDING, State.SYNCING])
+def test_what_the_leader_sees_on_the_way_waits_until_it_has_its_assignment(on_the_way: State) -> None:
+    async def test() -> None:
+        brokers, leader = Brokers(t=6), Stream("t", led={"t": 4}, state=on_the_way)
+        async with watching(brokers, leader, BY_NAME) as watcher:
+            watcher.look()
+            assert leader.told == []
+            leader.member.state = State.ASSIGNED
+            watcher.look()
+            assert leader.told == ["metadata-changed"]
+
+    asyncio.run(test())
+
+
+def test_leader_asks_about_the_groups_topics_and_soon_again_for_one_that_is_missing() -> None:
+    async def test() -> None:
+        brokers, stream = Brokers(t=4), Stream("t")
+        async with watching(brokers, stream, BY_NAME, metadata_max_age_ms="600000") as watcher:
+            watcher.look()
+            stream.strategies.led = {"t": 4, "other": 0}
+            watcher.look()
+            await until(lambda: len(brokers.asked) >= 4, 5, "three more looks")
+            assert brokers.asked[0] == {"t"}
+            assert brokers.asked[1] == {"t", "other"}
+            brokers.sizes["other"] = 1
+            await until(lambda: watcher.seen().sizes == {"t": 4, "other": 1}, 5, "the other topic to be seen")
+            watcher.look()
+            assert stream.told == ["metadata-changed"]
+
+    asyncio.run(test())
+
+
+def test_brokers_that_do_not_answer_are_asked_again_after_the_backoff() -> None:
+    async def test() -> None:
+        brokers, stream = Brokers(t=4), Stream("t")
+        async with watching(brokers, stream, BY_NAME, metadata_max_age_ms="40") as watcher:
+            brokers.down = True
+            asked = len(brokers.asked)
+            await until(lambda: len(brokers.asked) >= asked + 3, 5, "further requests")
+            assert watcher.seen().sizes == {"t": 4}  # what was known stays known
+            brokers.sizes, brokers.down = {"t": 5}, False
+            await until(lambda: watcher.seen().sizes == {"t": 5}, 5, "the answer")
+            brokers.down = True
+            with pytest.raises(Unavailable):  # a new subscription is told
+                await watcher.ask(BY_PATTERN)
+
+    asyncio.run(test())
+
+
+def test_who_is_about_to_join_with_a_pattern_waits_for_the_brokers_as_long_as_the_poll_may() -> None:
+    async def test() -> None:
+        brokers, stream = Brokers(t=4), Stream("t", state=State.SUMMONED)
+        async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
+            brokers.gate.clear()
+            await watcher.freshen(0.0)
+            held: Any = stream
+            assert watcher.holds_back(held)
+            waits = asyncio.create_task(watcher.freshen(60))
+            await until(lambda: len(brokers.asked) == 2, 5, "the request, which both polls share")
+            brokers.sizes["t2"] = 1
+            brokers.gate.set()
+            await waits
+            assert not watcher.holds_back(held)
+            watcher.look()
+            assert stream.told == [frozenset({"t", "t2"})]
+            stream.member.state = State.STABLE
+            await watcher.freshen(60)
+            assert len(brokers.asked) == 2  # nobody joins: nobody asks
+
+    asyncio.run(test())
+
+
+def test_short_polls_that_come_rarely_join_with_the_answer_that_came_in_between() -> None:
+    async def test() -> None:
+        brokers, stream = Brokers(t=4), Stream("t", state=State.SUMMONED)
+        async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
+            brokers.sizes["t2"] = 1
+            brokers.gate.clear()
+            held: Any = stream
+            await watcher.freshen(0.0)
+            assert watcher.holds_back(held)
+            brokers.gate.set()
+            await until(lambda: "t2" in watcher.seen().sizes, 5, "the answer")
+            await watcher.freshen(0.0)
+            assert not watcher.holds_back(held)
+            assert len(brokers.asked) == 2
+
+    asyncio.run(test())
+
+
+def test_brokers_that_never_answer_do_not_keep_a_member_from_joining_until_its_polls_are_overdue() -> None:
+    async def test() -> None:
+        brokers, stream = Brokers(t=4), Stream("t", state=State.SUMMONED)
+        clock = ManualClock(monotonic_ns=1_000_000_000)
+        patience = {"metadata_max_age_ms": "600000", "retry_backoff_ms": "0", "max_poll_interval_ms": "100"}
+        async with watching(brokers, stream, BY_PATTERN, clock, **patience) as watcher:
+            brokers.gate.clear()
+            held: Any = stream
+
+            await watcher.freshen(0.0)
+            assert watcher.holds_back(held)
+            clock.advance_ms(49)
+            await watcher.freshen(0.0)
+            assert watcher.holds_back(held)
+            clock.advance_ms(1)
+            await watcher.freshen(0.0)
+            assert not watcher.holds_back(held)
+
+    asyncio.run(test())
+
+
+def test_end_stops_asking_and_may_be_called_again() -> None:
+    async def test() -> None:
+        brokers, stream = Brokers(t=4), Stream("t")
+        async with watching(brokers, stream, BY_NAME) as watcher:
+            brokers.gate.clear()
+            await until(lambda: len(brokers.asked) == 2, 5, "a request that is not answered")
+            await watcher.end()
+            await watcher.end()
+            watcher.look()
+            brokers.gate.set()
+            assert stream.told == []
+            watcher.begin(BY_NAME)
+            await until(lambda: len(brokers.asked) > 2, 5, "the watch to go on")
+
+    asyncio.run(test())

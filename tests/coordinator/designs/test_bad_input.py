@@ -1,0 +1,79 @@
+"""Members and leaders that misbehave, over TCP to a broker of ours: each gets Kafka's answer, and its group lives on.
+
+What a real 4.1.1 answered is recorded (conversations/bad.json; most of it is also played without a broker in
+conversations/test_recorded.py). Other recordings have more of the kind: a leader that names strangers or nobody,
+members that never sync or fall silent, pending ids, changing types (classic), oversized subscriptions, assignments
+and commits (large), instance ids in every state (table, classic).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from coordinator.groups.classic.states import State
+from coordinator.groups.errors import Error
+from coordinator.groups.requests import Protocol
+from coordinator.service.mount import mount
+from kernel.trace.writer import SilentTracer
+from tests.support.brokers import create_topics, running_broker
+from tests.support.conversations import player, recording
+from tests.support.group_machine import RANGE, Machine, subscription
+from tests.support.wire_clients import WireConnection, wait_for_coordinator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORDED = recording("bad")
+#: Of the recorded broker's, what ours does not have, all about what it does not do.
+SETTINGS = {k: v for k, v in RECORDED.settings.items() if not k.startswith(("transaction.state.", "log.cleaner."))}
+
+#: Kafka reads a name that is not UTF-8 with replacement characters, and leaves bytes behind a request alone; it answers
+#: both. Ours hangs up, so that a client that garbles its requests is not taken for another.
+FUSSIER = {"bad/join-not-utf8", "bad/heartbeat-trailing"}
+
+
+def test_misbehaving_members_are_answered_as_4_1_1_answered_them_over_tcp(chroot: str, tmp_path: Path) -> None:
+    """All at a time; one that differs is played once more, alone, before it counts: timers are real."""
+
+    async def test() -> None:
+        async with running_broker(chroot, tmp_path, settings=SETTINGS, mount=(mount,), tracer=SilentTracer()) as broker:
+            await create_topics(broker, RECORDED.topics)
+
+            async def connect(client_id: str) -> WireConnection:
+                return await WireConnection.open(broker.address.host, broker.address.port, client_id)
+
+            async def play(name: str) -> list[str]:
+                return await player(RECORDED, name, connect).play()
+
+            admin = await connect("admin")
+            await wait_for_coordinator(admin, *(f"warm-{n}" for n in range(16)))
+            admin.close()
+            names = RECORDED.conversations.keys() - FUSSIER
+            together = dict(zip(names, await asyncio.gather(*map(play, names)), strict=True))
+            problems = {name: found for name in names if together[name] and (found := await play(name))}
+            assert not problems, "\n".join(f"{name}: {line}" for name, found in problems.items() for line in found)
+            for name in FUSSIER:
+                (refused,) = await play(name)
+                assert "got      {'closed': True}" in refused
+
+    asyncio.run(test())
+
+
+def test_member_that_names_a_protocol_twice_has_the_first_entry_and_its_group_goes_on() -> None:
+    """Not what 4.1.1 answers: it counts the name twice, finds no protocol that all members have, and never answers.
+
+    There the group stays in PreparingRebalance for ever, and its other members are refused with 23 when they rejoin.
+    """
+    machine = Machine()
+    first = machine.admit("a")
+    machine.wait(100)
+    machine.sync("a", {"a": b"mine"})
+    twice = machine.join("b", returns=False, protocols=(*RANGE, Protocol("range", subscription("u"))))
+    first = machine.join("a")
+    assert (first.answer.error, twice.answer.error) == (Error.NONE, Error.NONE)
+    assert {member.subscription for member in first.answer.members} == {subscription("t")}
+    machine.sync("a", {"a": b"mine", "b": b"yours"})
+    assert machine.sync("b").answer.assignment == b"yours"
+    assert machine.group is not None
+    assert machine.group.state is State.STABLE

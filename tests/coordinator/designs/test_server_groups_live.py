@@ -1,0 +1,269 @@
+"""Groups of the server design with everything real: members, coordinator, ZooKeeper, and processes that die."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparison.scenarios.testbed.proxy import TcpProxy
+from coordinator.consumer.server.calls import ServerCalls
+from coordinator.consumer.server.consumer import ServerConsumer
+from coordinator.membership.effects import Identity
+from coordinator.service.mount import mount
+from kernel.clock import SystemClock
+from kernel.trace.writer import ListTracer, SilentTracer
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.zookeeper.chroot import split_chroot
+from tests.support.brokers import client_of, create_topics, running_broker
+from tests.support.commanded_child import commanded_child
+from tests.support.commander import commanded
+from tests.support.consuming import committed_all, partitions_of, producing, shared_out
+from tests.support.eager import bootstrap_of
+from tests.support.failover import cluster
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import end_session, expire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from kernel.broker.broker import Broker
+    from tests.support.consuming import Running
+
+EVERYTHING = partitions_of("t", 4)
+P0 = TopicPartition("t", 0)
+
+
+@asynccontextmanager
+async def laboratory(
+    chroot: str, data_dir: Path, *settings: dict[str, str], broker_settings: dict[str, str] | None = None
+) -> AsyncIterator[tuple[Broker, list[Running]]]:
+    """A broker with topic t of four partitions, and members that poll, one for each given settings."""
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(
+            running_broker(chroot, data_dir, settings=broker_settings, mount=(mount,))
+        )
+        await create_topics(broker, {"t": 4})
+        running = []
+        for given in settings:
+            member = commanded(bootstrap_of(broker), chroot, settings=given)
+            stack.push_async_callback(member.close)
+            running.append(await member.begin({"t": 1}))
+        yield broker, running
+
+
+def id_of(member: Running) -> str:
+    (member_id,) = member.consumer.member_ids
+    return member_id
+
+
+def commits_of(broker: Broker, member_id: str) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """What the coordinator has written for it: (partition, offset) before it was forgotten, and after that."""
+    tracer = broker._tracer
+    assert isinstance(tracer, ListTracer)
+    kinds = ("offset_written", "group_member_left")
+    told = [event for event in tracer.of(*kinds) if member_id in (event.get("by"), event.get("id"))]
+    left = [event["kind"] for event in told].index("group_member_left")
+    before, after = (
+        {(int(str(e["partition"])), int(str(e["offset"]))) for e in events if e["kind"] == "offset_written"}
+        for events in (told[:left], told[left:])
+    )
+    return before, after
+
+
+async def commit_as(broker: Broker, identity: Identity, offset: int) -> str:
+    """The answer to a commit of t-0 under any identity; '' is accepted."""
+    calls = ServerCalls(group="g", strategy="", wait_ms=0, patience_ms=5000, request_timeout_ms=5000)
+    async with client_of(broker) as client:
+        connection = await client.any_connection()
+        return (await calls.commit(connection, identity, {P0: offset}))[P0]
+
+
+def test_members_join_and_leave_and_every_record_is_delivered_once(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path, {}, {}) as (broker, members):
+            async with producing(bootstrap_of(broker)) as producer:
+                await producer.send("t", 10)
+                await shared_out(members, EVERYTHING)
+                joiner = await commanded(bootstrap_of(broker), chroot).begin({"t": 1})
+                await shared_out([*members, joiner], EVERYTHING)
+                await producer.send("t", 10)
+                everybody = [*members, joiner]
+                await until(lambda: sum(len(m.records) for m in everybody) >= 80, 10, "all the records")
+                left = id_of(joiner)
+                await joiner.close()
+                await shared_out(members, EVERYTHING)
+                await producer.send("t", 5)
+                await until(lambda: sum(len(m.records) for m in everybody) >= 100, 10, "the last records")
+            delivered = [(r.partition, r.offset) for m in everybody for r in m.records]
+            assert len(delivered) == len(set(delivered)) == 100
+            for member in members:
+                await committed_all(member)
+                # Nobody but the coordinator watches, and nobody reads: each id is one create.
+                assert not member.tracer.of("zk_notified")
+                assert {event["op"] for event in member.tracer.of("zk_op")} == {"create"}
+            assert [kind for kind, _, _ in joiner.listener.heard] == ["assigned", "revoked"]
+            assert await commit_as(broker, Identity(left, 3), 1) in ("ILLEGAL_GENERATION", "UNKNOWN_CONSUMER")
+
+    asyncio.run(test())
+
+
+def test_death_in_zookeeper_is_death_in_the_group_and_its_commit_is_refused(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with laboratory(chroot, tmp_path, {}, {}) as (broker, (dying, other)):
+            await shared_out([dying, other], EVERYTHING)
+            old, assigned, given_up = id_of(dying), dying.tracer.of("partitions_assigned")[-1], dying.owned
+            heard = len(dying.listener.heard)
+            consumer = dying.consumer
+            assert isinstance(consumer, ServerConsumer)
+            await expire(consumer.session)
+            await until(lambda: dying.consumer.member_ids not in ((), (old,)), 10, "another id")
+            await shared_out([dying, other], EVERYTHING)
+            # The coordinator may have told it to stop before it heard of its death itself: it asked under an id that
+            # was gone. Either way it gave up once what it had.
+            what, _, partitions = dying.listener.heard[heard]
+            assert (what in ("lost", "revoked"), partitions) == (True, given_up)
+            stale = Identity(old, assigned["generation"])
+            assert await commit_as(broker, stale, 1) == "UNKNOWN_CONSUMER"
+            not_mine = next(tp for tp in sorted(EVERYTHING) if tp not in dying.owned)
+            assert (await dying.consumer.commit({not_mine: 1})).refused == {not_mine: "PARTITION_NOT_ASSIGNED"}
+
+    asyncio.run(test())
+
+
+def test_process_that_stands_still_past_its_session_comes_back_fenced_and_one_that_is_killed_does_not(
+    chroot: str, tmp_path: Path
+) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            broker, (member,) = await stack.enter_async_context(laboratory(chroot, tmp_path, {}))
+            producer = await stack.enter_async_context(producing(bootstrap_of(broker)))
+            await producer.send("t", 10)
+            child = await stack.enter_async_context(
+                commanded_child(link.connect_string, bootstrap_of(broker), tmp_path / "child.jsonl", 30_000)
+            )
+            await until(
+                lambda: child.owned == 2 and len(member.owned) == 2,
+                60,
+                lambda: f"two and two: {child.owned} {member.owned}",
+            )
+            await until(lambda: len(child.of("commit_answered")) > 0, 10, "a commit of the child's")
+            child.process.send_signal(signal.SIGSTOP)
+            await asyncio.to_thread(end_session, chroot, link.credentials())
+            await shared_out([member], EVERYTHING)
+            old, before = child.of("member_started")[-1]["member"], len(child.of("commit_answered"))
+            child.process.send_signal(signal.SIGCONT)
+            await until(lambda: len(child.of("member_started")) == 2, 10, "the child under a new id")
+            await until(lambda: child.owned == 2 and len(member.owned) == 2, 60, "two and two again")
+            lost = child.of("partitions_lost")
+            assert [event["member"] for event in lost] == [old]
+            # The answer to a commit that was under way when it was stopped may be read after that.
+            written, written_later = commits_of(broker, old)
+            late = [event for event in child.of("commit_answered")[before:] if event["member"] == old]
+            accepted = [(event["partition"], event["offset"]) for event in late if event["outcome"] == "accepted"]
+            assert written
+            assert set(accepted) <= written
+            assert written_later == set()
+            assert {event["outcome"] for event in late} <= {"accepted", "refused", "dropped"}
+            assert await commit_as(broker, Identity(old, lost[0]["generation"]), 0) == "UNKNOWN_CONSUMER"
+            child.process.kill()
+            await asyncio.to_thread(end_session, chroot, link.credentials())
+            await shared_out([member], EVERYTHING)
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(test())
+
+
+def test_member_cut_off_from_zookeeper_has_given_up_before_others_have_its_partitions(
+    chroot: str, tmp_path: Path
+) -> None:
+    """Only from ZooKeeper: the coordinator, which it reaches, sees its id go; its own clock may be first."""
+
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            broker, (member,) = await stack.enter_async_context(laboratory(chroot, tmp_path, {}))
+            servers, folder = split_chroot(chroot)
+            proxy = TcpProxy("cut", SilentTracer())
+            stack.push_async_callback(proxy.stop)
+            await proxy.start(int(servers.rpartition(":")[2]))
+            settings = {"zookeeper.session.timeout.ms": "3000", "command.wait.ms": "60000"}
+            cut = commanded(bootstrap_of(broker), f"127.0.0.1:{proxy.port}{folder}", settings=settings)
+            stack.push_async_callback(cut.close)
+            await cut.begin({"t": 1})
+            await shared_out([member, cut], EVERYTHING)
+            proxy.cut()
+            await shared_out([member], EVERYTHING)
+            gone = cut.tracer.of("partitions_lost", "partitions_revoked")[-1]
+            assert len(gone["all"]) == 0
+            assert gone["ns"] < member.tracer.of("partitions_assigned")[-1]["ns"]
+            proxy.heal()
+            await shared_out([member, cut], EVERYTHING)
+
+    asyncio.run(test())
+
+
+def test_callback_that_does_not_return_stalls_the_group_until_the_rebalance_timeout(
+    chroot: str, tmp_path: Path
+) -> None:
+    """The stall of this design: everybody else has stopped, and waits for the one that does not say so."""
+
+    async def test() -> None:
+        timeout = {"group.server.rebalance.timeout.ms": "2000"}
+        async with laboratory(chroot, tmp_path, {}, {}, broker_settings=timeout) as (broker, (stuck, other)):
+            await shared_out([stuck, other], EVERYTHING)
+            released = asyncio.Event()
+            told = stuck.listener.on_revoked
+
+            async def wait_for_the_end(stream: int, partitions: frozenset[TopicPartition]) -> None:
+                await released.wait()
+                await told(stream, partitions)
+
+            stuck.listener.on_revoked = wait_for_the_end  # type: ignore[method-assign]
+            held, generation = stuck.owned, stuck.tracer.of("partitions_assigned")[-1]["generation"]
+            ended, before_ns = len(other.tracer.of("rebalance_ended")), SystemClock().monotonic_ns()
+            joiner = await commanded(bootstrap_of(broker), chroot).begin({"t": 1})
+            await until(lambda: other.owned == frozenset(), 5, "the other to have stopped")
+            assert stuck.owned == held
+            await until(lambda: len(other.owned) == len(joiner.owned) == 2, 10, "the two to go on without it")
+            await until(lambda: len(other.tracer.of("rebalance_ended")) > ended, 10, "the other to have told of it")
+            # The coordinator counts from the begin of the round, of which its members hear some time later.
+            assert other.tracer.of("rebalance_ended")[-1]["ns"] - before_ns >= 2_000_000_000
+            late = await stuck.consumer.commit(dict.fromkeys(held, 1))
+            assert set(late.refused) == held
+            assert set(late.refused.values()) <= {"UNKNOWN_CONSUMER", "ILLEGAL_GENERATION"}
+            released.set()
+            await shared_out([stuck, other, joiner], EVERYTHING)
+            assert stuck.tracer.of("partitions_lost")[-1]["generation"] == generation
+            await joiner.close()
+
+    asyncio.run(test())
+
+
+@pytest.mark.faults
+def test_members_go_on_in_their_generation_when_the_coordinating_broker_is_killed(chroot: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+            brokers = await stack.enter_async_context(cluster(chroot, tmp_path, 2))
+            await brokers.create_topic("u", 4)
+            members = []
+            for _ in range(2):
+                member = commanded(brokers.bootstrap, chroot)
+                stack.push_async_callback(member.close)
+                members.append(await member.begin({"u": 1}))
+            await shared_out(members, partitions_of("u", 4))
+            owned = [member.owned for member in members]
+            await brokers.kill(await brokers.coordinator_of("g"))
+            for member in members:
+                outcome = await member.consumer.commit(dict.fromkeys(member.owned, 0))
+                assert not outcome.refused
+            assert [member.owned for member in members] == owned
+            heard = [what for member in members for what, _, _ in member.listener.heard]
+            assert heard.count("assigned") == heard.count("revoked") + 2  # what came before the kill
+            assert "lost" not in heard
+
+    asyncio.run(test())

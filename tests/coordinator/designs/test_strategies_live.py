@@ -1,0 +1,70 @@
+"""Strategies of the group's leader, on a live broker."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coordinator.service.mount import mount
+from kernel.assignors.checking import BadAssignment, checked
+from kernel.waiting import until
+from tests.support.brokers import create_topics, running_broker
+from tests.support.consuming import partitions_of, shared_out
+from tests.support.eager import bootstrap_of, eager
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.consuming import Running
+
+EVERYTHING = partitions_of("t", 6)
+
+
+@pytest.mark.parametrize(("strategy", "kept"), [("sticky", 4), ("range", 3)])
+def test_members_keep_what_the_strategy_lets_them_when_a_third_joins(
+    chroot: str, tmp_path: Path, strategy: str, kept: int
+) -> None:
+    """Range, beside it, keeps 0 and 1 with the first and 3 with the second. All are eager: everything stops."""
+
+    async def test() -> None:
+        async with AsyncExitStack() as stack:
+
+            async def joined(name: str) -> Running:
+                settings = {"partition.assignment.strategy": strategy, "client.id": name}
+                member = eager(bootstrap_of(broker), settings=settings)
+                stack.push_async_callback(member.close)
+                return await member.begin({"t": 1})
+
+            broker = await stack.enter_async_context(running_broker(chroot, tmp_path, mount=(mount,)))
+            await create_topics(broker, {"t": 6})
+            members = [await joined("a"), await joined("b")]
+            await shared_out(members, EVERYTHING)
+            await until(lambda: [len(member.owned) for member in members] == [3, 3], 10, "three each")
+            had = [member.owned for member in members]
+            third = await joined("c")
+            await shared_out([*members, third], EVERYTHING)
+            await until(lambda: len(third.owned) == 2, 10, "two for the third")
+            assert sum(len(before & member.owned) for before, member in zip(had, members, strict=True)) == kept
+            assert all(member.listener.of("revoked")[-1] == before for before, member in zip(had, members, strict=True))
+
+    asyncio.run(test())
+
+
+def test_answer_that_would_break_the_group_is_raised_where_its_leader_polls(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coordinator.consumer.strategy.assignor", lambda name: checked(name, lambda sizes, group: {}))
+
+    async def test() -> None:
+        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
+            await create_topics(broker, {"t": 6})
+            member = await eager(bootstrap_of(broker)).begin({"t": 1})
+            await until(lambda: member.failure is not None, 10, "the poll to fail")
+            with pytest.raises(BadAssignment, match="'range' left out"):
+                await member.close()
+            await member.consumer.close()
+
+    asyncio.run(test())

@@ -1,0 +1,67 @@
+"""The table of states against its documentation and against Kafka's rule of legal predecessors."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from coordinator.groups.classic.group import Group
+from coordinator.groups.classic.states import REBALANCEABLE, TRANSITIONS, State, Trigger
+from coordinator.groups.outcome import Limits, Moment, Turn
+
+#: ClassicGroupState.validPreviousStates of Kafka 4.1.
+PREDECESSORS = {
+    State.EMPTY: {State.PREPARING},
+    State.PREPARING: {State.STABLE, State.COMPLETING, State.EMPTY},
+    State.COMPLETING: {State.PREPARING},
+    State.STABLE: {State.COMPLETING},
+    State.DEAD: {State.EMPTY, State.PREPARING, State.COMPLETING, State.STABLE},
+}
+
+
+def documented() -> dict[State, dict[Trigger, State]]:
+    """What the docstring of State says."""
+    found: dict[State, dict[Trigger, State]] = {}
+    for line in (State.__doc__ or "").splitlines()[1:]:
+        if match := re.fullmatch(r"    (\w+)", line):
+            state = State(match[1])
+            found[state] = {}
+        elif match := re.fullmatch(r" +transition: (\w+) -> (\w+)", line):
+            found[state][Trigger[match[1]]] = State(match[2])
+    return found
+
+
+def test_states_document_exactly_the_transitions_of_the_table():
+    assert documented() == {state: dict(moves) for state, moves in TRANSITIONS.items()}
+
+
+def test_states_each_document_what_they_do_with_requests():
+    doc = State.__doc__ or ""
+    assert doc.count("action:") == len(State)
+
+
+def test_states_are_entered_only_from_kafkas_legal_predecessors():
+    entered = {target: {state for state, moves in TRANSITIONS.items() if target in moves.values()} for target in State}
+    assert entered == PREDECESSORS
+
+
+def test_states_from_which_a_rebalance_starts_are_those_that_lead_to_preparing():
+    assert {state for state, moves in TRANSITIONS.items() if State.PREPARING in moves.values()} == REBALANCEABLE
+
+
+def test_every_trigger_is_used():
+    assert {trigger for moves in TRANSITIONS.values() for trigger in moves} == set(Trigger)
+
+
+ILLEGAL = [(state, trigger) for state in State for trigger in Trigger if trigger not in TRANSITIONS[state]]
+
+
+@pytest.mark.parametrize(("state", "trigger"), ILLEGAL, ids=[f"{s.name}-{t.name}" for s, t in ILLEGAL])
+def test_illegal_move_is_refused_and_nothing_happens(state: State, trigger: Trigger):
+    group = Group("g", state=state)
+    turn = Turn(Moment(0, 0), Limits())
+    with pytest.raises(AssertionError, match="cannot be moved"):
+        group.move(trigger, turn)
+    assert group == Group("g", state=state)
+    assert not turn.outcome().events

@@ -1,0 +1,447 @@
+"""Rounds as conversations: who is told what, when, and what is stored before."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.groups.errors import Error
+from coordinator.groups.server.requests import ForgetIds, ReadAgain, WatchIds
+from kernel.assignors.checking import BadAssignment
+from tests.support.served_groups import GROUP, REBALANCE_TIMEOUT_MS, Served
+
+
+def stable(*members: str, **fields: object) -> Served:
+    world = Served(**fields)  # type: ignore[arg-type]
+    world.register(*members)
+    world.settle(*members)
+    assert world.state == "Stable"
+    return world
+
+
+def test_the_first_question_makes_the_group_known_and_waits_until_the_id_is_seen() -> None:
+    world = Served()
+    question = world.ask("a")
+    assert question.answer is None
+    assert (world.looks, world.state, world.log) == ([WatchIds(GROUP)], "Empty", {})
+    world.register("a")
+    assert question.told == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
+    assert world.record.generation == 1
+    assert world.state == "CompletingRebalance"
+    assert world.obey("a").answer is None
+    assert world.state == "Stable"
+    assert REBALANCE_TIMEOUT_MS not in world.timers.values()
+
+
+def test_a_question_is_answered_with_nothing_after_its_time_and_an_earlier_one_by_the_next() -> None:
+    world = stable("a")
+    first = world.ask("a", wait_ms=50)
+    second = world.ask("a", wait_ms=50)
+    assert first.told == ("NOTHING", -1, ())
+    world.pass_ms(49)
+    assert second.answer is None
+    world.pass_ms(1)
+    assert second.told == ("NOTHING", -1, ())
+    assert world.ask("a", wait_ms=0).told == ("NOTHING", -1, ())
+
+
+def test_a_new_member_is_let_in_after_everybody_has_stopped() -> None:
+    world = stable("a")
+    waiting = world.players["a"].question
+    world.register("b")
+    started = world.ask("b")
+    assert waiting is not None
+    assert waiting.told == ("STOP", 1, ())
+    assert (started.answer, world.state, world.record.generation) == (None, "PreparingRebalance", 1)
+    world.players["a"].obey()
+    assert world.ask("a").told == ("START", 2, ("t-0", "t-1"))
+    assert started.told == ("START", 2, ("t-2", "t-3"))
+    world.settle("a", "b")
+    assert world.state == "Stable"
+    assert world.traced("group_changed", "state", "generation", "reason")[-3:] == [
+        ("PreparingRebalance", 1, "members changed"),
+        ("CompletingRebalance", 2, "assignment stored"),
+        ("Stable", 2, "all members have started"),
+    ]
+    assert world.traced("authority_cleared", "owner", "epoch") == [("a", 1)] * 4
+    named = world.traced("authority_named", "partition", "owner", "epoch")[4:]
+    assert named == [(0, "a", 2), (1, "a", 2), (2, "b", 2), (3, "b", 2)]
+
+
+def test_the_next_generation_starts_where_the_last_one_committed() -> None:
+    world = stable("a")
+    world.register("b")
+    player = world.players["a"]
+    committed = world.commit("a", {"t-0": 5, "t-3": 7})  # told to stop, and still the owner
+    assert world.errors(committed) == {"t-0": "NONE", "t-3": "NONE"}
+    player.obey()
+    offsets = [part.offset for who in "ab" for part in world.ask(who).answer.partitions]
+    assert offsets == [5, -1, -1, 7]
+
+
+def test_a_member_that_does_not_stop_is_dropped_and_taken_in_again_once_it_has() -> None:
+    world = stable("a", "b")
+    world.register("c")
+    world.ask("c")
+    world.obey("b")
+    world.pass_ms(REBALANCE_TIMEOUT_MS - 1)
+    assert world.state == "PreparingRebalance"
+    world.pass_ms(1)
+    assert [member.member_id for member in world.record.members] == ["b", "c"]
+    assert world.traced("group_member_left", "id", "reason") == [("a", "not stopped in time")]
+    world.settle("b", "c")
+    late = world.commit("a", {"t-0": 9})
+    assert world.errors(late) == {"t-0": "UNKNOWN_MEMBER_ID"}
+    # Back again: first it stops what it runs, then a round takes it in.
+    assert world.players["a"].question.answer is not None  # type: ignore[union-attr]  # stop(1), unread until now
+    again = world.ask("a", generation=2 - 1, stopped=-1)
+    assert again.told == ("STOP", 1, ())
+    assert world.state == "Stable"
+    world.obey("a")
+    world.settle("a", "b", "c")
+    assert [member.member_id for member in world.record.members] == ["a", "b", "c"]
+    assert (world.state, world.record.generation) == ("Stable", 3)
+
+
+def test_a_member_that_never_starts_is_dropped_and_the_others_share_what_it_had() -> None:
+    world = Served()
+    world.register("a", "mute")
+    world.settle("a")
+    assert world.state == "CompletingRebalance"
+    world.pass_ms(REBALANCE_TIMEOUT_MS)
+    world.settle("a")
+    assert (world.state, world.players["a"].owned) == ("Stable", tuple(("t", n) for n in range(4)))
+    assert world.traced("group_member_left", "id", "reason") == [("mute", "not started in time")]
+
+
+def test_a_member_that_dies_while_it_should_stop_is_not_waited_for() -> None:
+    world = stable("a", "b")
+    world.register("c")
+    world.obey("a")
+    assert world.state == "PreparingRebalance"
+    world.unregister("b")
+    assert world.state == "CompletingRebalance"
+    assert world.record.generation == 2
+
+
+def test_members_that_come_while_the_assignment_is_stored_are_let_in_at_once() -> None:
+    world = Served()
+    world.holding = True
+    world.register("a")
+    world.ask("a")
+    world.ids["b"] = ("t",)
+    world.see()
+    world.write_all()
+    assert world.players["a"].question.told == ("START", 2, ("t-0", "t-1"))  # type: ignore[union-attr]
+    assert world.record.generation == 2
+
+
+def test_the_last_member_leaves_an_empty_group_that_counts_on() -> None:
+    world = stable("a")
+    world.unregister("a")
+    assert (world.state, world.record.generation, world.record.members) == ("Empty", 2, ())
+    assert world.looks[-1] == WatchIds(GROUP)  # its question waits: it will be told to stop
+    assert world.players["a"].question.told == ("STOP", 1, ())  # type: ignore[union-attr]
+    world.obey("a")
+    world.pass_ms(60_000)
+    assert world.looks[-1] == ForgetIds(GROUP)
+    world.register("a")
+    world.settle("a")
+    assert (world.state, world.record.generation) == ("Stable", 3)
+
+
+def test_a_group_that_nobody_joins_is_forgotten_with_its_watch() -> None:
+    world = Served()
+    question = world.ask("a", wait_ms=10)
+    world.pass_ms(10)
+    assert question.told == ("NOTHING", -1, ())
+    assert world.looks == [WatchIds(GROUP), ForgetIds(GROUP)]
+    assert not world.machine.knows(GROUP)
+
+
+def test_a_changed_subscription_is_read_again_when_the_member_says_so() -> None:
+    world = stable("a", "b")
+    world.sizes["u"] = 2
+    world.ids["a"] = ("t", "u")  # its data: no watch tells
+    world.players["a"].question = None
+    world.ask("a", topics=("u", "t"))
+    assert ReadAgain(GROUP, "a") in world.looks
+    world.settle("a", "b")
+    assert set(world.players["a"].owned) == {("t", 0), ("t", 1), ("u", 0), ("u", 1)}
+    assert world.traced("group_changed", "reason").count(("subscriptions changed",)) == 1
+
+
+def test_a_topic_that_grows_or_comes_begins_a_round_and_another_one_does_not() -> None:
+    world = Served(sizes={})
+    world.register("a")
+    world.settle("a")
+    assert world.players["a"].owned == ()
+    world.grow("t", 1)
+    world.grow("u", 5)
+    world.settle("a")
+    assert (world.players["a"].owned, world.record.generation) == ((("t", 0),), 2)
+    world.grow("t", 2)
+    world.settle("a")
+    assert (len(world.players["a"].owned), world.record.generation) == (2, 3)
+
+
+def test_sticky_keeps_what_the_stored_generation_says() -> None:
+    world = stable("a", "b", strategy="sticky")
+    before = {who: set(world.players[who].owned) for who in "ab"}
+    world.register("c")
+    world.settle("a", "b", "c")
+    moved = sum(len(before[who] - set(world.players[who].owned)) for who in "ab")
+    assert moved == 1
+
+
+# -- while the strategy computes ------------------------------------------------------------------------------------
+
+
+def test_questions_wait_and_are_answered_in_time_while_the_strategy_computes() -> None:
+    world = Served(thinking=True)
+    world.register("a")
+    question = world.ask("a", wait_ms=500)
+    world.pass_ms(10 * REBALANCE_TIMEOUT_MS)  # nobody is late who has nothing to stop
+    assert question.told == ("NOTHING", -1, ())
+    assert (world.state, world.log, len(world.deciding)) == ("PreparingRebalance", {}, 1)
+    parked = world.ask("a")
+    world.decide()
+    assert parked.told == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
+
+
+def test_commits_of_the_generation_that_ends_are_taken_while_the_strategy_computes() -> None:
+    world = stable("a")
+    world.thinking = True
+    world.grow("t", 5)
+    world.obey("a")
+    assert len(world.deciding) == 1
+    assert world.errors(world.commit("a", {"t-0": 9})) == {"t-0": "NONE"}
+    world.decide()
+    world.settle("a")
+    assert (world.record.generation, world.committed()) == (2, {"t-0": 9})
+
+
+def test_what_changes_while_the_strategy_computes_is_decided_anew_and_only_that_is_stored() -> None:
+    world = Served(thinking=True)
+    world.register("a")
+    world.ask("a")
+    world.register("b")
+    world.ask("b")
+    world.grow("t", 2)
+    assert len(world.deciding) == 1  # one at a time
+    world.decide()
+    assert (len(world.deciding), world.log) == (1, {})
+    world.decide()
+    world.settle("a", "b")
+    assert (world.record.generation, world.record.sizes) == (1, (("t", 2),))
+    assert [world.players[who].owned for who in "ab"] == [(("t", 0),), (("t", 1),)]
+
+
+def test_group_that_everybody_leaves_while_the_strategy_computes_does_not_wait_for_it() -> None:
+    world = stable("a")
+    world.thinking = True
+    world.grow("t", 5)
+    world.obey("a")
+    world.unregister("a")
+    assert (world.state, world.record.generation, world.record.members) == ("Empty", 2, ())
+    world.decide()
+    assert (world.state, world.record.generation) == ("Empty", 2)
+
+
+def test_answer_of_the_strategy_comes_to_nothing_once_the_group_was_given_up() -> None:
+    world = Served(thinking=True)
+    world.register("a")
+    question = world.ask("a")
+    world.unload()
+    assert question.told[0] == "NOT_COORDINATOR"
+    world.decide()
+    assert world.log == {}
+
+
+# -- losses -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_start_whose_answer_was_lost_is_told_again_behind_the_fence() -> None:
+    world = Served()
+    world.register("a")
+    lost = world.ask("a")
+    assert lost.told[0] == "START"
+    world.holding = True
+    again = world.ask("a")  # still without a generation
+    assert again.answer is None
+    world.write_all()
+    assert again.told == lost.told
+    assert world.record.generation == 1
+
+
+def test_a_member_that_was_told_to_start_is_waited_for_though_it_has_not_said_so() -> None:
+    world = Served()
+    world.register("a")
+    assert world.ask("a").told[0] == "START"
+    world.register("b")
+    world.ask("b")
+    assert (world.state, world.record.generation) == ("PreparingRebalance", 1)
+    world.settle("a", "b")
+    assert (world.state, world.record.generation) == ("Stable", 2)
+
+
+def test_a_start_that_was_asked_for_again_is_not_given_once_a_round_has_begun() -> None:
+    world = Served()
+    world.register("a")
+    world.ask("a")
+    world.holding = True
+    again = world.ask("a")
+    world.register("b")
+    started = world.ask("b")
+    assert again.answer is None
+    world.write_all()
+    assert (again.told, started.told) == (("START", 2, ("t-0", "t-1")), ("START", 2, ("t-2", "t-3")))
+
+
+def test_a_start_is_not_given_by_a_coordinator_that_was_fenced() -> None:
+    world = stable("a")
+    world.holding = True
+    stopped = world.ask("a", stopped=1)
+    world.write_all(Error.NOT_COORDINATOR)
+    assert stopped.told[0] == "NOT_COORDINATOR"
+
+
+def test_an_assignment_that_cannot_be_stored_is_tried_again_and_nobody_started_meanwhile() -> None:
+    world = Served()
+    world.holding = True
+    world.register("a")
+    question = world.ask("a")
+    world.write_all(Error.COORDINATOR_NOT_AVAILABLE)
+    assert question.told[0] == "COORDINATOR_NOT_AVAILABLE"
+    parked = world.ask("a")
+    assert (parked.answer, world.state, world.log) == (None, "PreparingRebalance", {})
+    world.pass_ms(1_000)
+    assert parked.told == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
+
+
+def test_a_strategy_without_an_answer_is_told_to_members_and_asked_again() -> None:
+    fails = [True]
+
+    def assign(sizes: dict[str, int], subscriptions: dict[str, object]) -> dict[str, list[object]]:
+        if fails[0]:
+            raise BadAssignment("no")
+        return {member: [] for member in subscriptions}
+
+    world = Served(assign=assign)  # type: ignore[arg-type]
+    question = world.ask("a")
+    world.register("a")
+    assert question.told[0] == "UNKNOWN_SERVER_ERROR"
+    fails[0] = False
+    parked = world.ask("a")
+    world.pass_ms(1_000)
+    assert parked.told == ("START", 1, ())
+
+
+def test_what_members_run_beyond_the_stored_generation_was_never_assigned() -> None:
+    world = stable("a")
+    assert world.ask("a", generation=7).told[0] == "ILLEGAL_GENERATION"
+
+
+def test_a_member_whose_id_is_gone_is_told_to_stop() -> None:
+    world = stable("a", "b")
+    waiting = world.players["b"].question
+    world.unregister("b")
+    assert waiting is not None
+    assert waiting.told == ("STOP", 1, ())
+    assert world.obey("b").answer is None
+
+
+# -- taking over ------------------------------------------------------------------------------------------------------
+
+
+def test_a_successor_goes_on_without_a_round_when_nothing_changed() -> None:
+    world = stable("a", "b")
+    world.commit("a", {"t-0": 3})
+    before = world.record
+    world.reload()
+    assert (world.state, world.looks[-1]) == ("Stable", WatchIds(GROUP))
+    world.settle("a", "b")
+    assert (world.state, world.record, world.committed()) == ("Stable", before, {"t-0": 3})
+    assert world.errors(world.commit("a", {"t-0": 4})) == {"t-0": "NONE"}
+    assert world.traced("authority_named", "owner", "epoch")[-4:] == [("a", 1), ("a", 1), ("b", 1), ("b", 1)]
+
+
+def test_a_successor_sees_who_died_and_what_grew_meanwhile() -> None:
+    world = stable("a", "b")
+    world.blind = True
+    world.unregister("b")
+    world.sizes["t"] = 5
+    world.blind = False
+    world.reload()
+    world.settle("a")
+    assert (world.record.generation, len(world.players["a"].owned)) == (2, 5)
+
+
+def test_members_that_were_stopped_by_a_coordinator_that_died_are_started_again() -> None:
+    world = stable("a", "b")
+    world.register("c")
+    world.obey("a")
+    world.unregister("c")  # the reason for the round is gone with its coordinator
+    before = world.record
+    world.reload()
+    assert world.ask("a").told == ("START", before.generation, ("t-0", "t-1"))
+    world.settle("a", "b")
+    assert (world.state, world.record) == ("Stable", before)
+
+
+def test_a_successor_waits_for_members_that_may_run_what_it_loaded() -> None:
+    world = stable("a", "b")
+    world.reload()
+    world.register("c")
+    world.ask("c")
+    world.settle("a")
+    assert (world.state, world.record.generation) == ("PreparingRebalance", 1)
+    world.settle("b")
+    assert world.record.generation == 2
+
+
+def test_a_successor_does_not_judge_before_it_has_read_the_ids() -> None:
+    world = stable("a", "b")
+    world.blind = True
+    world.reload()
+    assert world.ask("a").answer is None
+    assert world.ask("new").answer is None
+    assert world.state == "Stable"
+
+
+def test_another_strategy_counts_after_a_restart_only() -> None:
+    world = stable("a", "b", sizes={"t": 3, "u": 3})
+    world.register("a", "b", topics=("t", "u"))
+    world.ask("a")
+    world.ask("b")
+    world.settle("a", "b")
+    by_range = world.players["a"].owned
+    assert world.ask("a", strategy="roundrobin").told[0] == "INCONSISTENT_STRATEGY"
+    assert world.ask("a", strategy="unheard-of").told[0] == "UNKNOWN_STRATEGY"
+    assert (world.state, world.record.strategy) == ("Stable", "range")
+    world.reload(strategy="roundrobin")
+    world.settle("a", "b")
+    assert (world.record.strategy, world.record.generation) == ("roundrobin", 3)
+    assert world.players["a"].owned != by_range
+
+
+def test_an_unloaded_group_tells_everybody_to_look_elsewhere() -> None:
+    world = stable("a")
+    parked = world.players["a"].question
+    world.unload()
+    assert parked is not None
+    assert parked.told[0] == "NOT_COORDINATOR"
+    assert (world.watched, world.timers) == (set(), {})
+
+
+@pytest.mark.parametrize("held", [0, 1])
+def test_what_was_not_stored_yet_was_never_told(held: int) -> None:
+    world = Served()
+    world.holding = True
+    world.register("a")
+    question = world.ask("a")
+    if held:
+        world.write_all()
+    world.reload()
+    assert (question.answer is None) is (not held)
+    world.settle("a")
+    assert world.record.generation == 1

@@ -1,0 +1,93 @@
+"""What a member does about other topics in each of its states; the table says the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.membership import effects, events
+from coordinator.membership.classic.member import State
+from kernel.values import TopicPartition
+from tests.support.membership import P0, P1, Talk
+
+OTHER, U0 = frozenset({"u"}), TopicPartition("u", 0)
+BOTH = frozenset({"t", "u"})
+
+
+def changed(talk: Talk, topics: frozenset[str]) -> tuple[effects.Effect, ...]:
+    return talk.say(events.SubscriptionChanged(topics))
+
+
+def triggers(talk: Talk) -> list[object]:
+    return [emit.fields["trigger"] for emit in talk.told if emit.kind == "rebalance_triggered"]
+
+
+def test_member_whose_pattern_matches_nothing_joins_all_the_same():
+    talk = Talk()
+    changed(talk, frozenset())
+    assert talk.poll() == (effects.FindCoordinator(),)
+    assert talk.state is State.SEEKING
+
+
+def test_member_that_unsubscribed_stays_out_until_it_subscribes_again():
+    talk = Talk().stable()
+    assert effects.Revoke(frozenset({P0, P1})) in talk.say(events.Unsubscribed())
+    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
+    assert talk.poll() == ()
+    assert talk.state is State.UNJOINED
+    changed(talk, frozenset())
+    assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
+
+
+def test_stable_member_rejoins_with_its_next_poll_when_the_topics_change():
+    talk = Talk().stable()
+    assert changed(talk, BOTH) == ()
+    assert talk.state is State.SUMMONED
+    assert triggers(talk) == ["subscription-changed"]
+    talk.poll()
+    assert talk.say(events.Stopped()) == (effects.SendJoin(talk.member.stamp, "m-1"),)
+    assert talk.member.joined == BOTH
+
+
+def test_same_topics_again_are_no_change():
+    talk = Talk().stable()
+    changed(talk, frozenset({"t"}))
+    assert talk.state is State.STABLE
+    assert triggers(talk) == []
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])  # the Join waits to be sent, is parked, or the Sync is
+def test_topics_that_change_on_the_way_are_in_the_join_or_need_another(steps):
+    talk = Talk()
+    talk.poll()
+    if steps > 1:
+        talk.found()
+    if steps > 2:
+        talk.joined()
+    changed(talk, BOTH)
+    if steps == 1:
+        talk.found()
+    if steps < 3:
+        talk.joined()
+    talk.synced(P0)
+    assert triggers(talk) == ([] if steps == 1 else ["subscription-changed"])
+    assert talk.poll() == (effects.Assign(talk.member.stamp, frozenset({P0})),)
+    talk.resumed()
+    assert talk.state is (State.STABLE if steps == 1 else State.SUMMONED)
+
+
+def test_assignment_of_topics_that_nobody_wants_any_more_is_not_taken_over():
+    talk = Talk()
+    talk.poll()
+    talk.found()
+    talk.joined()
+    changed(talk, OTHER)
+    talk.synced(P0, P1)
+    assert talk.poll() == (effects.SendJoin(talk.member.stamp, "m-1"),)
+    assert talk.state is State.JOINING
+    assert talk.member.owned == frozenset()
+    assert talk.last("attempt_ended").fields["error"] == "subscription changed"
+    assert talk.last("rebalance_started").fields["trigger"] == "subscription-changed"
+    talk.joined(generation=2)
+    talk.synced(U0)
+    assert talk.poll() == (effects.Assign(talk.member.stamp, frozenset({U0})),)
+    assert talk.kinds().count("rebalance_started") == talk.kinds().count("rebalance_ended") + 1

@@ -1,0 +1,156 @@
+"""How a member goes: for a while, for good, or, when it is static, without a word (KIP-345)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from coordinator.membership import effects, events
+from coordinator.membership.classic.member import State
+from coordinator.membership.effects import Identity
+from coordinator.membership.events import GroupMember
+from tests.support.membership import P0, P1, SETTINGS, Talk
+
+STATIC = replace(SETTINGS, instance_id="web-1")
+BOTH = frozenset({P0, P1})
+
+
+def test_unsubscribe_revokes_without_a_commit_leaves_and_stays_out():
+    talk = Talk().stable()
+    assert talk.say(events.Unsubscribed()) == (effects.Revoke(BOTH),)
+    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
+    assert talk.poll() == ()
+    assert "member_closed" not in talk.kinds()
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_unsubscribe_on_the_way_in_ends_the_attempt(steps: int):
+    talk = Talk()
+    talk.poll()
+    if steps > 1:
+        talk.found()
+        talk.say(events.MemberIdGiven(talk.member.stamp, "m-1"))
+    if steps > 2:
+        talk.joined()
+    left = talk.say(events.Unsubscribed())
+    assert left == (() if steps == 1 else (effects.SendLeave("m-1"),))
+    assert talk.state is State.UNJOINED
+    assert talk.last("rebalance_ended").fields["outcome"] == "superseded"
+    assert talk.member.attempt == 0
+
+
+def test_answers_to_what_was_asked_before_it_unsubscribed_change_nothing():
+    talk = Talk()
+    talk.poll()
+    talk.found()
+    late = events.Joined(talk.member.stamp, "m-1", 1, "range", "other")
+    talk.say(events.Unsubscribed())
+    before = talk.member
+    assert talk.say(late) == ()
+    assert talk.member == before
+
+
+def test_coordinator_that_is_found_while_it_unsubscribes_is_told_and_joined_later():
+    talk = Talk().stable()
+    talk.refused("Heartbeat", "NOT_COORDINATOR")
+    assert talk.say(events.Unsubscribed()) == (effects.Revoke(BOTH),)
+    talk.found(2)
+    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
+    talk.say(events.SubscriptionChanged(frozenset({"t"})))
+    assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
+
+
+def test_coordinator_that_is_not_found_while_it_unsubscribes_is_looked_for_again():
+    talk = Talk().stable()
+    talk.refused("Heartbeat", "NOT_COORDINATOR")
+    talk.say(events.Unsubscribed())
+    talk.say(events.CoordinatorUnknown("nobody"))
+    assert talk.say(events.Stopped()) == ()
+    talk.say(events.SubscriptionChanged(frozenset({"t"})))
+    assert talk.poll() == (effects.FindCoordinator(),)
+
+
+def test_subscription_that_comes_while_it_unsubscribes_joins_after_that():
+    talk = Talk().stable()
+    talk.say(events.Unsubscribed())
+    talk.say(events.SubscriptionChanged(frozenset({"u"})))
+    talk.say(events.Stopped())
+    assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
+    assert talk.last("rebalance_started").fields == {"trigger": "subscribe"}
+
+
+def test_close_while_it_unsubscribes_is_one_parting():
+    talk = Talk().stable()
+    talk.say(events.Unsubscribed())
+    assert talk.say(events.Closed()) == ()
+    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
+    assert talk.kinds()[-2:] == ["partitions_revoked", "member_closed"]
+    assert talk.state is State.LEFT
+
+
+@pytest.mark.parametrize("parting", [events.Closed(), events.Unsubscribed()])
+def test_static_member_gives_up_its_partitions_and_says_nothing(parting: events.Event):
+    talk = Talk(STATIC).stable()
+    assert talk.say(parting)[-1] == effects.Revoke(BOTH)
+    assert talk.say(events.Stopped()) == ()
+
+
+def test_static_member_that_is_overdue_stops_and_says_nothing():
+    """AbstractCoordinator.maybeLeaveGroup of 4.1: the generation goes, LeaveGroup is for dynamic members."""
+    talk = Talk(STATIC).stable()
+    for _ in range(4):
+        talk.clock.advance_ms(2_500)
+        talk.heartbeat_answered()
+    assert talk.say(events.Ticked()) == (effects.Lose(BOTH),)
+    assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
+
+
+def test_static_leader_that_comes_back_leads_and_is_told_to_leave_the_assignment():
+    """KIP-814: it has to know the group's topics, which is why it is asked to do an assignor's work without one."""
+    talk = Talk(STATIC)
+    talk.poll()
+    talk.found()
+    members = (GroupMember("web-1-id", "web-1", b"metadata"),)
+    joined = events.Joined(talk.member.stamp, "web-1-id", 7, "range", "web-1-id", members, skip_assignment=True)
+    assert talk.say(joined) == (effects.RunAssignor(talk.member.stamp, "range", members, skip_assignment=True),)
+    sync = effects.SendSync(talk.member.stamp, Identity("web-1-id", 7), "range", {})
+    assert talk.say(events.Decided(talk.member.stamp, {})) == (sync,)
+
+
+@pytest.mark.parametrize("api", ["Heartbeat", "OffsetCommit"])
+def test_static_member_whose_twin_has_come_is_done(api: str):
+    talk = Talk(STATIC).stable()
+    assert talk.refused(api, "FENCED_INSTANCE_ID") == (effects.Lose(BOTH), effects.Fail(api, "FENCED_INSTANCE_ID"))
+    assert talk.state is State.FAILED
+    assert talk.poll() == ()
+    assert talk.say(events.Closed()) == ()
+
+
+def test_static_member_whose_twin_has_come_is_done_while_its_join_is_parked():
+    talk = Talk(STATIC)
+    talk.poll()
+    talk.found()
+    assert talk.refused("JoinGroup", "FENCED_INSTANCE_ID") == (effects.Fail("JoinGroup", "FENCED_INSTANCE_ID"),)
+
+
+@pytest.mark.parametrize(("trigger", "state"), [("metadata-changed", State.SUMMONED), ("scheduled", State.SUMMONED)])
+def test_rejoin_that_is_wanted_begins_with_the_next_poll(trigger: str, state: State):
+    talk = Talk().stable()
+    assert talk.say(events.RejoinWanted(trigger)) == ()
+    assert talk.state is state
+    assert talk.say(events.RejoinWanted("again")) == ()
+    talk.poll()
+    assert talk.last("rebalance_started").fields == {"trigger": trigger}
+
+
+def test_rejoin_that_is_wanted_while_it_takes_over_follows_that():
+    talk = Talk()
+    talk.poll()
+    talk.found()
+    talk.joined()
+    talk.synced(P0)
+    talk.say(events.RejoinWanted("metadata-changed"))
+    assert talk.poll() == (effects.Assign(talk.member.stamp, frozenset({P0})),)
+    talk.resumed()
+    assert talk.state is State.SUMMONED

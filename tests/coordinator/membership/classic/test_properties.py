@@ -1,0 +1,275 @@
+"""Whatever happens, in any order: a refused identity is never used again, and what is owned is accounted for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.membership import effects, events
+from coordinator.membership.classic.member import ALIVE, Member, State, deadline
+from coordinator.membership.classic.table import TABLE, step
+from coordinator.membership.reactions import REACTIONS, reaction
+from kernel.clock import NS_PER_MS
+from kernel.values import TopicPartition
+from tests.support.membership import SETTINGS, TOPICS, partitions_of
+
+partition_sets = st.frozensets(st.builds(TopicPartition, st.just("t"), st.integers(0, 3)), max_size=3)
+ERRORS = sorted({*REACTIONS, ("JoinGroup", "GROUP_MAX_SIZE_REACHED"), ("Heartbeat", "FENCED_INSTANCE_ID")})
+Saying = tuple[str, object]
+
+SUMMONS: Saying = ("refused", ("Heartbeat", "REBALANCE_IN_PROGRESS"))
+
+ONE = frozenset({TopicPartition("t", 0)})
+
+#: What brings a member on, state by state; the last thing said is what takes effect.
+KINDNESS: dict[State, list[Saying]] = {
+    State.UNJOINED: [("event", events.Polled())],
+    State.STOPPING: [("event", events.Stopped())],
+    State.SEEKING: [("advance", 200), ("event", events.Ticked()), ("event", events.CoordinatorFound(1))],
+    State.JOINING: [("joined", False)],
+    State.DECIDING: [("decided", None)],
+    State.SYNCING: [("synced", ONE)],
+    State.ASSIGNED: [("event", events.Polled())],
+    State.RELEASING: [("event", events.Stopped())],
+    State.RESUMING: [("resumed", None)],
+    State.STABLE: [("advance", 900), ("event", events.Ticked()), ("heartbeat", None), ("event", events.Polled())],
+    State.SUMMONED: [("event", events.Polled())],
+    State.UNSUBSCRIBING: [("event", events.Stopped())],
+    State.CLOSING: [("event", events.Stopped())],
+}
+
+#: Whatever a coordinator, a clock or the application may say besides; stamps are filled in.
+anything = st.one_of(
+    st.tuples(st.just("advance"), st.integers(0, 12_000)),
+    st.tuples(st.just("refused"), st.sampled_from(ERRORS)),
+    st.tuples(st.just("refused"), st.sampled_from(ERRORS)),
+    st.tuples(st.just("late"), st.sampled_from(ERRORS)),
+    st.tuples(st.just("synced"), partition_sets),
+    st.tuples(st.just("joined"), st.booleans()),
+    st.sampled_from([("decided", None), ("resumed", None), ("id", None), ("heartbeat", None), ("kind", None)]),
+    st.sampled_from(
+        [
+            ("event", event)
+            for event in (
+                events.Polled(),
+                events.Ticked(),
+                events.Stopped(),
+                events.CoordinatorFound(1),
+                events.CoordinatorUnknown("nobody"),
+                events.SubscriptionChanged(frozenset({"t", "u"})),
+                events.RejoinWanted("metadata-changed"),
+                events.Unsubscribed(),
+            )
+        ]
+    ),
+)
+#: Most of the time things go well, or the interesting states would never be reached.
+#: (Not by `one_of`, which deals among all the branches of `anything`.)
+sayings = st.tuples(st.integers(0, 2), anything).map(lambda drawn: drawn[1] if drawn[0] == 0 else ("kind", None))
+#: A member that unsubscribes while its coordinator is looked for, and what happens until it is out of the group.
+parting = st.one_of(
+    st.just([]),
+    st.lists(st.one_of(anything, st.just(("event", events.CoordinatorFound(2)))), max_size=4).map(
+        lambda rest: [("refused", ("Heartbeat", "NOT_COORDINATOR")), ("event", events.Unsubscribed()), *rest]
+    ),
+)
+closing = st.one_of(st.just([]), st.just([("event", events.Closed())]))
+
+
+def accounted(owned: frozenset[TopicPartition], wanted: tuple[effects.Effect, ...]) -> frozenset[TopicPartition]:
+    """What is owned after all that the trace was told, which has to be true at every step."""
+    for told in wanted:
+        if not isinstance(told, effects.Emit) or not told.kind.startswith("partitions_"):
+            continue
+        changed = partitions_of(told, "partitions")
+        if told.kind == "partitions_assigned":
+            assert not changed & owned
+            owned |= changed
+        else:
+            assert changed
+            assert changed <= owned
+            owned -= changed
+        assert partitions_of(told, "all") == owned
+    return owned
+
+
+class World:
+    """One member, and what has to be true of it."""
+
+    def __init__(self, *, cooperative: bool = False) -> None:
+        self.now = 0
+        self.member = Member(settings=replace(SETTINGS, cooperative=cooperative), topics=TOPICS)
+        self.generation = 0
+        self.refused: set[effects.Identity] = set()
+        self.ids = 0
+        self.lookups = 0  #: on their way; only these find a coordinator, or none
+
+    def event(self, what: str, detail: object) -> events.Event | None:
+        stamp, now = self.member.stamp, self.now
+        match what:
+            case "event":
+                assert isinstance(detail, events.Event)
+                if isinstance(detail, events.CoordinatorFound | events.CoordinatorUnknown):
+                    if not self.lookups:
+                        return None  # nobody asked
+                    self.lookups -= 1
+                return detail
+            case "joined":
+                self.generation += 1
+                member_id = self.member.member_id or self._new_id()
+                leader = member_id if detail else "other"
+                return events.Joined(stamp, member_id, self.generation, "range", leader)
+            case "synced":
+                assert isinstance(detail, frozenset)
+                return events.Synced(stamp, detail)
+            case "decided":
+                return events.Decided(stamp, {})
+            case "resumed":
+                return events.Resumed(stamp)
+            case "id":
+                return events.MemberIdGiven(stamp, self._new_id())
+            case "heartbeat":
+                return events.HeartbeatAnswered(stamp, now)
+            case _:
+                assert isinstance(detail, tuple)
+                api, error = detail
+                asked = {"JoinGroup": State.JOINING, "SyncGroup": State.SYNCING}.get(api, self.member.state)
+                if asked is not self.member.state:
+                    return None  # nobody asked
+                return reaction(api, error, stamp=stamp - (what == "late"), sent_ns=now)
+
+    def _new_id(self) -> str:
+        self.ids += 1
+        return f"m-{self.ids}"
+
+    def say(self, what: str, detail: object) -> None:
+        if what == "advance":
+            assert isinstance(detail, int)
+            self.now += detail * NS_PER_MS
+            return
+        event = self.event(what, detail)
+        if event is None:
+            return
+        before = self.member
+        self.member, wanted = step(before, event, self.now)
+        self.lookups += sum(isinstance(effect, effects.FindCoordinator) for effect in wanted)
+        if isinstance(event, events.GenerationOutdated | events.MemberForgotten) and before.identity is not None:
+            heard = type(event) in TABLE[before.state] and event.stamp == before.stamp
+            self.refused |= {before.identity} if heard else set()
+        self.check(before, wanted)
+
+    def check(self, before: Member, wanted: tuple[effects.Effect, ...]) -> None:
+        after = self.member
+        assert after.identity not in self.refused
+        if after.state not in (State.LEFT, State.FAILED):
+            assert self.lookups == after.finding, "who waits for an answer that came, or asks twice, waits for ever"
+        for effect in wanted:
+            if isinstance(effect, effects.SendHeartbeat | effects.SendSync | effects.CommitPositions):
+                assert effect.identity not in self.refused, effect
+                assert effect.stamp == after.stamp
+            if isinstance(effect, effects.Revoke | effects.Lose):
+                assert effect.partitions <= before.owned
+                assert effect.partitions == before.owned or before.settings.cooperative
+        if after.state in ALIVE - {State.STOPPING, State.RELEASING}:
+            assert after.identity is not None
+            assert after.timers.session_ns is not None
+        if after.owned:
+            assert after.settings.cooperative or after.state in (
+                State.STOPPING,
+                State.RESUMING,
+                State.STABLE,
+                State.SUMMONED,
+                State.UNSUBSCRIBING,
+                State.CLOSING,
+            )
+        assert accounted(before.owned, wanted) == after.owned
+        assert after.releasing <= after.owned
+        assert after.identity is not None or after.owned == after.releasing, "who is nobody owns nothing"
+        starts = sum(isinstance(e, effects.Emit) and e.kind == "rebalance_started" for e in wanted)
+        ends = sum(isinstance(e, effects.Emit) and e.kind == "rebalance_ended" for e in wanted)
+        assert (before.attempt > 0) + starts - ends == (after.attempt > 0)
+        due = deadline(after)
+        if due is not None and due <= self.now:
+            moved, effects_of_tick = step(after, events.Ticked(), self.now)
+            assert moved != after or effects_of_tick, f"a timer that is due does nothing: {after}"
+
+    def live(self, course: list[Saying]) -> None:
+        for what, detail in course:
+            for said in KINDNESS.get(self.member.state, []) if what == "kind" else [(what, detail)]:
+                self.say(*said)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.booleans(), st.lists(sayings, max_size=50), closing, st.lists(sayings, max_size=8))
+def test_any_course_of_events_keeps_the_members_promises(
+    cooperative: bool, course: list[Saying], close: list[Saying], rest: list[Saying]
+) -> None:
+    World(cooperative=cooperative).live([*course, *close, *rest])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.booleans(), st.lists(sayings, max_size=40), parting)
+def test_member_that_was_led_astray_becomes_stable_again_when_all_goes_well(
+    cooperative: bool, course: list[Saying], parting: list[Saying]
+) -> None:
+    world = World(cooperative=cooperative)
+    world.live([*course, *parting, ("event", events.SubscriptionChanged(frozenset({"t"})))])
+    for _ in range(24):  # a cooperative member that has something taken away makes two rounds
+        if world.member.state in (State.STABLE, State.FAILED):
+            return
+        world.live([("kind", None)])
+    raise AssertionError(f"still {world.member}")
+
+
+TAKEN_AWAY: list[Saying] = [("joined", False), ("synced", frozenset())]
+
+#: The way to each state.
+WAYS: dict[State, list[Saying]] = {
+    State.UNJOINED: [],
+    State.SEEKING: [("event", events.Polled())],
+    State.JOINING: [("kind", None)] * 2,
+    State.DECIDING: [("kind", None), ("kind", None), ("joined", True)],
+    State.SYNCING: [("kind", None)] * 3,
+    State.ASSIGNED: [("kind", None)] * 4,
+    State.RELEASING: [("kind", None)] * 6 + [SUMMONS, ("kind", None), ("kind", None), *TAKEN_AWAY, ("kind", None)],
+    State.RESUMING: [("kind", None)] * 5,
+    State.STABLE: [("kind", None)] * 6,
+    State.SUMMONED: [("kind", None)] * 6 + [SUMMONS],
+    State.STOPPING: [("kind", None)] * 6 + [SUMMONS, ("kind", None)],
+    State.UNSUBSCRIBING: [("kind", None)] * 6 + [("event", events.Unsubscribed())],
+    State.CLOSING: [("kind", None)] * 6 + [("event", events.Closed())],
+    State.FAILED: [("kind", None), ("kind", None), ("refused", ("JoinGroup", "GROUP_MAX_SIZE_REACHED"))],
+}
+
+
+@pytest.mark.parametrize(
+    ("state", "event"), [pytest.param(s, e, id=f"{s.name}-{e.__name__}") for s, row in TABLE.items() for e in row]
+)
+def test_every_cell_of_the_table_keeps_the_members_promises(state: State, event: type[events.Event]) -> None:
+    sent = {State.JOINING: "JoinGroup", State.SYNCING: "SyncGroup"}.get(state, "Heartbeat")
+    for advance_ms in (0, 5000):
+        world = World(cooperative=state is State.RELEASING)
+        world.live(WAYS[state])
+        assert world.member.state is state
+        world.say("advance", advance_ms)
+        stamp = world.member.stamp
+        if issubclass(event, events.Refusal):
+            happened: events.Event = event(stamp=stamp, api=sent, error="ERROR", sent_ns=world.now)
+        else:
+            happened = {
+                events.CoordinatorFound: events.CoordinatorFound(2),
+                events.CoordinatorUnknown: events.CoordinatorUnknown("nobody"),
+                events.Joined: events.Joined(stamp, "m-1", 9, "range", "other"),
+                events.MemberIdGiven: events.MemberIdGiven(stamp, "m-9"),
+                events.Decided: events.Decided(stamp, {}),
+                events.Synced: events.Synced(stamp, ONE),
+                events.Resumed: events.Resumed(stamp),
+                events.HeartbeatAnswered: events.HeartbeatAnswered(stamp, world.now),
+                events.SubscriptionChanged: events.SubscriptionChanged(frozenset({"t", "u"})),
+                events.RejoinWanted: events.RejoinWanted("metadata-changed"),
+            }.get(event) or event()
+        world.say("event", happened)
+        world.live([("kind", None)] * 14)

@@ -1,0 +1,263 @@
+"""Whatever happens, in any order: a member says that it runs what it runs, and what it owned is accounted for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.membership.effects import (
+    AbandonCoordinator,
+    CommitPositions,
+    Effect,
+    Emit,
+    FindCoordinator,
+    Identity,
+    Lose,
+)
+from coordinator.membership.events import (
+    Answer,
+    Closed,
+    CoordinatorFound,
+    CoordinatorUnknown,
+    Event,
+    GenerationOutdated,
+    Polled,
+    Refusal,
+    Ticked,
+)
+from coordinator.membership.server import effects, events
+from coordinator.membership.server.member import ASKING, OWNING, Member, State, deadline
+from coordinator.membership.server.reactions import REACTIONS, reaction
+from coordinator.membership.server.table import TABLE, step
+from kernel.clock import NS_PER_MS
+from kernel.values import TopicPartition
+from tests.support.commanded import SESSION_TIMEOUT_MS, SETTINGS
+
+partition_sets = st.frozensets(st.builds(TopicPartition, st.just("t"), st.integers(0, 3)), max_size=3)
+ERRORS = sorted({*REACTIONS, ("AwaitCommand", "INCONSISTENT_STRATEGY")})
+ONE = frozenset({TopicPartition("t", 0)})
+Saying = tuple[str, object]
+
+#: What brings a member on, state by state; the last thing said is what takes effect.
+KINDNESS: dict[State, list[Saying]] = {
+    State.UNREGISTERED: [("session", None)],
+    State.REGISTERING: [("registered", None)],
+    State.WAITING: [("advance", 200), ("event", Ticked()), ("event", CoordinatorFound(1)), ("start", ONE)],
+    State.STARTING: [("resumed", None)],
+    State.STARTED: [("event", Polled()), ("advance", 900), ("nothing", None)],
+    State.STOPPING: [("event", events.Stopped())],
+    State.CLOSING: [("event", events.Stopped())],
+}
+
+#: Whatever the coordinator, ZooKeeper, a clock or the application may say besides; stamps are filled in.
+anything = st.one_of(
+    st.tuples(st.just("advance"), st.integers(0, 4000)),
+    st.tuples(st.just("refused"), st.sampled_from(ERRORS)),
+    st.tuples(st.just("late"), st.sampled_from(ERRORS)),
+    st.tuples(st.just("start"), partition_sets),
+    st.tuples(st.just("start again"), partition_sets),
+    st.sampled_from([("stop", None), ("stop", None), ("stop another", None), ("nothing", None), ("resumed", None)]),
+    st.sampled_from([("session", None), ("registered", None), ("kind", None)]),
+    st.sampled_from(
+        [
+            ("event", event)
+            for event in (
+                Polled(),
+                Ticked(),
+                events.Stopped(),
+                events.SessionInterrupted(),
+                events.SessionRestored(),
+                events.SessionEnded(),
+                CoordinatorFound(1),
+                CoordinatorUnknown("nobody"),
+            )
+        ]
+    ),
+)
+#: Most of the time things go well, or the interesting states would never be reached.
+#: (Not by `one_of`, which deals among all the branches of `anything`.)
+sayings = st.tuples(st.integers(0, 2), anything).map(lambda drawn: drawn[1] if drawn[0] == 0 else ("kind", None))
+closing = st.one_of(st.just([]), st.just([("event", Closed())]))
+
+
+def answers_a_question(event: Event) -> bool:
+    if isinstance(event, Refusal):
+        return event.api == "AwaitCommand"
+    return isinstance(event, events.NothingTold | events.StopTold | events.StartTold)
+
+
+class World:
+    """One member, and what has to be true of it."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.member = Member(settings=SETTINGS)
+        self.generation = 0
+        self.sessions = 0
+        self.over: set[Identity] = set()
+        self.lookups = 0  #: on their way; only these find a coordinator, or none
+
+    def event(self, what: str, detail: object) -> Event | None:
+        stamp = self.member.stamp
+        match what:
+            case "event":
+                assert isinstance(detail, Event)
+                if isinstance(detail, CoordinatorFound | CoordinatorUnknown):
+                    if not self.lookups:
+                        return None  # nobody asked
+                    self.lookups -= 1
+                return detail
+            case "session":
+                self.sessions += 1
+                return events.SessionBegun(self.sessions, SESSION_TIMEOUT_MS)
+            case "registered":
+                return events.Registered(stamp, f"m-{self.sessions}")
+            case "nothing":
+                return events.NothingTold(stamp)
+            case "resumed":
+                return events.Resumed(stamp)
+            case "stop":
+                return events.StopTold(stamp, self.member.generation)
+            case "stop another":
+                return events.StopTold(stamp, self.member.generation + 1)
+            case "start" | "start again":
+                assert isinstance(detail, frozenset)
+                self.generation += what == "start"
+                return events.StartTold(stamp, self.generation, dict.fromkeys(detail, 0))
+            case _:
+                assert isinstance(detail, tuple)
+                api, error = detail
+                return reaction(api, error, stamp=stamp - (what == "late"), sent_ns=self.now)
+
+    def say(self, what: str, detail: object) -> None:
+        if what == "advance":
+            assert isinstance(detail, int)
+            self.now += detail * NS_PER_MS
+            return
+        event = self.event(what, detail)
+        if event is None or (answers_a_question(event) and not self.member.asking):
+            return  # nobody asked
+        before = self.member
+        self.member, wanted = step(before, event, self.now)
+        self.lookups += sum(isinstance(effect, FindCoordinator) for effect in wanted)
+        over = isinstance(event, events.SessionEnded) or (
+            isinstance(event, GenerationOutdated) and event.stamp == before.stamp
+        )
+        if over and before.identity is not None:
+            self.over.add(before.identity)
+        if isinstance(event, events.StartTold) and self.member.identity is not None:
+            self.over.discard(self.member.identity)  # the coordinator may give a generation twice
+        self.check(before, event, wanted)
+
+    def check(self, before: Member, event: Event, wanted: tuple[Effect, ...]) -> None:
+        after = self.member
+        assert after.identity not in self.over
+        if after.state not in (State.LEFT, State.FAILED):
+            assert self.lookups == after.finding, "who waits for an answer that came, or asks twice, waits for ever"
+        self.check_questions(before, event, wanted)
+        for effect in wanted:
+            if isinstance(effect, CommitPositions):
+                assert effect.identity == after.identity
+                assert effect.stamp == after.stamp
+            if isinstance(effect, effects.Revoke | Lose):
+                assert effect.partitions == before.owned
+        assert not after.owned or after.state in OWNING
+        told = [e.kind for e in wanted if isinstance(e, Emit) and e.kind.startswith("partitions_")]
+        if after.generation != before.generation and after.state is State.STARTING:
+            assert told[-1] == "partitions_assigned"
+        elif before.owned and not after.owned:
+            assert told in (["partitions_revoked"], ["partitions_lost"])
+        starts = sum(isinstance(e, Emit) and e.kind == "rebalance_started" for e in wanted)
+        ends = sum(isinstance(e, Emit) and e.kind == "rebalance_ended" for e in wanted)
+        assert (before.attempt > 0) + starts - ends == (after.attempt > 0)
+        due = deadline(after)
+        if due is not None and due <= self.now:
+            moved, effects_of_tick = step(after, Ticked(), self.now)
+            assert moved != after or effects_of_tick, f"a timer that is due does nothing: {after}"
+
+    def check_questions(self, before: Member, event: Event, wanted: tuple[Effect, ...]) -> None:
+        """One at a time, true, and never without an id that stands in a session that may live."""
+        after = self.member
+        late = isinstance(event, Answer) and event.stamp != before.stamp  # of a question that was called off
+        waits = before.asking and (late or not answers_a_question(event))
+        for effect in wanted:
+            match effect:
+                case effects.CallOff() | AbandonCoordinator():
+                    waits = False
+                case effects.AwaitCommand():
+                    assert not waits
+                    waits = True
+                    assert after.registered
+                    assert after.state in ASKING
+                    assert (effect.generation != effect.stopped) == (after.state is State.STARTED)
+                    assert effect.stopped <= effect.generation
+        assert after.asking == waits
+        assert not waits or after.state in ASKING
+
+    def live(self, course: list[Saying]) -> None:
+        for what, detail in course:
+            for said in KINDNESS.get(self.member.state, []) if what == "kind" else [(what, detail)]:
+                self.say(*said)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(sayings, max_size=50), closing, st.lists(sayings, max_size=8))
+def test_any_course_of_events_keeps_the_members_promises(
+    course: list[Saying], close: list[Saying], rest: list[Saying]
+) -> None:
+    World().live([*course, *close, *rest])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(sayings, max_size=40))
+def test_member_that_was_led_astray_is_started_again_when_all_goes_well(course: list[Saying]) -> None:
+    world = World()
+    world.live(course)
+    world.say("session", None)  # ZooKeeper comes back, whatever became of it
+    for _ in range(12):
+        if world.member.state in (State.STARTED, State.FAILED):
+            return
+        world.live([("kind", None)])
+    raise AssertionError(f"still {world.member}")
+
+
+#: The way to each state.
+WAYS: dict[State, list[Saying]] = {
+    State.UNREGISTERED: [],
+    State.REGISTERING: [("kind", None)],
+    State.WAITING: [("kind", None)] * 2,
+    State.STARTING: [("kind", None)] * 3,
+    State.STARTED: [("kind", None)] * 4,
+    State.STOPPING: [*[("kind", None)] * 4, ("stop", None)],
+    State.CLOSING: [*[("kind", None)] * 4, ("event", Closed())],
+    State.FAILED: [*[("kind", None)] * 4, ("refused", ("AwaitCommand", "UNKNOWN_STRATEGY"))],
+}
+
+
+@pytest.mark.parametrize(
+    ("state", "event"), [pytest.param(s, e, id=f"{s.name}-{e.__name__}") for s, row in TABLE.items() for e in row]
+)
+def test_every_cell_of_the_table_keeps_the_members_promises(state: State, event: type[Event]) -> None:
+    for advance_ms in (0, 5000):
+        world = World()
+        world.live(WAYS[state])
+        assert world.member.state is state
+        world.say("advance", advance_ms)
+        stamp = world.member.stamp
+        if issubclass(event, Refusal):
+            api = "AwaitCommand" if world.member.asking else "CommitOwned"
+            happened: Event = event(stamp=stamp, api=api, error="ERROR", sent_ns=world.now)
+        else:
+            happened = {
+                CoordinatorFound: CoordinatorFound(2),
+                CoordinatorUnknown: CoordinatorUnknown("nobody"),
+                events.SessionBegun: events.SessionBegun(99, SESSION_TIMEOUT_MS),
+                events.Registered: events.Registered(stamp, "m-9"),
+                events.NothingTold: events.NothingTold(stamp),
+                events.StopTold: events.StopTold(stamp, world.member.generation),
+                events.StartTold: events.StartTold(stamp, 99, dict.fromkeys(ONE, 0)),
+                events.Resumed: events.Resumed(stamp),
+            }.get(event) or event()
+        world.say("event", happened)
+        world.live([("kind", None)] * 12)

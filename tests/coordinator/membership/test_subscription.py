@@ -1,0 +1,66 @@
+"""What is subscribed to, by name and by a pattern, and what each stream has of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.membership.subscription import TopicsSeen, by_name, by_pattern
+from kernel.errors import UserError
+
+SEEN = TopicsSeen(
+    {"orders": 3, "orders-eu": 1, "invoices": 2, "__consumer_offsets": 50}, frozenset({"__consumer_offsets"})
+)
+
+
+def test_stream_takes_part_in_the_topics_that_have_more_streams_than_its_number():
+    wanted = by_name({"a": 1, "b": 3})
+    assert [wanted.topics_of(n, SEEN) for n in range(4)] == [{"a", "b"}, {"b"}, {"b"}, frozenset()]
+    assert wanted.streams == 3
+    assert wanted.names == {"a", "b"}
+
+
+def test_topics_by_name_are_subscribed_to_whether_they_exist_or_not():
+    assert by_name({"nowhere": 1}).topics_of(0, SEEN) == {"nowhere"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matched"),
+    [
+        ("orders.*", {"orders", "orders-eu"}),
+        ("orders", {"orders"}),
+        ("rders", set()),
+        (".*", {"orders", "orders-eu", "invoices"}),
+        ("nothing-of-this.*", set()),
+        (r"\Qorders-\E\p{Lower}+", {"orders-eu"}),
+        ("(?!orders).*", {"invoices"}),
+        ("(?i)INVOICES", {"invoices"}),
+    ],
+)
+def test_pattern_takes_whole_names_by_javas_rules_and_leaves_kafkas_own_topics_out(pattern, matched):
+    wanted = by_pattern(pattern, 2, exclude_internal=True)
+    assert wanted.topics_of(0, SEEN) == wanted.topics_of(1, SEEN) == matched
+    assert wanted.topics_of(2, SEEN) == frozenset()
+    assert wanted.names is None
+
+
+def test_pattern_takes_kafkas_own_topics_when_they_are_not_excluded():
+    assert "__consumer_offsets" in by_pattern("__.*", 1, exclude_internal=False).topics_of(0, SEEN)
+    assert not by_pattern("__.*", 1, exclude_internal=True).topics_of(0, SEEN)
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda: by_name({}), "at least one topic"),
+        (lambda: by_name({"t": 0}), "'t' needs at least one stream"),
+        (lambda: by_name({"": 1}), "the name is empty"),
+        (lambda: by_name({"a b": 1}), "may hold only ASCII"),
+        (lambda: by_pattern("", 1, exclude_internal=True), "pattern of topics is empty"),
+        (lambda: by_pattern("t.*", 0, exclude_internal=True), r"'t\.\*' needs at least one stream"),
+        (lambda: by_pattern("a(b", 1, exclude_internal=True), r"a\(b is an invalid regex"),
+        (lambda: by_pattern("[a-z&&[^x]]", 1, exclude_internal=True), "intersection of classes"),
+    ],
+)
+def test_what_cannot_be_subscribed_to_is_refused_with_the_reason(make, complaint):
+    with pytest.raises(UserError, match=complaint):
+        make()

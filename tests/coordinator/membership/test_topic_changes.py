@@ -1,0 +1,89 @@
+"""When topics make a member rejoin: its own pattern's, and what the leader shared out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.membership.subscription import TopicsSeen, by_name, by_pattern
+from coordinator.membership.topic_changes import Rejoin, Resubscribe, Watched, names_wanted, verdict, wait_ms
+
+T = frozenset({"t"})
+BY_NAME = by_name({"t": 1})
+BY_PATTERN = by_pattern("t.*", 1, exclude_internal=True)
+
+
+def seen(**sizes: int) -> TopicsSeen:
+    return TopicsSeen(sizes)
+
+
+@pytest.mark.parametrize(
+    ("led", "now", "changed"),
+    [
+        ({"t": 4}, {"t": 4}, ()),
+        ({"t": 4}, {"t": 4, "others": 9}, ()),
+        ({"t": 4}, {"t": 6}, ("t",)),
+        ({"t": 4}, {"t": 2}, ("t",)),  # deleted and made again, smaller
+        ({"t": 4}, {}, ("t",)),
+        ({"t": 0}, {}, ()),
+        ({"t": 0}, {"t": 1}, ("t",)),  # was not there when it was assigned
+        ({"t": 4, "of-a-follower": 2, "z": 1}, {"t": 4, "of-a-follower": 3}, ("of-a-follower", "z")),
+    ],
+)
+def test_leader_rejoins_when_a_topic_of_the_group_has_other_partitions_than_it_shared_out(led, now, changed):
+    told = verdict(Watched(0, T, led), BY_NAME, seen(**now))
+    assert told == (Rejoin(changed) if changed else None)
+
+
+def test_follower_leaves_a_topic_that_grows_to_the_leader():
+    assert verdict(Watched(0, T), BY_NAME, seen(t=4)) is None
+    assert verdict(Watched(0, T), BY_NAME, seen(t=40)) is None
+    assert verdict(Watched(0, T), BY_NAME, seen()) is None
+    assert verdict(Watched(0, T), BY_PATTERN, seen(t=40)) is None
+
+
+@pytest.mark.parametrize("led", [None, {"t": 4}])
+def test_whoever_has_a_pattern_rejoins_when_it_matches_other_topics(led):
+    watched = Watched(0, T, led)
+    assert verdict(watched, BY_PATTERN, seen(t=4, other=1)) is None
+    assert verdict(watched, BY_PATTERN, seen(t=4, t2=1)) == Resubscribe(frozenset({"t", "t2"}))
+    assert verdict(watched, BY_PATTERN, seen(other=1)) == Resubscribe(frozenset())
+
+
+def test_a_change_of_the_own_topics_covers_what_the_leader_sees():
+    assert verdict(Watched(0, T, {"t": 4}), BY_PATTERN, seen(t=5, t2=1)) == Resubscribe(frozenset({"t", "t2"}))
+
+
+_sizes = st.dictionaries(st.sampled_from(["t", "t1", "t2", "other"]), st.integers(1, 3))
+
+
+@given(before=_sizes, now=_sizes, leads=st.booleans(), patterned=st.booleans())
+def test_what_was_done_about_the_topics_of_now_is_no_reason_again(before, now, leads, patterned):
+    subscription = BY_PATTERN if patterned else BY_NAME
+    topics = subscription.topics_of(0, TopicsSeen(before))
+    watched = Watched(0, topics, TopicsSeen(before).of(topics | {"other"}) if leads else None)
+    told = verdict(watched, subscription, TopicsSeen(now))
+    if before == now:
+        assert told is None
+    if told is not None:
+        after = subscription.topics_of(0, TopicsSeen(now))
+        memory = TopicsSeen(now).of(after | {"other"}) if leads else None
+        assert verdict(Watched(0, after, memory), subscription, TopicsSeen(now)) is None
+
+
+def test_leader_asks_for_the_topics_of_the_group_a_follower_for_its_own():
+    assert names_wanted(BY_NAME, [None]) == {"t"}
+    assert names_wanted(BY_NAME, [None, {"t": 1, "other": 0}]) == {"t", "other"}
+    assert names_wanted(BY_PATTERN, [{"t": 1}]) is None
+
+
+def test_metadata_is_asked_for_when_it_is_old_and_soon_while_a_topic_is_missing():
+    def wait(in_vain: int, missing: bool = True, backoff_ms: int = 100, max_age_ms: int = 300_000) -> int:
+        return wait_ms(missing=missing, in_vain=in_vain, max_age_ms=max_age_ms, backoff_ms=backoff_ms)
+
+    assert wait(0, missing=False) == 300_000
+    assert [wait(n) for n in (0, 1, 2, 3, 4, 5, 1000)] == [100, 200, 400, 800, 1000, 1000, 1000]
+    assert wait(9, max_age_ms=500) == 500
+    assert wait(9, backoff_ms=5_000) == 5_000
+    assert wait(0, backoff_ms=0) == 0

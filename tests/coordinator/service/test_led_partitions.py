@@ -1,0 +1,348 @@
+"""The coordinator around its machine: loading, moving, fencing, stopping, and what is acknowledged when."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coordinator.groups.placement import partition_of
+from coordinator.service.led_partition import LedPartition
+from kernel.broker.storage.errors import Fenced, StorageFailed
+from kernel.clock import ManualClock
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+from tests.support.coordinators import HandlerConnection, LoneCoordinator, MemoryStorage
+from tests.support.virtual_time import run_virtually
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+GROUP = "g"
+SETTINGS = {
+    "offsets.topic.num.partitions": "4",
+    "group.initial.rebalance.delay.ms": "50",
+    "group.min.session.timeout.ms": "100",
+}
+TOPICS = {"t": 2}
+NUMBER = partition_of(GROUP, 4)
+
+JOIN = {
+    "group_id": GROUP,
+    "session_timeout": 10_000,
+    "rebalance_timeout": 10_000,
+    "protocol_type": "consumer",
+    "protocols": [{"name": "range", "metadata": b""}],
+}
+COMMIT = {
+    "group_id": GROUP,
+    "generation_id_or_member_epoch": -1,
+    "topics": [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 5}]}],
+}
+FETCH = {"group_id": GROUP, "topics": [{"name": "t", "partition_indexes": [0]}]}
+
+
+def play(scene: Callable[[LoneCoordinator, HandlerConnection], Awaitable[None]], *, led: bool = True) -> None:
+    """Run a scene with a coordinator, which leads everything unless told otherwise, in no time."""
+    clock = ManualClock()
+
+    async def main() -> None:
+        coordinator = LoneCoordinator(clock, SETTINGS, TOPICS, MemoryStorage())
+        if led:
+            await coordinator.lead_all()
+        try:
+            await scene(coordinator, await coordinator.connect("c"))
+        finally:
+            await coordinator.stop()
+
+    run_virtually(main(), clock)
+
+
+def named(code: ErrorCode) -> str:
+    return code.name.upper()
+
+
+def error_of(api: Api, body: Any) -> str:
+    """The error of an answer, wherever that API has it."""
+    match api:
+        case Api.OffsetCommit:
+            return named(body.topics[0].partitions[0].error_code)
+        case Api.DescribeGroups:
+            return named(body.groups[0].error_code)
+        case Api.DeleteGroups:
+            return named(body.results[0].error_code)
+    return named(body.error_code)
+
+
+async def stable(connection: HandlerConnection) -> str:
+    """A Stable group of one member; its id."""
+    member_id = (await connection.call(Api.JoinGroup, 5, **JOIN)).member_id
+    joined = await connection.call(Api.JoinGroup, 5, **JOIN, member_id=member_id)
+    assert joined.error_code is ErrorCode.none, joined
+    synced = await connection.call(
+        Api.SyncGroup,
+        3,
+        group_id=GROUP,
+        generation_id=1,
+        member_id=member_id,
+        assignments=[{"member_id": member_id, "assignment": b"mine"}],
+    )
+    assert synced.assignment == b"mine"
+    return str(member_id)
+
+
+#: api, version, request, the answer where the partition is led elsewhere, and while it is being loaded.
+GATE = [
+    (Api.JoinGroup, 9, JOIN, "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"),
+    (Api.SyncGroup, 3, {"group_id": GROUP}, "NOT_COORDINATOR", "REBALANCE_IN_PROGRESS"),
+    (Api.Heartbeat, 4, {"group_id": GROUP}, "NOT_COORDINATOR", "NONE"),
+    (Api.LeaveGroup, 0, {"group_id": GROUP}, "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"),
+    (Api.LeaveGroup, 5, {"group_id": GROUP}, "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"),
+    (Api.OffsetCommit, 8, COMMIT, "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"),
+    (Api.OffsetFetch, 7, FETCH, "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"),
+    (Api.DescribeGroups, 5, {"groups": [GROUP]}, "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"),
+    (Api.ListGroups, 4, {}, "NONE", "COORDINATOR_LOAD_IN_PROGRESS"),
+    (Api.DeleteGroups, 2, {"groups_names": [GROUP]}, "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"),
+    (Api.OffsetDelete, 0, {"group_id": GROUP}, "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"),
+]
+IDS = [f"{row[0].name} v{row[1]}" for row in GATE]
+
+
+@pytest.mark.parametrize(("api", "version", "request_body", "elsewhere", "_loading"), GATE, ids=IDS)
+def test_request_for_a_partition_led_elsewhere_is_refused(api, version, request_body, elsewhere, _loading):
+    async def scene(_: LoneCoordinator, connection: HandlerConnection) -> None:
+        answer = await connection.call(api, version, **request_body)
+        assert error_of(api, answer) == elsewhere
+
+    play(scene, led=False)
+
+
+@pytest.mark.parametrize(("api", "version", "request_body", "_elsewhere", "loading"), GATE, ids=IDS)
+def test_request_while_the_partition_is_loaded_is_told_so(api, version, request_body, _elsewhere, loading):
+    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+        log = await coordinator.storage.take_over_pairs(coordinator.tp(NUMBER), None, 0)
+        log.gate.clear()
+        leading = asyncio.create_task(coordinator.lead(NUMBER))
+        await asyncio.sleep(0.01)
+        answer = await connection.call(api, version, **request_body)
+        assert error_of(api, answer) == loading
+        log.gate.set()
+        await leading
+        assert error_of(Api.OffsetCommit, await connection.call(Api.OffsetCommit, 8, **COMMIT)) == "NONE"
+
+    play(scene, led=False)
+
+
+def test_offset_fetch_v1_has_its_error_at_each_partition_while_led_elsewhere():
+    async def scene(_: LoneCoordinator, connection: HandlerConnection) -> None:
+        answer = await connection.call(Api.OffsetFetch, 1, **FETCH)
+        (partition,) = answer.topics[0].partitions
+        assert (named(partition.error_code), partition.committed_offset) == ("NOT_COORDINATOR", -1)
+
+    play(scene, led=False)
+
+
+def test_parked_requests_are_told_when_the_partition_moves_away():
+    async def scene(coordinator: LoneCoordinator, leader: HandlerConnection) -> None:
+        await stable(leader)
+        joiner = await coordinator.connect("d")
+        parked = joiner.send(Api.JoinGroup, 3, JOIN)
+        await asyncio.sleep(0.02)
+        assert not parked.done()
+        await coordinator.resign_all()
+        assert named((await parked).error_code) == "NOT_COORDINATOR"
+        answer = await leader.call(Api.Heartbeat, 3, group_id=GROUP, generation_id=1)
+        assert named(answer.error_code) == "NOT_COORDINATOR"
+
+    play(scene)
+
+
+def test_group_and_offsets_are_there_again_after_the_partition_came_back():
+    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+        member_id = await stable(connection)
+        await connection.call(Api.OffsetCommit, 8, **COMMIT | {"generation_id_or_member_epoch": 1}, member_id=member_id)
+        await coordinator.resign_all()
+        await coordinator.lead_all(epoch=1)
+        beat = await connection.call(Api.Heartbeat, 3, group_id=GROUP, generation_id=1, member_id=member_id)
+        assert named(beat.error_code) == "NONE"
+        fetched = await connection.call(Api.OffsetFetch, 7, **FETCH)
+        assert fetched.topics[0].partitions[0].committed_offset == 5
+        # Sessions began anew with the load, and end if nobody is heard of.
+        await asyncio.sleep(11)
+        described = await connection.call(Api.DescribeGroups, 5, groups=[GROUP])
+        assert described.groups[0].group_state == "Empty"
+
+    play(scene)
+
+
+def test_commit_is_acknowledged_and_seen_only_when_it_is_durable():
+    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+        coordinator.storage.logs[coordinator.tp(NUMBER)].gate.clear()
+        committing = connection.send(Api.OffsetCommit, 8, COMMIT)
+        await asyncio.sleep(1)
+        assert not committing.done()
+        other = await coordinator.connect("d")
+        fetched = await other.call(Api.OffsetFetch, 7, **FETCH)
+        assert fetched.topics[0].partitions[0].committed_offset == -1
+        assert not coordinator.tracer.of("offset_written")
+        coordinator.storage.logs[coordinator.tp(NUMBER)].gate.set()
+        assert error_of(Api.OffsetCommit, await committing) == "NONE"
+        assert len(coordinator.tracer.of("offset_written")) == 1
+
+    play(scene)
+
+
+def test_fenced_write_is_refused_and_ends_the_coordination_at_once():
+    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+        member_id = await stable(connection)
+        joiner = await coordinator.connect("d")
+        parked = joiner.send(Api.JoinGroup, 3, JOIN)
+        await asyncio.sleep(0.02)
+        coordinator.storage.logs[coordinator.tp(NUMBER)].broken = Fenced("led by broker 2 since epoch 1")
+        request = COMMIT | {"generation_id_or_member_epoch": 1, "member_id": member_id}
+        answer = await connection.call(Api.OffsetCommit, 8, **request)
+        assert error_of(Api.OffsetCommit, answer) == "NOT_COORDINATOR"
+        (refused,) = coordinator.tracer.of("offset_refused")
+        assert refused["error"] == "NOT_COORDINATOR"
+        # Everybody else learns of it as well, before the cluster's view has changed.
+        assert named((await parked).error_code) == "NOT_COORDINATOR"
+        beat = await connection.call(Api.Heartbeat, 3, group_id=GROUP, generation_id=1, member_id=member_id)
+        assert named(beat.error_code) == "NOT_COORDINATOR"
+
+    play(scene)
+
+
+def test_fenced_assignment_is_handed_to_nobody():
+    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+        member_id = (await connection.call(Api.JoinGroup, 5, **JOIN)).member_id
+        await connection.call(Api.JoinGroup, 5, **JOIN, member_id=member_id)
+        coordinator.storage.logs[coordinator.tp(NUMBER)].broken = Fenced("led by broker 2 since epoch 1")
+        sync = {"group_id": GROUP, "generation_id": 1, "member_id": member_id}
+        answer = await connection.call(Api.SyncGroup, 3, **sync)
+        assert (named(answer.error_code), answer.assignment) == ("NOT_COORDINATOR", b"")
+        assert not coordinator.tracer.of("authority_named")
+
+    play(scene)
+
+
+def test_full_disk_refuses_what_it_cannot_keep_and_the_coordinator_goes_on():
+    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+        member_id = await stable(connection)
+        log = coordinator.storage.logs[coordinator.tp(NUMBER)]
+        log.broken = StorageFailed("no space left on device")
+        request = COMMIT | {"generation_id_or_member_epoch": 1, "member_id": member_id}
+        answer = await connection.call(Api.OffsetCommit, 8, **request)
+        assert error_of(Api.OffsetCommit, answer) == "COORDINATOR_NOT_AVAILABLE"
+        log.broken = None
+        assert error_of(Api.OffsetCommit, await connection.call(Api.OffsetCommit, 8, **request)) == "NONE"
+
+    play(scene)
+
+
+def test_writes_that_come_together_are_stored_together():
+    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+        log = coordinator.storage.logs[coordinator.tp(NUMBER)]
+        connections = [await coordinator.connect(f"c{n}") for n in range(100)]
+        answers = await asyncio.gather(*(c.call(Api.OffsetCommit, 8, **COMMIT) for c in connections))
+        assert {error_of(Api.OffsetCommit, answer) for answer in answers} == {"NONE"}
+        assert log.upserts <= 3
+
+    play(scene)
+
+
+def test_stopping_answers_who_waits_and_refuses_who_comes():
+    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+        parked = connection.send(Api.JoinGroup, 3, JOIN)
+        await asyncio.sleep(0.01)
+        await coordinator.stop()
+        assert named((await parked).error_code) == "NOT_COORDINATOR"
+        answer = await connection.call(Api.Heartbeat, 3, group_id=GROUP)
+        assert named(answer.error_code) == "COORDINATOR_NOT_AVAILABLE"
+
+    play(scene)
+
+
+def test_damaged_log_is_not_led():
+    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+        log = await coordinator.storage.take_over_pairs(coordinator.tp(NUMBER), None, 0)
+        log.pairs[b"\0\x02\0\x01g"] = b"\0\x03nonsense"
+        with pytest.raises(StorageFailed, match="cannot be loaded"):
+            await coordinator.lead(NUMBER)
+        answer = await connection.call(Api.Heartbeat, 3, group_id=GROUP)
+        assert named(answer.error_code) == "NOT_COORDINATOR"
+
+    play(scene, led=False)
+
+
+def test_partition_that_could_not_be_loaded_to_the_end_is_closed(monkeypatch):
+    """Its timers would be at work otherwise, of groups that nobody leads."""
+    begun: list[LedPartition] = []
+
+    def fails(partition: LedPartition, _: object) -> None:
+        begun.append(partition)
+        raise ArithmeticError("a mistake of ours")
+
+    monkeypatch.setattr(LedPartition, "tell", fails)
+
+    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+        with pytest.raises(ArithmeticError):
+            await coordinator.lead(NUMBER)
+        assert [partition.closed for partition in begun] == [True]
+        answer = await connection.call(Api.Heartbeat, 3, group_id=GROUP)
+        assert named(answer.error_code) == "NOT_COORDINATOR"
+
+    play(scene, led=False)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("group_id", "g" * 40_000),
+        ("group_instance_id", "i" * 40_000),
+        ("protocol_type", "p" * 40_000),
+        ("protocols", [{"name": "n" * 40_000, "metadata": b""}]),
+    ],
+)
+def test_texts_that_no_record_can_hold_are_refused_on_arrival(field, value):
+    async def scene(_: LoneCoordinator, connection: HandlerConnection) -> None:
+        answer = await connection.call(Api.JoinGroup, 9, **JOIN | {field: value})
+        assert named(answer.error_code) == "INVALID_REQUEST"
+
+    play(scene)
+
+
+def test_client_id_that_leaves_no_room_for_a_member_id_is_refused_on_arrival():
+    async def scene(coordinator: LoneCoordinator, _: HandlerConnection) -> None:
+        answer = await (await coordinator.connect("c" * 32_767)).call(Api.JoinGroup, 9, **JOIN)
+        assert named(answer.error_code) == "INVALID_REQUEST"
+
+    play(scene)
+
+
+def test_commit_for_a_group_whose_name_no_record_can_hold_is_refused():
+    async def scene(_: LoneCoordinator, connection: HandlerConnection) -> None:
+        answer = await connection.call(Api.OffsetCommit, 8, **COMMIT | {"group_id": "g" * 40_000})
+        assert error_of(Api.OffsetCommit, answer) == "INVALID_GROUP_ID"
+
+    play(scene)
+
+
+def test_member_without_client_id_gets_an_id_all_the_same():
+    async def scene(coordinator: LoneCoordinator, _: HandlerConnection) -> None:
+        answer = await (await coordinator.connect("")).call(Api.JoinGroup, 5, **JOIN)
+        assert answer.member_id.startswith("-")
+        assert len(answer.member_id) == 37
+
+    play(scene)
+
+
+def test_trace_tells_the_authority_of_a_group():
+    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+        member_id = await stable(connection)
+        states = [event["state"] for event in coordinator.tracer.of("group_changed")]
+        assert states == ["PreparingRebalance", "CompletingRebalance", "Stable"]
+        (joined,) = coordinator.tracer.of("group_member_joined")
+        assert joined["id"] == member_id
+
+    play(scene)

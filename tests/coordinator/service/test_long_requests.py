@@ -1,0 +1,156 @@
+"""Requests that take long to answer: a bystander's heartbeats are answered while they are at work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kernel.client.connection import BrokerConnection
+from kernel.waiting import until
+from kernel.wire.bounds import REQUEST_ELEMENTS_MAX
+from kernel.wire.codec import decode_response, encode_request
+from kernel.wire.errors import ErrorCode
+from kernel.wire.frames import read_frame
+from kernel.wire.versions import Api
+from tests.support.limited_broker import LimitedBroker, limited_broker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+#: Heartbeats that a bystander gets answered at least while a long request is at work; in one turn it would be one.
+HEARTBEATS_MIN = 10
+#: Groups that are listed and described: in CI, and as many as an adversary made.
+GROUPS, GROUPS_LONG = 5_000, 100_000
+#: Names of one request: in CI, and as many as it may have.
+NAMES, NAMES_LONG = 15_000, REQUEST_ELEMENTS_MAX - 10
+
+
+def long_requests(number: int) -> dict[str, tuple[Api, int, Mapping[str, Any]]]:
+    """By what they are, with so many names in each."""
+    return {
+        "DescribeGroups of empty names": (Api.DescribeGroups, 5, {"groups": [""] * number}),
+        "FindCoordinator of empty names": (Api.FindCoordinator, 4, {"coordinator_keys": [""] * number}),
+        "FindCoordinator of distinct names": (
+            Api.FindCoordinator,
+            4,
+            {"coordinator_keys": [f"{n}" for n in range(number)]},
+        ),
+        "Metadata of distinct names": (
+            Api.Metadata,
+            9,
+            {"topics": [{"name": f"{n}"} for n in range(number)], "allow_auto_topic_creation": False},
+        ),
+        "OffsetFetch of one topic": (
+            Api.OffsetFetch,
+            8,
+            {"groups": [{"group_id": "g", "topics": [{"name": "t", "partition_indexes": [*range(number)]}]}]},
+        ),
+        "ListOffsets of one topic": (
+            Api.ListOffsets,
+            7,
+            {"topics": [{"name": "t", "partitions": [{"partition_index": n, "timestamp": -1} for n in range(number)]}]},
+        ),
+        "DeleteGroups of distinct names": (Api.DeleteGroups, 2, {"groups_names": [f"{n}" for n in range(number)]}),
+    }
+
+
+class Bystander:
+    """Asks the next heartbeat when the last one is answered."""
+
+    def __init__(self, connection: BrokerConnection) -> None:
+        self._connection = connection
+        self.answered = 0
+        self.longest_s = 0.0
+
+    async def beat_while(self, request: asyncio.Future[Any]) -> None:
+        while not request.done():
+            before = time.perf_counter()
+            beat = {"group_id": "bystanders", "generation_id": 1, "member_id": "m"}
+            answer = await self._connection.call(Api.Heartbeat, beat, version=3)
+            assert answer.error_code is ErrorCode.unknown_member_id
+            self.answered += 1
+            self.longest_s = max(self.longest_s, time.perf_counter() - before)
+
+
+async def connect(broker: LimitedBroker) -> BrokerConnection:
+    return await BrokerConnection.open(broker.host, broker.port, "c")
+
+
+async def coordinating(connection: BrokerConnection) -> None:
+    """Wait until the broker is the coordinator of all groups."""
+
+    async def is_coordinator() -> bool:
+        await connection.call(Api.FindCoordinator, {"key": "g"}, version=0)
+        return (await connection.call(Api.ListGroups, {}, version=0)).error_code is ErrorCode.none
+
+    await until(is_coordinator, 20, "the coordinator")
+
+
+async def observed(broker: LimitedBroker, what: str, api: Api, version: int, body: Mapping[str, Any]) -> Any:
+    """The answer to a long request, during which the bystander was served; neither is encoded or decoded meanwhile."""
+    request = encode_request(api, version, 1, "c", body)
+    beating = await connect(broker)
+    bystander = Bystander(beating)
+    reader, writer = await asyncio.open_connection(broker.host, broker.port)
+    writer.write(request)
+    asking = asyncio.ensure_future(read_frame(reader))
+    begun = time.perf_counter()
+    await bystander.beat_while(asking)
+    took_s = time.perf_counter() - begun
+    longest_ms = bystander.longest_s * 1000
+    print(f"{what}: {took_s:.1f} s, {bystander.answered} heartbeats, the longest {longest_ms:.0f} ms")  # noqa: T201
+    writer.close()
+    await writer.wait_closed()
+    beating.close()
+    await beating.wait_closed()
+    assert bystander.answered >= HEARTBEATS_MIN, what
+    return decode_response(api, version, asking.result())[1]
+
+
+@pytest.mark.parametrize("number", [NAMES, pytest.param(NAMES_LONG, marks=pytest.mark.long)])
+def test_bystander_is_served_while_requests_with_very_many_names_are_answered(
+    chroot: str, tmp_path: Path, number: int
+) -> None:
+    async def scene() -> None:
+        async with limited_broker(chroot, tmp_path, {"offsets.topic.num.partitions": "1"}) as broker:
+            connection = await connect(broker)
+            await coordinating(connection)
+            for what, (api, version, body) in long_requests(number).items():
+                await observed(broker, what, api, version, body)
+            connection.close()
+            await connection.wait_closed()
+
+    asyncio.run(asyncio.wait_for(scene(), 900))
+
+
+@pytest.mark.parametrize("number", [GROUPS, pytest.param(GROUPS_LONG, marks=pytest.mark.long)])
+def test_bystander_is_served_while_many_groups_are_listed_and_described(
+    chroot: str, tmp_path: Path, number: int
+) -> None:
+    async def scene() -> None:
+        async with limited_broker(chroot, tmp_path, {"offsets.topic.num.partitions": "1"}) as broker:
+            connection = await connect(broker)
+            await coordinating(connection)
+            await connection.call(Api.Metadata, {"topics": [{"name": "t"}]}, version=1)
+            groups = [f"group-{n}" for n in range(number)]
+            offsets = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
+            for at in range(0, number, 500):
+                commits = (
+                    connection.call(Api.OffsetCommit, {"group_id": group, "topics": offsets}, version=2)
+                    for group in groups[at : at + 500]
+                )
+                answers = await asyncio.gather(*commits)
+                assert all(a.topics[0].partitions[0].error_code is ErrorCode.none for a in answers)
+            listed = await observed(broker, "ListGroups", Api.ListGroups, 4, {})
+            assert sorted(group.group_id for group in listed.groups) == sorted(groups)
+            described = await observed(broker, "DescribeGroups", Api.DescribeGroups, 5, {"groups": groups})
+            assert [group.group_id for group in described.groups] == groups
+            assert {group.group_state for group in described.groups} == {"Empty"}
+            connection.close()
+            await connection.wait_closed()
+
+    asyncio.run(asyncio.wait_for(scene(), 900))

@@ -1,0 +1,210 @@
+"""`__consumer_offsets` read over the wire: what is in it, at which offsets, and by which clients."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coordinator.groups.placement import partition_of
+from coordinator.service.mount import mount
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+from tests.support.brokers import broker_thread, create_topics, running_broker, running_cluster
+from tests.support.coordinator_log import EARLIEST, LATEST, MAX_TIMESTAMP, TOPIC, OffsetsTopic, commit, converse
+from tests.support.wire_clients import WireConnection, wait_for_coordinator
+
+if TYPE_CHECKING:
+    from kernel.broker.broker import Broker
+
+#: What a real 4.1.1 wrote (tests.support.coordinator_log).
+RECORDED = Path(__file__).with_name("offsets-topic-4.1.1.json")
+GROUP = "g"
+NUMBER = partition_of(GROUP, 4)
+
+
+async def connected(broker: Broker) -> WireConnection:
+    return await WireConnection.open("127.0.0.1", broker.address.port, "c")
+
+
+async def committed(connection: WireConnection, number: int, offset: int, group: str = GROUP) -> None:
+    answer = await connection.send(Api.OffsetCommit, 8, commit(group, {number: offset}))
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.none, answer
+
+
+def test_topic_has_the_keys_and_values_that_4_1_1_writes_in_the_same_conversation(chroot: str, tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
+            await create_topics(broker, {"t": 2})
+            # As it was recorded: the client's id is in what is stored.
+            connection = await WireConnection.open("127.0.0.1", broker.address.port, "log")
+            written = await converse(connection)
+            connection.close()
+        assert written == json.loads(RECORDED.read_text())
+
+    asyncio.run(body())
+
+
+def test_offsets_grow_with_every_write_and_stay_when_the_coordinator_moves(chroot: str, tmp_path: Path) -> None:
+    """Whoever reads along goes on at the next coordinator where it was, and misses no write."""
+    place = TopicPartition(TOPIC, NUMBER)
+
+    async def body() -> None:
+        async with running_cluster(2, chroot, tmp_path, mount=(mount,)) as brokers:
+            await create_topics(brokers[0], {"t": 2})
+            connections = [await connected(broker) for broker in brokers]
+            # Either broker may come to lead it; the first question creates the topic.
+            await connections[0].send(Api.FindCoordinator, 4, {"key_type": 0, "coordinator_keys": [GROUP]})
+            await until(lambda: any(broker.cluster.leads(place) for broker in brokers), 20, "one of them to lead")
+            (first,) = [n for n in (0, 1) if brokers[n].cluster.leads(place)]
+            old, new = connections[first], connections[1 - first]
+            await wait_for_coordinator(old, GROUP)
+            reader = await OffsetsTopic.of(old)
+            reader.positions = {NUMBER: 0}
+            for offset in range(3):
+                await committed(old, 0, offset)
+            await committed(old, 1, 9)
+            seen = await reader.new()
+            assert [r.offset for r in seen] == [2, 3], "only the newest write of a key is kept"
+            assert seen[0].key == b"\0\x01\0\x01g\0\x01t" + bytes(4)
+            await committed(old, 0, 3)
+            (again,) = await reader.new()
+            assert (again.offset, again.key) == (4, seen[0].key)
+            assert again.value is not None
+            assert again.value[2:10] == (3).to_bytes(8)
+            before = await OffsetsTopic.of(old)
+            before.positions = {NUMBER: 0}
+            kept = await before.new()
+            await brokers[first].stop()
+            await until(lambda: brokers[1 - first].cluster.leads(place) is not None, 20, "the other one to lead")
+            await wait_for_coordinator(new, GROUP)
+            reader.connection = before.connection = new
+            before.positions = {NUMBER: 0}
+            assert await before.new() == kept
+            await committed(new, 1, 10)
+            (after,) = await reader.new()
+            assert (after.offset, after.key) == (5, seen[1].key)
+            assert after.leader_epoch > again.leader_epoch
+            epochs = {"topic": TOPIC, "partitions": [{"partition": NUMBER, "leader_epoch": again.leader_epoch}]}
+            answer = await new.send(Api.OffsetForLeaderEpoch, 3, {"replica_id": -2, "topics": [epochs]})
+            assert answer.topics[0].partitions[0].end_offset == 5
+            for connection in connections:
+                connection.close()
+
+    asyncio.run(body())
+
+
+def test_ends_times_and_watermarks_are_those_of_a_log(chroot: str, tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
+            await create_topics(broker, {"t": 2})
+            connection = await connected(broker)
+            await wait_for_coordinator(connection, GROUP)
+            topic = await OffsetsTopic.of(connection)
+            assert await topic.offset_at(NUMBER, EARLIEST) == await topic.offset_at(NUMBER, LATEST) == (0, -1)
+            for number in (0, 1, 0):
+                await committed(connection, number, 5)
+            assert await topic.offset_at(NUMBER, EARLIEST) == (0, -1)
+            assert await topic.offset_at(NUMBER, LATEST) == (3, -1)
+            part = await topic.fetched(NUMBER, 0)
+            assert (part.high_watermark, part.last_stable_offset, part.log_start_offset) == (3, 3, 0)
+            one, two = sorted(r for r in await topic.new())
+            assert (one.offset, two.offset) == (1, 2)
+            assert one.timestamp_ms <= two.timestamp_ms
+            assert await topic.offset_at(NUMBER, 0) == (1, one.timestamp_ms)
+            assert await topic.offset_at(NUMBER, two.timestamp_ms + 1) == (-1, -1)
+            assert (await topic.offset_at(NUMBER, MAX_TIMESTAMP))[1] == two.timestamp_ms
+            above = await topic.fetched(NUMBER, 4)
+            assert above.error_code is ErrorCode.offset_out_of_range
+            waiting = asyncio.create_task(topic.fetched(NUMBER, 3))
+            assert not (await waiting).records
+            connection.close()
+
+    asyncio.run(body())
+
+
+def test_client_may_read_the_topic_and_still_not_write_it(chroot: str, tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
+            await create_topics(broker, {"t": 2})
+            connection = await connected(broker)
+            await wait_for_coordinator(connection, GROUP)
+            await committed(connection, 0, 5)
+            topic = await OffsetsTopic.of(connection)
+            found = (await topic.fetched(NUMBER, 0)).records
+            assert found
+            for client, error in (("c", "invalid_topic_exception"), ("__admin_client", "not_leader_or_follower")):
+                writer = await WireConnection.open("127.0.0.1", broker.address.port, client)
+                data = [{"name": TOPIC, "partition_data": [{"index": NUMBER, "records": bytes(found)}]}]
+                body = {"transactional_id": None, "acks": -1, "timeout": 1000, "topic_data": data}
+                answer = await writer.send(Api.Produce, 9, body)
+                assert answer.responses[0].partition_responses[0].error_code.name == error
+                writer.close()
+            assert await topic.offset_at(NUMBER, LATEST) == (1, -1), "nothing has changed"
+            connection.close()
+
+    asyncio.run(body())
+
+
+def _with_kafka_python(bootstrap: str) -> list[tuple[int, int, bytes]]:
+    kafka: Any = pytest.importorskip("kafka")
+    consumer = kafka.KafkaConsumer(
+        bootstrap_servers=bootstrap, auto_offset_reset="earliest", enable_auto_commit=False, consumer_timeout_ms=3_000
+    )
+    consumer.assign([kafka.TopicPartition(TOPIC, n) for n in sorted(consumer.partitions_for_topic(TOPIC))])
+    consumer.seek_to_beginning()
+    found = []
+    for record in consumer:
+        found.append((record.partition, record.offset, record.key))
+        if len(found) == 4:
+            break
+    consumer.close()
+    return found
+
+
+def _with_confluent(bootstrap: str) -> list[tuple[int, int, bytes]]:
+    confluent_kafka: Any = pytest.importorskip("confluent_kafka")
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False}
+    )
+    consumer.assign([confluent_kafka.TopicPartition(TOPIC, n, 0) for n in range(4)])
+    found = []
+    while len(found) < 4:
+        message = consumer.poll(10)
+        assert message is not None, found
+        assert message.error() is None, message.error()
+        found.append((message.partition(), message.offset(), message.key()))
+    consumer.close()
+    return found
+
+
+@pytest.mark.parametrize("read", [_with_kafka_python, _with_confluent])
+def test_stock_consumers_read_the_topic(chroot: str, tmp_path: Path, read: Any) -> None:
+    with broker_thread(chroot, tmp_path, mount=(mount,), topics={"t": 2}) as bootstrap:
+        host, _, port = bootstrap.rpartition(":")
+
+        async def fill() -> None:
+            connection = await WireConnection.open(host, int(port), "c")
+            groups = ["g", "h"]
+            await wait_for_coordinator(connection, *groups)
+            for group in groups:
+                for number in (0, 1, 0):
+                    await committed(connection, number, 5, group)
+            connection.close()
+
+        asyncio.run(fill())
+        found = read(bootstrap)
+    expected = [
+        (partition_of(group, 4), b"\0\x01\0\x01" + group.encode() + b"\0\x01t" + number.to_bytes(4))
+        for group in ("g", "h")
+        for number in (1, 0)
+    ]
+    assert sorted((partition, key) for partition, _, key in found) == sorted(expected)
+    for partition in range(4):
+        offsets = [offset for at, offset, _ in found if at == partition]
+        assert offsets == sorted(offsets)

@@ -1,0 +1,302 @@
+"""Answers go out in turns, and the machine is ahead of them: what clients get is the same, in the same order."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+from collections import deque
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.groups.answers import JoinAnswer, SyncAnswer
+from coordinator.groups.errors import Error
+from coordinator.groups.machine import Machine
+from coordinator.groups.outcome import Limits, Reply, TimerKey, TimerKind
+from coordinator.groups.requests import Heartbeat, Join, Leave, Leaving, Sync
+from coordinator.groups.server.strategies import rules_of
+from coordinator.service.led_partition import LedPartition
+from coordinator.service.reply_queue import Outbox
+from kernel.broker.loop.turns import Turns
+from kernel.broker.settings.configuration import BrokerConfig
+from kernel.broker.storage.errors import Fenced
+from kernel.clock import ManualClock
+from kernel.trace.writer import ListTracer
+from kernel.values import TopicPartition
+from tests.support.coordinators import MemoryLog, MemoryStorage
+from tests.support.group_machine import RANGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+WHO = ("a", "b", "c", "d")
+
+
+class TurnsByHand(Turns):
+    """One piece at each `step`. A piece that fails ends its work, as in the real ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.works: deque[Iterator[object]] = deque()
+        self.failures = 0
+
+    def run_in_turns(self, pieces: Iterator[object], what: str = "") -> None:
+        self.works.append(pieces)
+
+    def step(self) -> None:
+        if self.works:
+            work = self.works[0]
+            try:
+                next(work)
+            except StopIteration:
+                self.works.remove(work)
+            except ArithmeticError:
+                self.works.remove(work)
+                self.failures += 1
+
+    def run(self) -> None:
+        while self.works:
+            self.step()
+
+
+def reply(token: int) -> Reply:
+    return Reply(token, SyncAnswer(assignment=b"%d" % token))
+
+
+# -- the outbox -----------------------------------------------------------------------------------------------------
+
+
+TOKENS = range(8)
+
+
+@given(
+    order=st.permutations(TOKENS),
+    failing=st.sets(st.sampled_from(TOKENS)),
+    rounds=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=6),
+)
+def test_every_answer_is_given_once_in_the_order_in_which_it_was_handed_out(order, failing, rounds):
+    async def test() -> None:
+        turns = TurnsByHand()
+        outbox = Outbox(turns)
+        given_out: list[int] = []
+        lost: list[int] = []
+
+        def translate(answer: SyncAnswer) -> int:
+            token = int(answer.assignment)
+            if token in failing:
+                raise ArithmeticError
+            return token
+
+        for token in TOKENS:
+            outbox.expect(token, translate).when_given(given_out.append, functools.partial(lost.append, token))
+        waiting = deque(order)
+        for handed_out, steps in [*rounds, (len(TOKENS), 0)]:
+            outbox.put([reply(waiting.popleft()) for _ in range(min(handed_out, len(waiting)))])
+            for _ in range(steps):
+                turns.step()
+        expected = [token for token in order if token not in failing]
+        emptied = asyncio.ensure_future(outbox.emptied())
+        await asyncio.sleep(0)
+        assert emptied.done() is not bool(turns.works)
+        turns.run()
+        await emptied
+        assert given_out == expected
+        assert lost == [token for token in order if token in failing]
+        assert turns.failures == len(failing)
+
+    asyncio.run(test())
+
+
+def test_an_answer_that_is_given_makes_room_for_what_follows_from_it():
+    async def test() -> None:
+        turns = TurnsByHand()
+        outbox = Outbox(turns)
+        seen: list[Any] = []
+
+        def go_on(answer: bytes) -> None:
+            seen.append(answer)
+            outbox.put([reply(2)])  # the connection's next request completes something
+
+        outbox.expect(0, lambda answer: answer.assignment).when_given(go_on)
+        for token in (1, 2):
+            outbox.expect(token, lambda answer: answer.assignment).when_given(seen.append)
+        outbox.put([reply(0), reply(1)])
+        turns.run()
+        assert seen == [b"0", b"1", b"2"]
+
+    asyncio.run(test())
+
+
+# -- a partition ----------------------------------------------------------------------------------------------------
+
+
+class Play:
+    """One partition whose answers are given as the script says."""
+
+    def __init__(self, *, at_once: bool) -> None:
+        self.turns = TurnsByHand()
+        self.log = MemoryLog(TopicPartition("__consumer_offsets", 0))
+        self.log.gate.clear()
+        self.clock = ManualClock()
+        config, _ = BrokerConfig.from_settings({"broker.id": "1"})
+        services = SimpleNamespace(
+            config=config,
+            clock=self.clock,
+            tracer=ListTracer(clock=self.clock),
+            turns=self.turns,
+            storage=MemoryStorage(),
+        )
+        machine = Machine(Limits(members_max=3, session_timeout_ms_min=1), rules_of(config), lambda _: 0)
+        self.partition = LedPartition(machine, self.log, services, deliver=_never, look=_never, decide=_never)
+        self.answers: dict[int, Any] = {}
+        self.order: list[int] = []  # of the answers that were waited for
+        self.ids: dict[str, str] = {}
+        self._at_once = at_once
+        self._numbers = itertools.count()
+
+    def ask(self, who: str, request: Callable[[int, str], Any]) -> None:
+        number = next(self._numbers)
+        member_id = self.ids.get(who, "")
+        answer = self.partition.ask(lambda token: request(token, member_id), lambda answer: answer)
+
+        def take(given: Any) -> None:
+            assert number not in self.answers
+            self.answers[number] = given
+
+        def take_later(given: Any) -> None:
+            self.order.append(number)
+            take(given)
+
+        if isinstance(answer, tuple) or not hasattr(answer, "when_given"):
+            take(answer)
+            if isinstance(answer, JoinAnswer) and answer.error is Error.MEMBER_ID_REQUIRED:
+                self.ids[who] = answer.member_id
+        else:
+            answer.when_given(take_later)
+        if self._at_once:
+            self.turns.run()
+
+    async def act(self, action: tuple[str, Any]) -> None:
+        verb, value = action
+        if verb == "step":
+            for _ in range(0 if self._at_once else value):
+                self.turns.step()
+        elif verb == "timer":
+            self.partition.tell(lambda machine, now: machine.timer_fired(TimerKey(value, "g"), now))
+        elif verb == "store":
+            self.log.broken = Fenced("led elsewhere") if value else None
+            self.log.gate.set()
+            await self.partition.landed()
+            self.log.gate.clear()
+        else:
+            self.ask(value, {"join": _join, "sync": _sync, "leave": _leave, "heartbeat": _heartbeat}[verb](self))
+        if self._at_once:
+            self.turns.run()
+
+    async def end(self) -> None:
+        self.log.gate.set()
+        closing = asyncio.ensure_future(self.partition.close())
+        while not closing.done():
+            self.turns.step()
+            await asyncio.sleep(0)
+        await closing
+
+
+async def _never(*_: object) -> None:
+    raise AssertionError("nothing of this is in the script")
+
+
+def _join(play: Play) -> Callable[[int, str], Join]:
+    fresh_id = str(next(play._numbers))
+    return lambda token, member_id: Join(
+        token=token,
+        group_id="g",
+        member_id=member_id,
+        client_id="c",
+        client_host="/127.0.0.1",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=60_000,
+        protocol_type="consumer",
+        protocols=RANGE,
+        fresh_id=fresh_id,
+    )
+
+
+def _generation(play: Play) -> int:
+    group = play.partition.shard.classic.groups.get("g")
+    return group.generation if group else -1
+
+
+def _sync(play: Play) -> Callable[[int, str], Sync]:
+    generation = _generation(play)
+    given = tuple((member_id, who.encode()) for who, member_id in play.ids.items())
+    return lambda token, member_id: Sync(
+        token=token, group_id="g", member_id=member_id, generation=generation, assignments=given
+    )
+
+
+def _leave(play: Play) -> Callable[[int, str], Leave]:
+    return lambda token, member_id: Leave(token=token, group_id="g", members=(Leaving(member_id),))
+
+
+def _heartbeat(play: Play) -> Callable[[int, str], Heartbeat]:
+    generation = _generation(play)
+    return lambda token, member_id: Heartbeat(token=token, group_id="g", member_id=member_id, generation=generation)
+
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["join", "join", "sync", "sync", "leave", "heartbeat"]), st.sampled_from(WHO)),
+        st.tuples(st.just("step"), st.integers(1, 5)),
+        st.tuples(st.just("timer"), st.sampled_from([TimerKind.JOIN, TimerKind.SYNC])),
+        st.tuples(st.just("store"), st.sampled_from([False, False, False, True])),
+    ),
+    max_size=40,
+)
+#: Two members form a group, then a third one comes; answers are left to wait.
+FORMED = [
+    *(("join", who) for who in "aabb"),
+    ("timer", TimerKind.JOIN),
+    ("timer", TimerKind.JOIN),
+    *(("sync", who) for who in "ab"),
+    ("store", False),
+]
+
+
+@given(st.sampled_from([[], FORMED]), ACTIONS)
+def test_clients_are_told_the_same_in_the_same_order_however_late_the_turns_are(before, actions):
+    async def played(*, at_once: bool) -> Play:
+        play = Play(at_once=at_once)
+        for action in [*before, *actions]:
+            if not play.partition.closed:
+                await play.act(action)
+        await play.end()
+        return play
+
+    async def test() -> None:
+        slow, swift = await played(at_once=False), await played(at_once=True)
+        assert slow.answers == swift.answers
+        assert slow.order == swift.order
+        assert slow.log.pairs == swift.log.pairs
+        assert not slow.turns.works
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("verb", ["join", "sync"])
+def test_whoever_waits_is_answered_before_a_partition_is_given_up(verb):
+    async def test() -> None:
+        play = Play(at_once=False)
+        for action in [*FORMED[:-1], *(("join", who) for who in "cc")] if verb == "join" else FORMED[:-1]:
+            await play.act(action)
+        await play.end()
+        assert play.partition.closed
+        last = {Error.NOT_COORDINATOR, Error.REBALANCE_IN_PROGRESS, Error.NONE}
+        assert {answer.error for answer in play.answers.values()} <= {*last, Error.MEMBER_ID_REQUIRED}
+        assert len(play.answers) == len([a for a in FORMED[:-1] if a[0] != "timer"]) + 2 * (verb == "join")
+
+    asyncio.run(test())

@@ -1,0 +1,294 @@
+"""Transactions on group offsets over the wire: handlers, bytes in the log, and markers from broker to broker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coordinator.groups.placement import partition_of
+from coordinator.service.mount import mount
+from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
+from kernel.broker.storage.errors import StorageFailed
+from kernel.clock import ManualClock
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+from tests.support.brokers import create_topics, running_cluster
+from tests.support.coordinators import LoneCoordinator, MemoryStorage
+from tests.support.virtual_time import run_virtually
+from tests.support.wire_clients import WireConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from kernel.broker.broker import Broker
+
+SETTINGS = {"offsets.topic.num.partitions": "4"}
+GROUP, TRANSACTION = "g", "x"
+
+
+class Client:
+    """What a producer and a fetching member send."""
+
+    def __init__(self, call: Callable[..., Awaitable[Any]], group_id: str = GROUP) -> None:
+        self._call = call
+        self._group_id = group_id
+        self.producer: dict[str, Any] = {}
+
+    async def init(self, transactional_id: str | None = TRANSACTION, *, version: int = 4, **fields: Any) -> ErrorCode:
+        answer = await self._call(
+            Api.InitProducerId, version, transactional_id=transactional_id, transaction_timeout=60_000, **fields
+        )
+        self.producer = {
+            "transactional_id": transactional_id,
+            "producer_id": answer.producer_id,
+            "producer_epoch": answer.producer_epoch,
+        }
+        return answer.error_code
+
+    async def add_offsets(self, *, version: int = 3) -> ErrorCode:
+        answer = await self._call(Api.AddOffsetsToTxn, version, **self.producer, group_id=self._group_id)
+        return answer.error_code
+
+    async def commit(self, offset: int, *, version: int = 3, topic: str = "t") -> ErrorCode:
+        partition = {"partition_index": 0, "committed_offset": offset}
+        topics = [{"name": topic, "partitions": [partition]}]
+        answer = await self._call(Api.TxnOffsetCommit, version, **self.producer, group_id=self._group_id, topics=topics)
+        return answer.topics[0].partitions[0].error_code
+
+    async def end(self, *, commits: bool = True, version: int = 3) -> ErrorCode:
+        answer = await self._call(Api.EndTxn, version, **self.producer, committed=commits)
+        return answer.error_code
+
+    async def fetch(self, *, version: int = 8) -> tuple[int, ErrorCode]:
+        """Of t-0, and not what may change."""
+        topics = [{"name": "t", "partition_indexes": [0]}]
+        groups = [{"group_id": self._group_id, "topics": topics}]
+        one = {"group_id": self._group_id, "topics": topics} if version < 8 else {"groups": groups}
+        answer = await self._call(Api.OffsetFetch, version, **one, require_stable=True)
+        found = (answer if version < 8 else answer.groups[0]).topics[0].partitions[0]
+        return found.committed_offset, found.error_code
+
+
+UNSTABLE = (-1, ErrorCode.unstable_offset_commit)
+
+
+def played(play: Callable[[LoneCoordinator, Client], Awaitable[None]], storage: MemoryStorage | None = None) -> None:
+    """`play` against the handlers alone."""
+    clock = ManualClock()
+
+    async def run() -> None:
+        coordinator = LoneCoordinator(clock, SETTINGS, {"t": 1}, storage)
+        await coordinator.lead_all()
+        try:
+            connection = await coordinator.connect("p")
+            await play(coordinator, Client(connection.call))
+        finally:
+            await coordinator.stop()
+
+    run_virtually(run(), clock)
+
+
+@pytest.mark.parametrize("version", [7, 8])
+def test_transaction_goes_on_after_its_coordinator_was_replaced(version: int):
+    storage = MemoryStorage()
+    producer: dict[str, Any] = {}
+
+    async def begin(_: LoneCoordinator, client: Client) -> None:
+        assert await client.init() is ErrorCode.none
+        assert await client.add_offsets() is ErrorCode.none
+        assert await client.commit(5) is ErrorCode.none
+        assert await client.fetch(version=version) == UNSTABLE
+        producer.update(client.producer)
+
+    async def go_on(_: LoneCoordinator, client: Client) -> None:
+        client.producer = producer
+        assert await client.fetch(version=version) == UNSTABLE
+        assert await client.end() is ErrorCode.none
+        await asyncio.sleep(0.1)
+        assert await client.fetch(version=version) == (5, ErrorCode.none)
+        assert await client.init() is ErrorCode.none
+        assert client.producer["producer_epoch"] == 1
+
+    played(begin, storage)
+    played(go_on, storage)
+
+
+def test_coordinator_that_goes_before_the_groups_are_told_leaves_it_to_the_next():
+    storage = MemoryStorage()
+
+    async def decide(coordinator: LoneCoordinator, client: Client) -> None:
+        await client.init()
+        await client.add_offsets()
+        await client.commit(5)
+        group_log = storage.logs[coordinator.tp(partition_of(GROUP, 4))]
+        group_log.broken = StorageFailed("the disk is full")
+        assert await client.end() is ErrorCode.none
+        await asyncio.sleep(1)
+        assert await client.fetch() == UNSTABLE
+        assert await client.init() is ErrorCode.concurrent_transactions
+        await coordinator.resign_all()
+        group_log.broken = None
+
+    async def carry_out(_: LoneCoordinator, client: Client) -> None:
+        await asyncio.sleep(0.1)
+        assert await client.fetch() == (5, ErrorCode.none)
+
+    assert partition_of(GROUP, 4) != partition_of(TRANSACTION, 4)
+    played(decide, storage)
+    played(carry_out, storage)
+
+
+def test_producer_without_transactions_gets_an_id_that_nobody_had():
+    async def play(_: LoneCoordinator, client: Client) -> None:
+        assert await client.init(None) is ErrorCode.none
+        first = client.producer["producer_id"]
+        assert await client.init(None) is ErrorCode.none
+        assert client.producer["producer_id"] > first
+
+    played(play)
+
+
+def test_empty_or_overlong_transactional_id_is_an_invalid_request():
+    async def play(_: LoneCoordinator, client: Client) -> None:
+        assert await client.init("") is ErrorCode.invalid_request
+        assert await client.init("x" * 32_768) is ErrorCode.invalid_request
+        client.producer = {"transactional_id": "", "producer_id": 1, "producer_epoch": 0}
+        assert await client.add_offsets() is ErrorCode.invalid_request
+        assert await client.end() is ErrorCode.invalid_request
+
+    played(play)
+
+
+def test_old_clients_are_told_of_an_old_epoch_where_later_ones_are_told_that_they_are_fenced():
+    async def play(_: LoneCoordinator, client: Client) -> None:
+        await client.init()
+        old = client.producer
+        await client.init()
+        client.producer = old
+        assert await client.add_offsets(version=1) is ErrorCode.invalid_producer_epoch
+        assert await client.add_offsets(version=2) is ErrorCode.producer_fenced
+        assert await client.end(version=1) is ErrorCode.invalid_producer_epoch
+        assert await client.end(version=2) is ErrorCode.producer_fenced
+        wrong = {"producer_id": old["producer_id"], "producer_epoch": 7}
+        assert await client.init(version=3, **wrong) is ErrorCode.invalid_producer_epoch
+        assert await client.init(version=4, **wrong) is ErrorCode.producer_fenced
+
+    played(play)
+
+
+def test_commit_in_a_transaction_for_a_topic_that_is_not_there_is_refused_and_makes_no_group():
+    async def play(coordinator: LoneCoordinator, client: Client) -> None:
+        await client.init()
+        assert await client.commit(5, topic="nowhere") is ErrorCode.unknown_topic_or_partition
+        described = await (await coordinator.connect("a")).call(Api.DescribeGroups, 5, groups=[GROUP])
+        assert described.groups[0].group_state == "Dead"
+
+    played(play)
+
+
+@pytest.mark.kafka("testVerificationErrorsForTxnOffsetCommits")
+def test_commit_in_a_transaction_that_the_group_was_not_added_to_is_refused():
+    """KIP-890: nothing is to stay pending that no EndTxn would end."""
+
+    async def play(_: LoneCoordinator, client: Client) -> None:
+        client.producer = {"transactional_id": TRANSACTION, "producer_id": 9, "producer_epoch": 0}
+        assert await client.commit(5) is ErrorCode.invalid_producer_id_mapping
+        await client.init()
+        assert await client.commit(5) is ErrorCode.invalid_txn_state
+        await client.add_offsets()
+        assert await client.commit(5) is ErrorCode.none
+        await client.end()
+        await asyncio.sleep(0.1)
+        assert await client.commit(6) is ErrorCode.invalid_txn_state
+        old = client.producer
+        await client.init()
+        client.producer = old
+        assert await client.commit(6) is ErrorCode.invalid_producer_epoch
+        client.producer = {**old, "transactional_id": ""}
+        assert await client.commit(6) is ErrorCode.invalid_request
+
+    played(play)
+
+
+def test_transactions_are_refused_where_their_partition_is_not_led():
+    async def play(coordinator: LoneCoordinator, client: Client) -> None:
+        await client.init()
+        await coordinator.resign_all()
+        assert await client.init() is ErrorCode.not_coordinator
+        assert await client.add_offsets() is ErrorCode.not_coordinator
+        assert await client.commit(5) is ErrorCode.not_coordinator
+        assert await client.end() is ErrorCode.not_coordinator
+
+    played(play)
+
+
+def test_markers_are_for_partitions_that_are_led_here():
+    async def play(coordinator: LoneCoordinator, _: Client) -> None:
+        connection = await coordinator.connect("broker")
+        topics = [
+            {"name": GROUP_METADATA_TOPIC, "partition_indexes": [0, 9]},
+            {"name": "t", "partition_indexes": [0, 1]},
+        ]
+        marker = {"producer_id": 7, "producer_epoch": 0, "transaction_result": True, "coordinator_epoch": 0}
+        answer = await connection.call(Api.WriteTxnMarkers, 1, markers=[marker | {"topics": topics}])
+        offsets, data = answer.markers[0].topics
+        codes = [partition.error_code for partition in (*offsets.partitions, *data.partitions)]
+        assert codes == [
+            ErrorCode.none,
+            ErrorCode.not_coordinator,
+            ErrorCode.not_leader_or_follower,
+            ErrorCode.unknown_topic_or_partition,
+        ]
+
+    played(play)
+
+
+def test_group_on_another_broker_hears_how_the_transaction_ended(chroot: str, tmp_path: Path):
+    asyncio.run(_commit_across_brokers(chroot, tmp_path))
+
+
+async def _commit_across_brokers(chroot: str, tmp_path: Path) -> None:
+    async with running_cluster(2, chroot, tmp_path, mount=(mount,)) as brokers:
+        await create_topics(brokers[0], {"t": 1})
+        admin = await _connect(brokers[0])
+
+        async def all_led() -> bool:
+            await admin.send(Api.FindCoordinator, 2, {"key": GROUP, "key_type": 1})
+            numbers = [TopicPartition(GROUP_METADATA_TOPIC, number) for number in range(4)]
+            return all(any(broker.cluster.leads(tp) for broker in brokers) for tp in numbers)
+
+        await until(all_led, 10, "every partition of __consumer_offsets to be led")
+        here, there = (
+            {n for n in range(4) if b.cluster.leads(TopicPartition(GROUP_METADATA_TOPIC, n))} for b in brokers
+        )
+        transactional_id = next(name for name in map(str, range(99)) if partition_of(name, 4) in here)
+        group_id = next(name for name in map(str, range(99)) if partition_of(name, 4) in there)
+        connections = {api: await _connect(brokers[1]) for api in (Api.TxnOffsetCommit, Api.OffsetFetch)}
+
+        async def call(api: Api, version: int, **body: Any) -> Any:
+            return await connections.get(api, admin).send(api, version, body)
+
+        client = Client(call, group_id)
+        assert await client.init(transactional_id) is ErrorCode.none
+        assert await client.commit(4) is ErrorCode.invalid_txn_state
+        assert await client.add_offsets() is ErrorCode.none
+        assert await client.commit(4) is ErrorCode.none
+        assert await client.commit(5) is ErrorCode.none
+        assert await client.fetch() == UNSTABLE
+        assert await client.end() is ErrorCode.none
+
+        async def committed() -> bool:
+            return await client.fetch() == (5, ErrorCode.none)
+
+        await until(committed, 10, "the group's broker to be told")
+        for connection in (admin, *connections.values()):
+            connection.close()
+
+
+async def _connect(broker: Broker) -> WireConnection:
+    return await WireConnection.open(broker.address.host, broker.address.port, "p")

@@ -1,0 +1,148 @@
+"""The coordinator's eyes on a real ZooKeeper: what is read, how often, and after the session is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from kazoo.client import KazooClient
+from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
+
+from coordinator.groups.server.requests import ForgetIds, ReadAgain, WatchIds
+from coordinator.protocol.member_znode import registration_payload
+from coordinator.service.watcher import MemberWatches
+from kernel.broker.settings.configuration import BrokerConfig
+from kernel.trace.writer import ListTracer
+from kernel.waiting import until
+from kernel.zookeeper import paths
+from tests.support.zookeeper import end_session, opened
+
+if TYPE_CHECKING:
+    from coordinator.service.watcher import Ids
+
+GROUP = "g"
+
+
+class Watching:
+    """A `MemberWatches` and what it reports."""
+
+    def __init__(self, zookeeper: str) -> None:
+        config, _ = BrokerConfig.from_settings({"zookeeper.session.timeout.ms": "15000"})
+        self.tracer = ListTracer(process="broker-1")
+        services: Any = SimpleNamespace(zookeeper=zookeeper, config=config, tracer=self.tracer, node_id=1)
+        self.watches = MemberWatches(services)
+        self.reports: list[Ids] = []
+        self.mistakes: list[BaseException] = []
+
+    def look(self, look: WatchIds | ReadAgain | ForgetIds) -> None:
+        self.watches.look(look, "a partition", self.reports.append, self.mistakes.append)
+
+    async def reported(self, ids: Ids) -> None:
+        await until(lambda: self.reports[-1:] == [ids], 10, lambda: f"{ids} to be reported: {self.reports}")
+
+    def reads(self, op: str) -> list[str]:
+        return [event["path"].rsplit("/", 1)[1] for event in self.tracer.of("zk_op") if event["op"] == op]
+
+
+def test_ids_are_read_once_each_and_the_watch_outlives_the_session(chroot: str) -> None:
+    async def test() -> None:
+        watching = Watching(chroot)
+        async with opened(chroot) as member:
+            watching.look(WatchIds(GROUP))
+            await watching.reported({})  # nothing there, not even the folder
+            a, b, foreign = (paths.member_id(GROUP, name) for name in ("a", "b", "foreign"))
+            await member.create(a, registration_payload(("t",), 0), ephemeral=True, makepath=True)
+            await watching.reported({"a": ("t",)})
+            await member.create(foreign, b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1"}')
+            await member.create(b, registration_payload(("u", "t"), 0), ephemeral=True)
+            await watching.reported({"a": ("t",), "b": ("t", "u")})
+            assert sorted(watching.reads("getData")) == ["a", "b", "foreign"]
+            # Data is not watched: it is read again when somebody says so.
+            await member.set(a, registration_payload(("u",), 0))
+            watching.look(ReadAgain(GROUP, "a"))
+            await watching.reported({"a": ("u",), "b": ("t", "u")})
+            assert watching.reads("getData").count("b") == 1
+            # The session ends, with its watches; what happens meanwhile is not missed.
+            opening = watching.watches._opening
+            assert opening is not None
+            session = opening.result()
+            await asyncio.to_thread(end_session, chroot, session.credentials)
+            await member.delete(b)
+            await watching.reported({"a": ("u",)})
+            assert len({event["session"] for event in watching.tracer.of("session_changed")}) == 2
+            await member.delete(a)
+            await watching.reported({})
+            # Nobody wants to see any more: nothing is read.
+            watching.look(ForgetIds(GROUP))
+            reads = len(watching.reads("getChildren"))
+            await member.create(b, registration_payload(("t",), 0), ephemeral=True)
+            await session.sync("/")
+            assert len(watching.reads("getChildren")) == reads
+        await watching.watches.stop()
+
+    asyncio.run(test())
+
+
+def test_a_watch_of_two_groups_is_one_session_and_ends_before_it_has_begun(chroot: str) -> None:
+    async def test() -> None:
+        watching = Watching(chroot)
+        watching.look(WatchIds(GROUP))
+        watching.look(ForgetIds(GROUP))
+        await watching.watches.stop()
+        assert not watching.reports
+        again = Watching(chroot)
+        again.look(WatchIds(GROUP))
+        again.look(WatchIds("other"))
+        await until(lambda: len(again.reports) == 2, 10, "both groups to be read")
+        assert len({event["session"] for event in again.tracer.of("session_changed")}) == 1
+        await again.watches.stop()
+
+    asyncio.run(test())
+
+
+def test_group_that_comes_and_goes_has_one_watch(chroot: str) -> None:
+    async def test() -> None:
+        watching = Watching(chroot)
+        for times in range(1, 4):
+            watching.look(WatchIds(GROUP))
+            await until(lambda times=times: len(watching.reports) == times, 10, "the ids to be read")
+            watching.look(ForgetIds(GROUP))
+        assert watching.watches._opening is not None
+        assert len(watching.watches._opening.result()._watches) == 1
+        # And it tells whoever looks now.
+        watching.look(WatchIds(GROUP))
+        await until(lambda: len(watching.reports) == 4, 10, "the ids to be read")
+        async with opened(chroot) as member:
+            await member.create(
+                paths.member_id(GROUP, "a"), registration_payload(("t",), 0), ephemeral=True, makepath=True
+            )
+            await watching.reported({"a": ("t",)})
+        await watching.watches.stop()
+
+    asyncio.run(test())
+
+
+def readable(chroot: str, path: str, *, by_all: bool) -> None:
+    """Let everybody read a znode, or only who knows the password."""
+    admin = KazooClient(chroot, auth_data=[("digest", "admin:secret")])
+    admin.start()
+    admin.set_acls(path, OPEN_ACL_UNSAFE if by_all else [make_digest_acl("admin", "secret", all=True)])
+    admin.stop()
+    admin.close()
+
+
+def test_ids_that_zookeeper_refuses_to_show_are_seen_once_it_does(chroot: str) -> None:
+    async def test() -> None:
+        watching, ids = Watching(chroot), paths.member_ids(GROUP)
+        async with opened(chroot) as member:
+            await member.create(paths.member_id(GROUP, "a"), registration_payload(("t",), 0), makepath=True)
+            await asyncio.to_thread(readable, chroot, ids, by_all=False)
+            watching.look(WatchIds(GROUP))
+            await until(lambda: "ids" in watching.reads("getChildren"), 10, "the ids to be read in vain")
+            assert not watching.reports
+            await asyncio.to_thread(readable, chroot, ids, by_all=True)
+            await watching.reported({"a": ("t",)})
+        await watching.watches.stop()
+
+    asyncio.run(test())

@@ -1,0 +1,224 @@
+"""What the original consumers of 0.8 to 1.1 ask a live broker, as a broker of 1.1.1 answered the same questions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kernel.client.client import EARLIEST, LATEST, fetch, list_offset
+from kernel.records.records import NewRecord, build_batch, decode
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
+from tests.kernel.broker.apis.test_data_plane import TP, batch, on_a_broker, produce
+from tests.support.brokers import create_topics, running_cluster
+from tests.support.wire_clients import WireConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from kernel.broker.broker import Broker
+    from kernel.client.client import ClusterClient
+    from kernel.client.connection import BrokerConnection
+
+OTHER = TopicPartition("t", 1)
+
+
+async def old_fetch(
+    connection: BrokerConnection,
+    version: int,
+    offset: int,
+    partition_max_bytes: int,
+    *,
+    partitions: Sequence[int] = (0,),
+    **fields: Any,
+) -> list[tuple[str, bytes]]:
+    """[(error, records)] of partitions of `t`, all from one offset."""
+    wanted = [
+        {"partition": partition, "fetch_offset": offset, "partition_max_bytes": partition_max_bytes}
+        for partition in partitions
+    ]
+    body = {"max_wait": 20, "min_bytes": 1, "topics": [{"topic": "t", "partitions": wanted}], **fields}
+    answer = await connection.call(Api.Fetch, body, version=version)
+    return [(one.error_code.name, bytes(one.records)) for one in answer.responses[0].partitions]
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_old_fetch_brings_the_format_of_its_version(chroot: str, tmp_path: Path, version: int) -> None:
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        for codec in ("none", "gzip", "snappy", "lz4"):
+            if codec != "lz4" or version > 1:  # our own reader has none for that in format 0
+                await produce(connection, batch(b"a", b"b", codec=codec))
+        ((error, records),) = await old_fetch(connection, version, 1, 100_000)
+        assert error == "none"
+        assert records[16] == (0 if version < 2 else 1)
+        got, end = decode(TP, records, 1)
+        assert [record.offset for record in got] == list(range(1, end))
+        assert {record.value for record in got} == {b"a", b"b"}
+        assert end == (6 if version < 2 else 8)
+
+    on_a_broker(chroot, tmp_path, test)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_limit_of_a_partition_is_hard_before_version_3(chroot: str, tmp_path: Path, version: int) -> None:
+    """What does not fit comes cut, unconverted; of what fits, whole batches are converted."""
+
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        stored = batch(*[b"x" * 100] * 5)
+        for _number in range(2):
+            await produce(connection, stored)
+        size = len(stored)
+        ((_, whole),) = await old_fetch(connection, version, 0, 2 * size)
+        ((_, half),) = await old_fetch(connection, version, 0, 2 * size - 1)
+        assert len(decode(TP, whole, 0)[0]) == 10
+        assert half == whole[: len(whole) // 2]
+        for limit in (1, 17, size - 1):
+            ((error, cut),) = await old_fetch(connection, version, 0, limit)
+            assert (error, len(cut)) == ("none", limit)
+            assert (cut[8:12], cut[16:]) == (stored[8 : min(limit, 12)], stored[16:limit])  # between: the leader epoch
+        assert await old_fetch(connection, version, 0, 0) == [("none", b"")]
+
+    on_a_broker(chroot, tmp_path, test)
+
+
+def test_version_3_brings_one_whole_batch_whatever_the_limits(chroot: str, tmp_path: Path) -> None:
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        for tp in (TP, OTHER):
+            for _number in range(2):
+                await produce(connection, batch(b"x" * 100), tp)
+        for limits in ((10, 10**6), (10**6, 10), (0, 0)):
+            first, second = await old_fetch(connection, 3, 0, limits[0], partitions=(0, 1), max_bytes=limits[1])
+            assert len(decode(TP, first[1], 0)[0]) == 1
+            assert second == ("none", b"")
+
+    on_a_broker(chroot, tmp_path, test)
+
+
+def test_answer_of_the_broker_has_its_limit_and_no_batch_is_cut_for_it(chroot: str, tmp_path: Path) -> None:
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        for tp in (TP, OTHER):
+            await produce(connection, batch(b"x" * 800), tp)
+        first, second = await old_fetch(connection, 0, 0, 1000, partitions=(0, 1))
+        assert len(decode(TP, first[1], 0)[0]) == 1
+        assert second == ("none", b"")
+
+    on_a_broker(chroot, tmp_path, test, fetch_max_bytes="1024")
+
+
+def test_old_fetch_is_refused_in_words_that_old_clients_know(chroot: str, tmp_path: Path) -> None:
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        await produce(connection, batch(b"a"))
+        assert await old_fetch(connection, 0, 5, 100) == [("offset_out_of_range", b"")]
+        assert await old_fetch(connection, 0, 0, 100, partitions=(7,)) == [("unknown_topic_or_partition", b"")]
+        await produce(connection, build_batch([NewRecord(b"a", None, 0)], codec="zstd"), version=9)
+        assert await old_fetch(connection, 3, 1, 10_000) == [("unsupported_compression_type", b"")]
+
+    on_a_broker(chroot, tmp_path, test)
+
+
+def test_oldest_list_offsets_brings_a_list_as_1_1_1_did(chroot: str, tmp_path: Path) -> None:
+    """Recorded: a log of ten records with times up to 1_600_000_000_004 ms, and an empty one."""
+    records = [NewRecord(b"x", None, 1_600_000_000_000 + n % 5) for n in range(10)]
+    future_ms = 9 * 10**12
+
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        await produce(connection, build_batch(records))
+
+        async def ask(timestamp: int, number: int) -> list[tuple[str, tuple[int, ...]]]:
+            wanted = [
+                {"partition_index": partition, "timestamp": timestamp, "max_num_offsets": number}
+                for partition in (0, 1, 99)
+            ]
+            answer = await connection.call(
+                Api.ListOffsets, {"topics": [{"name": "t", "partitions": wanted}]}, version=0
+            )
+            return [(one.error_code.name, one.old_style_offsets) for one in answer.topics[0].partitions]
+
+        unknown = ("unknown_topic_or_partition", ())
+        assert await ask(-1, 1) == [("none", (10,)), ("none", (0,)), unknown]
+        for latest in (-1, future_ms):
+            assert await ask(latest, 5) == [("none", (10, 0)), ("none", (0,)), unknown]
+        assert await ask(-2, 5) == [("none", (0,)), ("none", (0,)), unknown]
+        assert await ask(-1, 0) == [("none", ()), ("none", ()), unknown]
+        assert await ask(-1, -1) == [("unknown_server_error", ()), ("unknown_server_error", ()), unknown]
+        for early in (-3, 0, 1_600_000_000_003):
+            assert await ask(early, 5) == [("none", ()), ("none", ()), unknown]
+        # Here the segment counts as written when its newest record is; with Kafka the file's time decides.
+        assert (await ask(1_600_000_000_004, 5))[0] == ("none", (0,))
+
+    on_a_broker(chroot, tmp_path, test)
+
+
+def test_oldest_metadata_names_no_broker_that_is_gone(chroot: str, tmp_path: Path) -> None:
+    """An original looks every replica up among the answer's brokers and stumbles when one is missing."""
+
+    async def test() -> None:
+        async with running_cluster(2, chroot, tmp_path) as (stays, goes):
+            await create_topics(stays, {"t": 2}, replication_factor=2)
+            connection = await WireConnection.open(stays.address.host, stays.address.port, "original")
+
+            async def ask(version: int) -> list[Any]:
+                answer = await connection.send(Api.Metadata, version, {"topics": [{"name": "t"}]})
+                assert [broker.node_id for broker in answer.brokers] in ([1, 2], [1])
+                return sorted(answer.topics[0].partitions, key=lambda one: one.partition_index)
+
+            for partition in await ask(0):
+                assert partition.error_code is ErrorCode.none
+                assert sorted(partition.replica_nodes) == sorted(partition.isr_nodes) == [1, 2]
+            await goes.stop()
+            await until(lambda: all(stays.cluster.leads(tp) for tp in (TP, OTHER)), 10, "one broker to lead all")
+            for partition in await ask(0):
+                assert partition.error_code is ErrorCode.replica_not_available
+                assert (partition.leader_id, list(partition.replica_nodes), list(partition.isr_nodes)) == (1, [1], [1])
+            for partition in await ask(1):
+                assert partition.error_code is ErrorCode.none
+                assert sorted(partition.replica_nodes) == [1, 2]
+            created = await connection.send(Api.Metadata, 0, {"topics": [{"name": "new"}]})
+            assert created.topics[0].name == "new"
+            connection.close()
+
+    asyncio.run(asyncio.wait_for(test(), 30))
+
+
+def test_our_own_client_reads_from_a_broker_that_is_as_old(chroot: str, tmp_path: Path) -> None:
+    """Kafka 0.10.0 offers Fetch 0 to 2 and ListOffsets 0; ours here does as if."""
+
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        await produce(connection, batch(b"a", b"b", codec="gzip"))
+        connection.offered = {**connection.offered, Api.Fetch: (0, 2), Api.ListOffsets: (0, 0)}
+        got = (await fetch(connection, {TP: 1}))[TP]
+        assert [(record.offset, record.value) for record in got.records] == [(1, b"b")]
+        assert (got.next_offset, got.high_watermark) == (2, 2)
+        assert await list_offset(connection, {TP: EARLIEST, OTHER: LATEST}) == {TP: ("", 0), OTHER: ("", 0)}
+        assert await list_offset(connection, {TP: LATEST}) == {TP: ("", 2)}
+        assert await list_offset(connection, {TP: 0}) == {TP: ("", -1)}
+
+    on_a_broker(chroot, tmp_path, test)
+
+
+@pytest.mark.parametrize("version", [0, 2, 3])
+def test_partition_that_is_named_often_is_answered_once(chroot: str, tmp_path: Path, version: int) -> None:
+    """As by Kafka, for which what is wanted is a map; each further one would bring a cut batch of its own."""
+
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        await produce(connection, batch(b"x" * 10_000))
+        answers = await old_fetch(connection, version, 0, 5_000, partitions=[0] * 1_000)
+        assert len(answers) == 1
+        assert len(answers[0][1]) == (5_000 if version < 3 else 10_034)
+
+    on_a_broker(chroot, tmp_path, test)
+
+
+def test_cut_batches_together_stay_below_the_limit_of_an_answer(chroot: str, tmp_path: Path) -> None:
+    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+        for tp in (TP, OTHER):
+            await produce(connection, batch(b"x" * 10_000), tp)
+        first, second = await old_fetch(connection, 0, 0, 5_000, partitions=(0, 1))
+        assert (len(first[1]), len(second[1])) == (5_000, 0)
+
+    on_a_broker(chroot, tmp_path, test, fetch_max_bytes="9999")

@@ -1,0 +1,149 @@
+"""The controller's deeds against a real ZooKeeper, one step at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernel.broker.cluster.controlling import Controller
+from kernel.broker.cluster.observing import Observation, Observer
+from kernel.broker.cluster.registration import ensure_cluster, register
+from kernel.broker.cluster.topics import Topics
+from kernel.clock import ManualClock
+from kernel.values import BrokerAddress
+from tests.support.zookeeper import opened
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from kernel.zookeeper.session import ZooKeeperSession
+
+CLOCK = ManualClock()
+
+
+@dataclass
+class Candidate:
+    """One broker's session, eyes and candidacy, without the tasks that would move them."""
+
+    session: ZooKeeperSession
+    observer: Observer
+    controller: Controller
+
+    async def look(self) -> Observation:
+        # What others have written comes before the answer to this, and so do the watches that it fires; their
+        # callbacks wait for the loop.
+        await self.session.sync("/")
+        await asyncio.sleep(0)
+        return await self.observer.refresh()
+
+    async def step(self) -> bool:
+        return await self.controller.step(await self.look())
+
+    async def states(self, topic: str) -> list[tuple[int, int, int]]:
+        """(leader, leader epoch, controller epoch) of each partition, as ZooKeeper has them now."""
+        self.observer.distrust()
+        partitions = (await self.look()).snapshot.topics[topic].partitions
+        return [(p.leader, p.leader_epoch, p.controller_epoch) for p in partitions]
+
+
+@asynccontextmanager
+async def candidates(chroot: str, number: int) -> AsyncIterator[list[Candidate]]:
+    async with AsyncExitStack() as stack:
+        made = []
+        for node_id in range(1, number + 1):
+            session = await stack.enter_async_context(opened(chroot))
+            cluster_id = await ensure_cluster(session)
+            await register(session, BrokerAddress(node_id, "127.0.0.1", 9000), CLOCK, patience_ms=1000)
+            made.append(Candidate(session, Observer(session, cluster_id), Controller(session, node_id, CLOCK)))
+        yield made
+
+
+async def create(candidate: Candidate, name: str, assignment: Sequence[Sequence[int]]) -> None:
+    snapshot = (await candidate.look()).snapshot
+    await Topics(candidate.session).create(
+        snapshot, name, partitions=-1, replication_factor=-1, config=None, assignment=assignment, validate_only=False
+    )
+
+
+def test_controller_that_was_replaced_writes_nothing_whatever_it_believes(chroot: str) -> None:
+    async def body() -> None:
+        async with candidates(chroot, 2) as (old, new):
+            assert await old.step()  # elected
+            await create(new, "t", [[1, 2]])
+            belief = await old.look()
+            assert belief.controller_session == old.session.session_id
+            await new.session.delete("/controller")  # as if the old one's session had expired
+            assert await new.step()
+            assert not await old.controller.step(belief)
+            assert await new.states("t") == [(-1, -1, -1)]
+            assert await new.step()
+            assert await new.states("t") == [(1, 0, 2)]
+
+    asyncio.run(body())
+
+
+def test_broker_that_came_back_unnoticed_loses_what_its_former_incarnation_led(chroot: str) -> None:
+    async def body() -> None:
+        async with candidates(chroot, 2) as (one, two), opened(chroot) as reborn:
+            await one.step()
+            await create(one, "shared", [[2, 1]])
+            await create(one, "lone", [[2]])
+            await one.step()
+            assert await one.states("shared") == [(2, 0, 1)]
+            await two.session.delete("/brokers/ids/2")
+            await register(reborn, BrokerAddress(2, "127.0.0.1", 9000), CLOCK, patience_ms=1000)
+            await one.step()
+            # As Kafka does with a bounced broker: gone, then back.
+            assert await one.states("shared") == [(1, 1, 1)]
+            assert await one.states("lone") == [(-1, 1, 1)]
+            await one.step()
+            assert await one.states("shared") == [(1, 1, 1)]
+            assert await one.states("lone") == [(2, 2, 1)]
+
+    asyncio.run(body())
+
+
+def test_folders_that_somebody_left_do_not_keep_a_partition_without_a_leader(chroot: str) -> None:
+    async def body() -> None:
+        async with candidates(chroot, 1) as (one,):
+            await one.step()
+            await create(one, "t", [[1], [1], [1]])
+            await one.session.create("/brokers/topics/t/partitions/1", None, makepath=True)
+            await one.step()
+            assert await one.states("t") == [(1, 0, 1)] * 3
+
+    asyncio.run(body())
+
+
+def test_half_deleted_topic_is_deleted_by_the_next_controller(chroot: str) -> None:
+    async def body() -> None:
+        async with candidates(chroot, 2) as (old, new):
+            await old.step()
+            await create(old, "t", [[1], [1]])
+            await old.step()
+            await Topics(old.session).delete("t")
+            await old.session.delete("/brokers/topics/t/partitions/0/state")
+            await old.session.delete("/controller")
+            await new.step()
+            await new.step()
+            assert await new.session.exists("/brokers/topics/t") is None
+            assert await new.session.exists("/config/topics/t") is None
+            assert await new.session.children("/admin/delete_topics") == []
+
+    asyncio.run(body())
+
+
+def test_many_partitions_are_led_and_moved_in_few_transactions(chroot: str) -> None:
+    async def body() -> None:
+        async with candidates(chroot, 2) as (one, two):
+            await one.step()
+            await create(one, "t", [[2, 1]] * 250)
+            await one.step()
+            assert await one.states("t") == [(2, 0, 1)] * 250
+            await two.session.close()
+            await one.step()
+            assert await one.states("t") == [(1, 1, 1)] * 250
+
+    asyncio.run(body())

@@ -1,0 +1,251 @@
+"""Telling listeners of leadership: in order, never two things at a time, and what refusals lead to."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+
+import pytest
+
+from kernel.broker.cluster import leading
+from kernel.broker.cluster.cluster_view import ClusterSnapshot, Leadership, PartitionView, TopicView
+from kernel.broker.cluster.leading import Leading, wanted
+from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
+from kernel.trace.writer import ListTracer
+from kernel.values import TopicPartition
+from kernel.waiting import until
+
+TP = TopicPartition("t", 0)
+TOPIC_ID = uuid.UUID(int=5)
+NOTHING = ClusterSnapshot()
+
+
+def lead(epoch: int) -> dict[TopicPartition, Leadership]:
+    return {TP: Leadership(TP, TOPIC_ID, epoch)}
+
+
+class Listener:
+    """Notes calls; `gate` holds `on_lead` up, `errors` are raised by it, first one first."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.errors: list[Exception] = []
+        self.inside = 0
+
+    async def on_lead(self, leadership: Leadership) -> None:
+        self.inside += 1
+        assert self.inside == 1
+        self.calls.append(f"lead {leadership.leader_epoch}")
+        await self.gate.wait()
+        self.inside -= 1
+        if self.errors:
+            raise self.errors.pop(0)
+
+    async def on_resign(self, topic_partition: TopicPartition) -> None:
+        assert self.inside == 0
+        assert topic_partition == TP
+        self.calls.append("resign")
+
+
+def made() -> tuple[Leading, Listener, ListTracer]:
+    tracer, listener = ListTracer(), Listener()
+    told = Leading(1, tracer)
+    told.subscribe(listener, lambda _: True)
+    return told, listener, tracer
+
+
+def test_view_is_read_for_what_this_broker_leads() -> None:
+    partitions = (PartitionView((1, 2), leader=1, leader_epoch=3), PartitionView((1, 2), leader=2, leader_epoch=0))
+    assert wanted(TopicView("t", TOPIC_ID, partitions), 1) == lead(3)
+
+
+def test_following_the_view_change_by_change_leads_what_the_view_says() -> None:
+    """Topics come, go, grow, change hands and are made anew; a lost registration and a mistrusted one in between."""
+    rng = random.Random(7)
+
+    def some_topic(name: str) -> TopicView:
+        partitions = [
+            PartitionView((1, 2), leader=rng.choice((1, 2, -1)), leader_epoch=rng.randrange(3))
+            for _ in range(rng.randint(1, 4))
+        ]
+        return TopicView(name, uuid.UUID(int=rng.randint(1, 3)), tuple(partitions))
+
+    class Instant:
+        async def on_lead(self, _: Leadership) -> None: ...
+
+        async def on_resign(self, _: TopicPartition) -> None: ...
+
+    async def body() -> None:
+        told = Leading(1, ListTracer())
+        told.subscribe(Instant(), lambda _: True)
+        topics: dict[str, TopicView] = {}
+        for _ in range(300):
+            topics = dict(topics)
+            for name in rng.sample("abcdef", rng.randint(0, 2)):
+                if rng.random() < 0.3:
+                    topics.pop(name, None)
+                else:
+                    topics[name] = some_topic(name)
+            registered = rng.random() > 0.1
+            if registered:
+                told.follow(ClusterSnapshot(topics=topics))
+            else:
+                told.want({}, ClusterSnapshot(topics=topics))
+                told.distrust()
+            await told.settled()
+            expected = {tp: it for topic in topics.values() for tp, it in wanted(topic, 1).items() if registered}
+            every = [TopicPartition(name, number) for name in "abcdef" for number in range(4)]
+            assert {tp: it for tp in every if (it := told.led(tp)) is not None} == expected
+
+    asyncio.run(body())
+
+
+def test_resignation_waits_for_the_take_over_and_only_the_last_wish_counts() -> None:
+    async def body() -> None:
+        told, listener, tracer = made()
+        listener.gate.clear()
+        told.want(lead(0), NOTHING)
+        await until(lambda: listener.calls == ["lead 0"], 5, "the first wish to be told")
+        told.want({}, NOTHING)
+        told.want(lead(2), NOTHING)
+        assert told.led(TP) is None
+        listener.gate.set()
+        await told.settled()
+        assert listener.calls == ["lead 0", "resign", "lead 2"]
+        assert told.led(TP) == lead(2)[TP]
+        assert [e["leader_epoch"] for e in tracer.of("leader_changed")] == [0, 0, 2]
+
+    asyncio.run(body())
+
+
+def test_leadership_that_is_no_longer_wanted_is_denied_at_once() -> None:
+    async def body() -> None:
+        told, _, _ = made()
+        told.want(lead(0), NOTHING)
+        await told.settled()
+        told.want({}, NOTHING)
+        assert told.led(TP) is None
+        await told.settled()
+
+    asyncio.run(body())
+
+
+def test_fenced_take_over_is_not_repeated_before_the_view_changes() -> None:
+    async def body() -> None:
+        told, listener, tracer = made()
+        listener.errors = [Fenced("higher")]
+        for _ in range(3):
+            told.want(lead(1), NOTHING)
+            await told.settled()
+        assert listener.calls == ["lead 1", "resign"]
+        assert tracer.of("leader_changed") == []
+        told.want(lead(2), NOTHING)
+        await told.settled()
+        assert listener.calls[2:] == ["lead 2"]
+
+    asyncio.run(body())
+
+
+def test_failed_take_over_is_repeated_while_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leading, "_RETRY_S", 0.001)
+
+    async def body() -> None:
+        told, listener, _ = made()
+        listener.errors = [StorageFailed("full"), StorageFailed("full")]
+        told.want(lead(1), NOTHING)
+        await told.settled()
+        assert listener.calls == ["lead 1", "resign", "lead 1", "resign", "lead 1"]
+        assert told.led(TP) is not None
+
+    asyncio.run(body())
+
+
+def test_wait_before_the_next_try_ends_when_the_wish_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leading, "_RETRY_S", 60)
+
+    async def body() -> None:
+        told, listener, _ = made()
+        listener.errors = [StorageFailed("full")]
+        told.want(lead(1), NOTHING)
+        await until(lambda: listener.calls == ["lead 1", "resign"], 5, "the first try to fail")
+        told.want({}, NOTHING)
+        await asyncio.wait_for(told.settled(), 5)
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    ("error", "afterwards"), [(Fenced("higher"), ["resign"]), (StorageFailed("unknown"), ["resign", "lead 1"])]
+)
+def test_log_that_closed_by_itself_is_resigned_and_only_an_unknown_fence_is_taken_again(
+    error: StorageError, afterwards: list[str]
+) -> None:
+    async def body() -> None:
+        told, listener, _ = made()
+        told.want(lead(1), NOTHING)
+        await told.settled()
+        told.lost(TP, error)
+        assert told.led(TP) is None
+        told.lost(TP, error)
+        await told.settled()
+        assert listener.calls == ["lead 1", *afterwards]
+
+    asyncio.run(body())
+
+
+def test_listener_that_fails_for_a_mistake_is_told_to_resign_and_is_not_asked_again_at_this_epoch(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body() -> None:
+        told, listener, _ = made()
+        listener.errors = [KeyError("lost")]
+        told.want(lead(0), NOTHING)
+        await asyncio.wait_for(told.settled(), 5)
+        told.want(lead(0), NOTHING)
+        await told.settled()
+        assert listener.calls == ["lead 0", "resign"]
+        assert told.led(TP) is None
+        told.want(lead(1), NOTHING)
+        await told.settled()
+        assert told.led(TP) == lead(1)[TP]
+        assert [record.exc_info is not None for record in caplog.records if record.levelname == "CRITICAL"] == [True]
+
+    asyncio.run(body())
+
+
+def test_partition_whose_log_a_mistake_has_stopped_is_resigned_and_not_led_again_at_this_epoch() -> None:
+    async def body() -> None:
+        told, listener, _ = made()
+        told.want(lead(0), NOTHING)
+        await told.settled()
+        told.lost(TP, LogStopped("a mistake"))
+        await asyncio.wait_for(told.settled(), 5)
+        assert listener.calls == ["lead 0", "resign"]
+        told.distrust()
+        told.want(lead(0), NOTHING)
+        await told.settled()
+        assert told.led(TP) == lead(0)[TP], "a new registration is a new beginning"
+
+    asyncio.run(body())
+
+
+def test_listener_that_cannot_resign_keeps_the_others_from_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Unwilling(Listener):
+        async def on_resign(self, topic_partition: TopicPartition) -> None:
+            raise MemoryError
+
+    async def body() -> None:
+        told, unwilling, willing = Leading(1, ListTracer()), Unwilling(), Listener()
+        for listener in (unwilling, willing):
+            told.subscribe(listener, lambda _: True)
+        told.want(lead(0), NOTHING)
+        await told.settled()
+        told.want({}, NOTHING)
+        await asyncio.wait_for(told.settled(), 5)
+        assert willing.calls == ["lead 0", "resign"]
+        assert [record.levelname for record in caplog.records] == ["CRITICAL"]
+
+    asyncio.run(body())

@@ -1,0 +1,65 @@
+"""A broker that joins its cluster while its connection to ZooKeeper breaks."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kernel.broker.cluster.leadership import Cluster
+from kernel.errors import Retriable
+from kernel.trace.writer import ListTracer
+from kernel.values import BrokerAddress
+from kernel.zookeeper import paths
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import opened
+
+WAIT_MS = 10_000
+BROKER = paths.broker(1)
+
+
+def cluster_at(zookeeper: str) -> Cluster:
+    return Cluster(
+        zookeeper,
+        BrokerAddress(1, "127.0.0.1", 9001),
+        session_timeout_ms=15_000,
+        connection_timeout_ms=8_000,
+        tracer=ListTracer(),
+    )
+
+
+@pytest.mark.parametrize("at", [paths.CLUSTER_ID, BROKER])
+def test_connection_that_breaks_during_the_start_is_made_once_more(chroot: str, at: str) -> None:
+    async def story(link: ZooKeeperProxy) -> None:
+        cluster = cluster_at(link.connect_string)
+        pause = link.pause_at(lambda op: op.path == at)
+        async with opened(chroot) as session:
+            starting = asyncio.create_task(cluster.start())
+            await pause.reached()
+            link.cut()
+            pause.release()
+            await starting
+            try:
+                assert await cluster.until(lambda snapshot: 1 in snapshot.brokers, WAIT_MS)
+                assert await session.exists(BROKER) is not None
+            finally:
+                await cluster.stop()
+            assert await session.exists(BROKER) is None
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story(link))
+
+
+def test_start_that_never_gets_through_is_given_up(chroot: str) -> None:
+    async def story(link: ZooKeeperProxy) -> None:
+        starting = asyncio.create_task(cluster_at(link.connect_string).start())
+        for _ in range(3):
+            pause = link.pause_at(lambda op: op.path == paths.CLUSTER_ID)
+            await pause.reached()
+            link.cut()
+            pause.release()
+        with pytest.raises(Retriable):
+            await starting
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(story(link))

@@ -1,0 +1,64 @@
+"""Full garbage collections wait for a calm loop, and not for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+from kernel.broker.loop.collecting import CALM_PERIODS, CALM_SHARE, DUE, OVERDUE, CalmCollector
+from kernel.broker.loop.loop_figures import Stopwatch
+from kernel.broker.loop.measured_loop import MeasuredLoop
+
+BUSY, CALM = CALM_SHARE + 0.1, CALM_SHARE - 0.1
+
+
+class Collected:
+    """A collector whose periods end when it is told so."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self._loop = asyncio.new_event_loop()
+        self.collector = CalmCollector(self._loop, Stopwatch(), self._collect)
+        self._loop.close()
+
+    def _collect(self) -> None:
+        self.times += 1
+
+    def periods(self, count: int, busy_share: float, looks: int) -> int:
+        for _ in range(count):
+            self.collector.period_ended(busy_share, looks)
+        return self.times
+
+
+def test_full_collection_comes_when_one_is_due_and_it_has_been_calm_for_long_enough() -> None:
+    collected = Collected()
+    assert collected.periods(CALM_PERIODS - 1, CALM, DUE) == 0
+    assert collected.periods(1, BUSY, DUE) == 0, "it begins anew"
+    assert collected.periods(CALM_PERIODS - 1, CALM, DUE) == 0
+    assert collected.periods(1, CALM, DUE) == 1
+    assert collected.periods(CALM_PERIODS - 1, CALM, DUE) == 1
+
+
+def test_nothing_is_collected_that_is_not_due() -> None:
+    collected = Collected()
+    assert collected.periods(10 * CALM_PERIODS, CALM, DUE - 1) == 0
+    assert collected.periods(1, CALM, DUE) == 1
+
+
+def test_loop_that_is_never_calm_is_interrupted_in_the_end() -> None:
+    collected = Collected()
+    assert collected.periods(10 * CALM_PERIODS, BUSY, OVERDUE - 1) == 0
+    assert collected.periods(1, BUSY, OVERDUE) == 1
+
+
+def test_collector_is_left_as_it_was_found() -> None:
+    before = gc.get_threshold()
+    loop = MeasuredLoop()
+    try:
+        assert gc.get_threshold() != before
+        assert gc.get_freeze_count() > 0
+    finally:
+        loop.close()
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
+    assert gc.isenabled()

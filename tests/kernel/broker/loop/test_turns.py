@@ -1,0 +1,109 @@
+"""Work in pieces: their order, the budget of a turn, what comes between, and pieces that fail."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kernel.broker.loop.turns import Turns
+from kernel.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Clock:
+    """Seconds that pass only when a piece says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def counted(done: list[str], name: str, pieces: int, clock: Clock, piece_s: float) -> Iterator[None]:
+    for number in range(pieces):
+        clock.now += piece_s
+        done.append(f"{name}{number}")
+        yield
+
+
+def test_pieces_are_done_in_the_order_in_which_they_were_put() -> None:
+    async def test() -> list[str]:
+        done: list[str] = []
+        clock = Clock()
+        turns = Turns(0.002, clock)
+        turns.run_in_turns(counted(done, "a", 5, clock, 0.0009))
+        turns.soon(lambda: done.append("b"))
+        turns.run_in_turns(counted(done, "c", 2, clock, 0.0009))
+        assert done == [], "nothing is done by whoever puts it"
+        assert len(turns) == 3
+        await until(lambda: not len(turns), 5, "everything to be done")
+        return done
+
+    assert asyncio.run(test()) == ["a0", "a1", "a2", "a3", "a4", "b", "c0", "c1"]
+
+
+@pytest.mark.parametrize(("piece_s", "a_turn"), [(0.0004, 5), (0.001, 2), (0.5, 1)])
+def test_turn_ends_with_the_piece_that_used_its_budget_up(piece_s: float, a_turn: int) -> None:
+    async def test() -> None:
+        done: list[str] = []
+        clock = Clock()
+        turns = Turns(0.002, clock)
+        turns.run_in_turns(counted(done, "a", 20, clock, piece_s))
+        for turn in range(1, 4):
+            await asyncio.sleep(0)  # one turn of the loop
+            assert len(done) == turn * a_turn
+
+    asyncio.run(test())
+
+
+def test_piece_that_fails_ends_its_own_work_only() -> None:
+    def fails() -> Iterator[None]:
+        done.append("before")
+        yield
+        raise RuntimeError("a mistake of ours")
+
+    async def test() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        turns = Turns()
+        turns.run_in_turns(fails())
+        turns.soon(lambda: done.append("after"))
+        await until(lambda: not len(turns), 5, "everything to be done")
+        turns.soon(lambda: done.append("later"))
+        await until(lambda: not len(turns), 5, "the last one")
+
+    done: list[str] = []
+    reported: list[dict[str, Any]] = []
+    asyncio.run(test())
+    assert done == ["before", "after", "later"]
+    assert [str(context["exception"]) for context in reported] == ["a mistake of ours"]
+
+
+def test_work_put_by_a_piece_comes_last() -> None:
+    async def test() -> list[str]:
+        done: list[str] = []
+        turns = Turns()
+        turns.soon(lambda: (done.append("a"), turns.soon(lambda: done.append("c"))))
+        turns.soon(lambda: done.append("b"))
+        await until(lambda: not len(turns), 5, "everything to be done")
+        return done
+
+    assert asyncio.run(test()) == ["a", "b", "c"]
+
+
+def test_longest_piece_is_remembered_by_what_it_was_part_of() -> None:
+    async def test() -> None:
+        clock = Clock()
+        turns = Turns(0.002, clock)
+        turns.run_in_turns(counted([], "a", 3, clock, 0.001), "many")
+        turns.run_in_turns(counted([], "b", 1, clock, 0.25), "one")
+        await until(lambda: not len(turns), 5, "everything to be done")
+        assert (turns.longest, turns.longest_s) == ("one", pytest.approx(0.25))
+        turns.forget_longest()
+        assert (turns.longest, turns.longest_s) == ("", 0.0)
+
+    asyncio.run(test())

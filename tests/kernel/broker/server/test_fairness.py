@@ -1,0 +1,222 @@
+"""A turn of the loop is bounded whatever comes: accepts, reads and work; heartbeats are answered in between."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import select
+import socket
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kernel.broker.loop import readiness
+from kernel.broker.loop.poller import READABLE
+from kernel.broker.loop.readiness import PATIENT_AT_ONCE, PATIENT_MAX, Readiness
+from kernel.broker.loop.turns import Turns
+from kernel.broker.server.accepting import ACCEPTED_MAX
+from kernel.broker.server.server import BrokerServer
+from kernel.waiting import until
+from kernel.wire import codec
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+
+    from kernel.broker.server.handlers import RequestContext
+
+HEARTBEAT = codec.encode_request(Api.Heartbeat, 3, 1, "c", {"group_id": "g", "member_id": "m"})
+LEAVE = codec.encode_request(Api.LeaveGroup, 1, 1, "c", {"group_id": "g", "member_id": "m"})
+JOIN = codec.encode_request(Api.JoinGroup, 5, 1, "c", {"group_id": "g"})
+MANY = 100
+
+
+class Served:
+    """A server that notes what it is asked; its turns end with each piece of work."""
+
+    def __init__(self) -> None:
+        self.seen: list[Api] = []
+        self.parked: list[asyncio.Future[Mapping[str, Any]]] = []
+        self.server = BrokerServer(
+            {Api.Heartbeat: self.at_once, Api.LeaveGroup: self.at_once, Api.JoinGroup: self.park}, turns=Turns(0.0)
+        )
+        self._stack = contextlib.ExitStack()
+
+    def at_once(self, context: RequestContext, _body: Any) -> Mapping[str, Any]:
+        self.seen.append(context.api)
+        return {"error_code": 0}
+
+    def park(self, context: RequestContext, _body: Any) -> asyncio.Future[Mapping[str, Any]]:
+        self.seen.append(context.api)
+        self.parked.append(asyncio.get_running_loop().create_future())
+        return self.parked[-1]
+
+    def connect(self) -> socket.socket:
+        """Connected, as far as the kernel is concerned."""
+        return self._stack.enter_context(socket.create_connection((self.server.host, self.server.port)))
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        await self.server.start()
+        with self._stack:
+            try:
+                yield
+            finally:
+                await self.server.stop()
+
+
+def play(scene: Callable[[Served], Awaitable[None]]) -> None:
+    async def main() -> None:
+        served = Served()
+        async with served.serving():
+            await asyncio.wait_for(scene(served), 20)
+
+    asyncio.run(main())
+
+
+def test_connections_are_accepted_a_few_a_turn() -> None:
+    async def scene(served: Served) -> None:
+        for _ in range(MANY):
+            served.connect()
+        before = 0
+        while before < MANY:
+            await asyncio.sleep(0)
+            now = len(served.server.connections)
+            assert now - before <= ACCEPTED_MAX
+            before = now
+
+    play(scene)
+
+
+def test_requests_are_served_as_they_are_read_a_few_connections_a_turn() -> None:
+    play(_leave_by_turns(PATIENT_MAX))
+
+
+def test_a_request_that_takes_the_budget_ends_the_reading_of_that_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "PATIENT_BUDGET_S", 0.0)
+    play(_leave_by_turns(PATIENT_AT_ONCE))
+
+
+def _leave_by_turns(served_max: int) -> Callable[[Served], Awaitable[None]]:
+    async def scene(served: Served) -> None:
+        clients = [served.connect() for _ in range(MANY)]
+        await until(lambda: len(served.server.connections) == MANY, 5, "all connections")
+        for client in clients:
+            client.send(LEAVE)
+        before = 0
+        while before < MANY:
+            await asyncio.sleep(0)
+            now = len(served.seen)
+            assert now - before <= served_max
+            before = now
+
+    return scene
+
+
+class Insatiable:
+    """A connection that has more to read, however often it was read."""
+
+    is_prompt = False
+    last_read = ""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.reads = 0
+
+    def on_ready(self, _events: int) -> None:
+        self.reads += 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="who is ready comes in another order without epoll")
+def test_connections_that_always_have_more_keep_no_other_from_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even when a turn's time is up behind the first ones."""
+    monkeypatch.setattr(readiness, "PATIENT_BUDGET_S", 0.0)
+
+    async def main() -> None:
+        looking = Readiness(asyncio.get_running_loop(), Turns())
+        with contextlib.ExitStack() as stack:
+            ones: list[Insatiable] = []
+            for _ in range(2 * PATIENT_MAX):
+                ours, theirs = (stack.enter_context(end) for end in socket.socketpair())
+                theirs.send(b"x")
+                ones.append(Insatiable(ours.fileno()))
+                looking.watch(ones[-1], READABLE)
+            for _ in range(2 * PATIENT_MAX):
+                before = sum(one.reads for one in ones)
+                await until(lambda seen=before: sum(one.reads for one in ones) > seen, 5, "a turn", every_s=0)
+                assert max(one.reads for one in ones) - min(one.reads for one in ones) <= 1
+            for one in ones:
+                looking.forget(one)
+            looking.close()
+
+    asyncio.run(main())
+
+
+def test_heartbeat_is_answered_between_two_pieces_of_other_work() -> None:
+    async def scene(served: Served) -> None:
+        client = served.connect()
+        client.send(HEARTBEAT)
+        await until(lambda: served.seen, 5, "the first heartbeat")
+        (connection,) = served.server.connections
+        done: list[int] = []
+        answered_at: list[int] = []
+
+        def work() -> Iterator[None]:
+            for number in range(200):
+                if number == 20:
+                    client.send(HEARTBEAT)
+                    # The kernel of a busy machine may take its time, even to ourselves.
+                    assert select.select([connection.fd], [], [], 10)[0]
+                if len(served.seen) == 2 and not answered_at:
+                    answered_at.append(number)
+                done.append(number)
+                yield
+
+        served.server.turns.run_in_turns(work())
+        await until(lambda: len(done) == 200, 5, "the work")
+        assert answered_at[0] in (21, 22), "in the same turn of the loop, or in the next one"
+
+    play(scene)
+
+
+def test_answers_of_many_are_given_in_turns() -> None:
+    async def scene(served: Served) -> None:
+        clients = [served.connect() for _ in range(20)]
+        for client in clients:
+            client.send(JOIN)
+        await until(lambda: len(served.parked) == 20, 5, "all joins")
+        for future in served.parked:
+            future.set_result({"error_code": 0})
+        clients[0].setblocking(False)
+        answered = 0
+        while answered < 20:
+            await asyncio.sleep(0)
+            now = 20 - sum(connection.waits for connection in served.server.connections)
+            assert now - answered <= 1
+            answered = now
+
+    play(scene)
+
+
+def test_request_is_served_although_its_client_has_gone_by_its_turn() -> None:
+    """A consumer that leaves and closes at once has left."""
+
+    async def scene(served: Served) -> None:
+        blocker = served.connect()
+        for linger in (False, True):
+            served.seen.clear()
+            client = served.connect()
+            client.send(HEARTBEAT)
+            await until(lambda: served.seen, 5, "the connection")
+            served.server.turns.run_in_turns(iter(range(50)))
+            client.send(LEAVE + JOIN)
+            if linger:  # closed with a reset
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+            client.close()
+            await until(lambda: Api.JoinGroup in served.seen, 5, "what was sent before")
+            assert served.seen == [Api.Heartbeat, Api.LeaveGroup, Api.JoinGroup]
+        await until(lambda: len(served.server.connections) == 1, 5, "the others to be gone")
+        blocker.close()
+
+    play(scene)

@@ -1,0 +1,152 @@
+"""Answers that come later without a future: given once, whoever asks first; and what the server does with them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kernel.broker.server.handlers import Encoded, Later
+from kernel.broker.server.server import BrokerServer
+from kernel.waiting import until
+from kernel.wire import codec
+from kernel.wire.frames import read_frame
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter
+    from collections.abc import AsyncIterator
+
+    from kernel.broker.server.handlers import RequestContext
+
+HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_an_answer_is_taken_whether_it_is_given_before_or_after_somebody_waits(before: bool) -> None:
+    later: Later[int] = Later()
+    taken: list[int] = []
+    if before:
+        later.give(7)
+    later.when_given(taken.append)
+    if not before:
+        assert taken == []
+        later.give(7)
+    assert taken == [7]
+
+
+def test_an_answer_that_comes_later_can_be_awaited() -> None:
+    async def test() -> None:
+        later: Later[int] = Later()
+        waiting = asyncio.ensure_future(later)
+        await asyncio.sleep(0)
+        later.give(7)
+        assert await waiting == 7
+
+    asyncio.run(test())
+
+
+def test_an_answer_whose_waiter_was_cancelled_is_dropped() -> None:
+    async def test() -> None:
+        later: Later[int] = Later()
+        waiting = asyncio.ensure_future(later)
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        later.give(7)
+        assert waiting.cancelled()
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_whoever_waits_for_an_answer_that_is_lost_is_told(before: bool) -> None:
+    later: Later[int] = Later()
+    seen: list[str] = []
+    if before:
+        later.lose()
+    later.when_given(lambda _: seen.append("given"), lambda: seen.append("lost"))
+    if not before:
+        later.lose()
+    assert seen == ["lost"]
+
+
+def test_awaiting_an_answer_that_is_lost_is_cancelled() -> None:
+    async def test() -> None:
+        later: Later[int] = Later()
+        waiting = asyncio.ensure_future(later)
+        await asyncio.sleep(0)
+        later.lose()
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
+
+    asyncio.run(test())
+
+
+class Parking:
+    """Every heartbeat waits for its answer."""
+
+    def __init__(self) -> None:
+        self.parked: list[tuple[RequestContext, Later[Any]]] = []
+
+    def heartbeat(self, context: RequestContext, _: Any) -> Later[Any]:
+        later: Later[Any] = Later()
+        self.parked.append((context, later))
+        return later
+
+    def answer(self) -> None:
+        (context, later), *self.parked = self.parked
+        whole = codec.encode_response(context.api, context.version, 0, {"error_code": 27})
+        later.give(Encoded(whole[8:]))
+
+
+@asynccontextmanager
+async def asked(*correlation_ids: int) -> AsyncIterator[tuple[Parking, BrokerServer, StreamReader, StreamWriter]]:
+    """A server that was asked these on one connection, and has parked the first."""
+    parking = Parking()
+    server = BrokerServer({Api.Heartbeat: parking.heartbeat})
+    await server.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    for correlation_id in correlation_ids:
+        writer.write(codec.encode_request(Api.Heartbeat, 4, correlation_id, "c", HEARTBEAT))
+    await until(lambda: parking.parked, 10, "the request is at work")
+    yield parking, server, reader, writer
+    writer.close()
+    await server.stop()
+
+
+def test_a_connection_goes_on_with_what_it_has_kept_when_its_answer_is_given() -> None:
+    async def test() -> None:
+        async with asked(7, 8) as (parking, _, reader, _):
+            for correlation_id in (7, 8):
+                await until(lambda: parking.parked, 10, "the request is at work")
+                assert len(parking.parked) == 1  # the next one is kept until this is answered
+                parking.answer()
+                expected = codec.encode_response(Api.Heartbeat, 4, correlation_id, {"error_code": 27})
+                assert await read_frame(reader) == expected[4:]
+
+    asyncio.run(test())
+
+
+def test_an_answer_to_a_client_that_is_gone_is_dropped() -> None:
+    async def test() -> None:
+        async with asked(7) as (parking, server, _, writer):
+            writer.close()
+            await writer.wait_closed()
+            await until(lambda: not server.connections, 10, "the connection is gone")
+            parking.answer()
+            assert not server.connections
+
+    asyncio.run(test())
+
+
+def test_a_connection_whose_answer_is_lost_is_closed() -> None:
+    async def test() -> None:
+        async with asked(7) as (parking, _, reader, _):
+            ((_, later),) = parking.parked
+            later.lose()
+            assert await asyncio.wait_for(reader.read(), 10) == b""
+
+    asyncio.run(test())

@@ -1,0 +1,99 @@
+"""Answers of many rows: whole, in order, made no further than somebody wants them, and a failure closes its own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kernel.broker.server.handlers import ROWS_AT_ONCE, in_rows
+from kernel.broker.server.server import BrokerServer
+from kernel.waiting import until
+from kernel.wire import codec
+from kernel.wire.errors import ErrorCode
+from kernel.wire.frames import read_frame
+from kernel.wire.versions import Api
+from tests.kernel.broker.server.test_server import HEARTBEAT, raw, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kernel.broker.server.handlers import Answer, RequestContext
+
+ASK = codec.encode_request(Api.ListGroups, 3, 1, "c", {})
+BEAT = codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT)
+
+
+class Rowing:
+    """Answers ListGroups with `number` rows, of which the one at `fails_at` cannot be made."""
+
+    def __init__(self, number: int, *, fails_at: int = -1) -> None:
+        self.made = 0
+        self.number, self.fails_at = number, fails_at
+        self.server = BrokerServer({Api.ListGroups: self.list, Api.Heartbeat: self.beat})
+
+    def list(self, _context: RequestContext, _body: Any) -> Answer:
+        return in_rows({"error_code": ErrorCode.none}, "groups", self._rows())
+
+    @staticmethod
+    def beat(_context: RequestContext, _body: Any) -> Answer:
+        return {"error_code": ErrorCode.none}
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for number in range(self.number):
+            if number == self.fails_at:
+                raise RuntimeError("a mistake of ours")
+            self.made += 1
+            yield {"group_id": f"g{number}"}
+
+
+@pytest.mark.parametrize("number", [0, 1, ROWS_AT_ONCE - 1, ROWS_AT_ONCE, 1_000])
+def test_answer_has_all_rows_in_order_and_the_next_request_is_answered_behind_it(number: int) -> None:
+    async def test() -> None:
+        rowing = Rowing(number)
+        await rowing.server.start()
+        async with raw(rowing.server) as (reader, writer):
+            writer.write(ASK + BEAT)
+            correlation_id, answer = codec.decode_response(Api.ListGroups, 3, await read_frame(reader))
+            assert correlation_id == 1
+            assert [group.group_id for group in answer.groups] == [f"g{n}" for n in range(number)]
+            assert codec.decode_response(Api.Heartbeat, 3, await read_frame(reader))[0] == 2
+        await rowing.server.stop()
+        assert rowing.server.memory.answers.used == 0
+
+    run(test)
+
+
+def test_row_that_cannot_be_made_closes_its_own_connection_and_is_reported() -> None:
+    async def test() -> None:
+        reported: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        rowing = Rowing(1_000, fails_at=500)
+        await rowing.server.start()
+        async with raw(rowing.server) as (reader, writer), raw(rowing.server) as (other_reader, other_writer):
+            writer.write(ASK)
+            assert await reader.read() == b""
+            assert [str(context["exception"]) for context in reported] == ["a mistake of ours"]
+            other_writer.write(BEAT)
+            await read_frame(other_reader)
+        await rowing.server.stop()
+        assert rowing.server.memory.answers.used == 0
+
+    run(test)
+
+
+def test_rows_that_nobody_waits_for_are_not_made() -> None:
+    async def test() -> None:
+        rowing = Rowing(10_000_000)
+        await rowing.server.start()
+        async with raw(rowing.server) as (_, writer):
+            writer.write(ASK)
+            await until(lambda: rowing.made > ROWS_AT_ONCE, 10, "the first rows")
+        await until(lambda: not rowing.server.connections, 10, "the connection to be gone")
+        await until(lambda: not len(rowing.server.turns), 10, "the last turn")
+        assert rowing.made < rowing.number
+        assert rowing.server.memory.answers.used == 0
+        await rowing.server.stop()
+
+    run(test)

@@ -1,0 +1,53 @@
+"""A broker's settings: Kafka's names and defaults, and three kinds of wrong ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernel.broker.settings.configuration import BROKER_SETTINGS, BrokerConfig
+from kernel.broker.settings.kafka_settings import KAFKA_BROKER_SETTINGS
+from kernel.errors import ConfigurationError
+
+
+def test_defaults_are_kafkas() -> None:
+    config, warnings = BrokerConfig.from_settings({})
+    assert warnings == []
+    assert config.number("group.initial.rebalance.delay.ms") == 3000
+    assert config.number("group.min.session.timeout.ms") == 6000
+    assert config.number("offsets.topic.num.partitions") == 50
+    assert config.flag("auto.create.topics.enable")
+    assert config.listener == ("127.0.0.1", 9092)
+
+
+def test_listeners_win_over_port() -> None:
+    config, _ = BrokerConfig.from_settings({"listeners": "PLAINTEXT://127.0.0.1:9999", "port": "1"})
+    assert config.listener == ("127.0.0.1", 9999)
+    assert BrokerConfig.from_settings({"listeners": "PLAINTEXT://:7"})[0].listener == ("127.0.0.1", 7)
+
+
+def test_setting_that_only_kafka_has_is_a_warning() -> None:
+    _, warnings = BrokerConfig.from_settings({"log.cleaner.enable": "false", "transaction.state.log.min.isr": "1"})
+    assert len(warnings) == 2
+    assert "log.cleaner.enable" in warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("group.initial.rebalence.delay.ms", "0", "did you mean 'group.initial.rebalance.delay.ms'"),
+        ("group.max.size", "0", "between 1 and"),
+        ("group.max.size", "many", "group.max.size='many'"),
+        ("auto.create.topics.enable", "yes", "true or false"),
+        ("port", "70000", "between 0 and 65535"),
+        ("listeners", "SSL://127.0.0.1:9093", "PLAINTEXT"),
+        ("queued.max.request.bytes", "100000000", "must not be below socket.request.max.bytes=104857600"),
+        ("group.min.session.timeout.ms", "2000000", "must not be above group.max.session.timeout.ms"),
+    ],
+)
+def test_wrong_setting_is_an_error_that_says_what_is_right(name: str, value: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        BrokerConfig.from_settings({name: value})
+
+
+def test_no_setting_is_both_implemented_and_not() -> None:
+    assert not BROKER_SETTINGS.keys() & KAFKA_BROKER_SETTINGS

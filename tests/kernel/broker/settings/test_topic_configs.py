@@ -1,0 +1,97 @@
+"""The table of a topic's settings against what a 4.1.1 broker answered (`tests.support.asking_configs`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernel.broker.settings.topic_configs import (
+    LONG_MAX,
+    TOPIC_SETTINGS,
+    Effect,
+    TopicConfig,
+    problem,
+    problem_of_all,
+    warnings_of,
+)
+
+RECORDED = json.loads((Path(__file__).parent / "topic-configs-4.1.1.json").read_text(encoding="utf-8"))
+DEFAULTS = {name: setting.default for name, setting in TOPIC_SETTINGS.items()}
+
+
+def test_settings_have_the_names_types_and_defaults_of_4_1_1() -> None:
+    ours = {name: {"type": int(setting.type), "default": setting.default} for name, setting in TOPIC_SETTINGS.items()}
+    theirs = {name: {"type": row["type"], "default": row["default"]} for name, row in RECORDED["settings"].items()}
+    assert ours == theirs
+
+
+def test_settings_name_the_broker_setting_behind_them_as_4_1_1_does() -> None:
+    ours = {name: setting.broker_name for name, setting in TOPIC_SETTINGS.items()}
+    theirs = {name: row["broker_name"] for name, row in RECORDED["settings"].items()}
+    # 4.1.1 derives it from log.retention.hours, and names log.retention.ms only once that is set.
+    assert ours == {**theirs, "retention.ms": "log.retention.ms"}
+
+
+@pytest.mark.parametrize("name", RECORDED["said"])
+def test_values_are_refused_with_the_words_of_4_1_1(name: str) -> None:
+    said = RECORDED["said"][name]
+    assert {value: problem(name, value) for value in said} == said
+
+
+def test_null_and_settings_in_conflict_are_refused_with_the_words_of_4_1_1() -> None:
+    assert problem_of_all({"retention.ms": None}) == "Null value not supported for topic configs: retention.ms"
+    assert problem_of_all({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"}) == (
+        "conflict topic config setting min.compaction.lag.ms (5) > max.compaction.lag.ms (4)"
+    )
+    assert problem_of_all({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "5"}) is None
+
+
+def test_applied_settings_are_read_from_their_text() -> None:
+    assert TopicConfig.of(DEFAULTS) == TopicConfig()
+    given = {
+        "cleanup.policy": "compact , delete",
+        "message.timestamp.type": "LogAppendTime",
+        "message.timestamp.before.max.ms": " 7 ",
+        "retention.ms": "-1",
+        "retention.bytes": "-5",
+        "max.message.bytes": "0",
+    }
+    assert TopicConfig.of(DEFAULTS | given) == TopicConfig(
+        max_message_bytes=0,
+        log_append_time=True,
+        timestamp_before_ms_max=7,
+        compact=True,
+        delete=True,
+        retention_ms=-1,
+        retention_bytes=-5,
+    )
+    assert TopicConfig.of(DEFAULTS).timestamp_before_ms_max == LONG_MAX
+    assert not TopicConfig.of(DEFAULTS | {"cleanup.policy": ""}).delete
+
+
+def test_settings_without_effect_are_warned_of_by_name_and_their_defaults_are_not() -> None:
+    assert warnings_of(DEFAULTS) == []
+    unapplied = {name for name, setting in TOPIC_SETTINGS.items() if setting.effect is Effect.NONE}
+    assert "segment.bytes" in unapplied
+    assert "retention.ms" not in unapplied
+    (warning,) = warnings_of(
+        {"segment.bytes": "1048576", "retention.ms": "5", "flush.messages": DEFAULTS["flush.messages"]}
+    )
+    assert warning.startswith("segment.bytes=1048576 has no effect")
+    (warning,) = warnings_of({"cleanup.policy": "compact"})
+    assert warning.startswith("cleanup.policy=compact: ")
+
+
+def test_documentation_has_each_setting_with_what_it_comes_to_here() -> None:
+    lines = (Path(__file__).parents[4] / "docs" / "administration.md").read_text(encoding="utf-8").splitlines()
+    told = {}
+    for line in lines:
+        if line.startswith("| `"):
+            name, default, broker_name, effect, doc = [cell.strip(" `") for cell in line.strip("|").split("|")]
+            told[name] = (default, broker_name, effect, doc)
+    assert told == {
+        name: (setting.default, setting.broker_name, str(setting.effect), setting.doc)
+        for name, setting in TOPIC_SETTINGS.items()
+    }

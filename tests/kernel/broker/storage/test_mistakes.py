@@ -1,0 +1,314 @@
+"""Exceptions that nobody raises on purpose, injected into a real storage: who stops, who is told, who goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import sqlite3
+import struct
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kernel.broker.cluster.cluster_view import Leadership
+from kernel.broker.cluster.config_store import ConfigStore
+from kernel.broker.storage import storage as storage_module
+from kernel.broker.storage import terms, writer
+from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
+from kernel.broker.storage.files import Transaction
+from kernel.broker.storage.jobs import Append
+from kernel.broker.storage.led_logs import LedLogs
+from kernel.broker.storage.retention import Retention
+from kernel.broker.storage.storage import Storage
+from kernel.clock import ManualClock
+from kernel.values import TopicPartition
+from tests.support.stored import TOPIC_ID, TP, batch, everything
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+
+OTHER = TopicPartition("orders", 4)
+MISTAKES = [MemoryError(), sqlite3.ProgrammingError("Incorrect number of bindings supplied"), struct.error("short")]
+
+
+class Failing:
+    """Stands in for a function, and raises `mistake` where `when` says so."""
+
+    def __init__(self, instead_of: Callable[..., Any], mistake: BaseException, when: Callable[..., bool]) -> None:
+        self._instead_of, self._mistake, self._when = instead_of, mistake, when
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if self._when(*arguments, **named):
+            raise self._mistake
+        return self._instead_of(*arguments, **named)
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[tuple[Storage, list[tuple[TopicPartition, StorageError]]]]:
+    """A storage, and what it has told of logs that have closed by themselves."""
+    storage = Storage(folder, 1)
+    closed: list[tuple[TopicPartition, StorageError]] = []
+    storage.on_closed = lambda tp, error: closed.append((tp, error))
+    await storage.start()
+    try:
+        yield storage, closed
+    finally:
+        await asyncio.wait_for(storage.close(), 10)
+
+
+async def outcomes(*waiting: Any) -> list[object]:
+    """What each of these comes to, within seconds: a value or an error."""
+    return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 10)
+
+
+def tracebacks(caplog: pytest.LogCaptureFixture) -> list[BaseException]:
+    return [r.exc_info[1] for r in caplog.records if r.levelno == logging.CRITICAL and r.exc_info and r.exc_info[1]]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: type(m).__name__)
+def test_mistake_while_one_logs_batch_is_stored_stops_that_log_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mistake: Exception
+):
+    """Both logs' appends are in one transaction, which is repeated without the one that cannot be stored."""
+
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, closed):
+            sick = await storage.take_over(TP, TOPIC_ID, 0)
+            sound = await storage.take_over(OTHER, TOPIC_ID, 0)
+            await sick.append([batch("a")])
+            failing = Failing(writer.placed, mistake, lambda payload, *_: b"bad" in payload)
+            monkeypatch.setattr(writer, "placed", failing)
+            appends = [sound.append([batch("x")]), sick.append([batch("b"), batch("bad")]), sick.append([batch("c")])]
+            first, guilty, behind, last = await outcomes(*appends, sound.append([batch("y")]))
+            assert isinstance(guilty, LogStopped)
+            assert isinstance(behind, LogStopped)
+            assert not isinstance(first, BaseException)
+            assert not isinstance(last, BaseException)
+            assert await everything(sound) == "xy", "stored once, though the transaction was repeated"
+            await sound.append([batch("z")])
+            assert await everything(sound) == "xyz"
+            assert tracebacks(caplog) == [mistake]
+            assert [tp for tp, _ in closed] == [TP]
+            assert isinstance(closed[0][1], LogStopped)
+            with pytest.raises(Fenced):
+                await sick.append([batch("d")])
+            taken_over = await storage.take_over(TP, TOPIC_ID, 1)
+            assert await everything(taken_over) == "a", "nothing of what was refused was stored"
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: type(m).__name__)
+def test_mistake_between_jobs_stops_the_logs_at_work_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mistake: Exception
+):
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, closed):
+            sick, pairs = await storage.take_over(TP, TOPIC_ID, 0), await storage.take_over_pairs(OTHER, TOPIC_ID, 0)
+            with monkeypatch.context() as patch:
+                patch.setattr(Transaction, "__enter__", Failing(Transaction.__enter__, mistake, lambda *_: True))
+                (refused,) = await outcomes(sick.append([batch("a")]))
+            assert isinstance(refused, LogStopped)
+            await pairs.upsert([(b"k", b"v")])
+            assert await pairs.items() == [(b"k", b"v")]
+            assert [tp for tp, _ in closed] == [TP]
+            assert tracebacks(caplog) == [mistake]
+
+    asyncio.run(body())
+
+
+def test_mistake_behind_the_commit_is_not_acknowledged_and_stops_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """The record is stored: whoever takes over finds it, as after any write that was not acknowledged."""
+
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, closed):
+            sick, sound = await storage.take_over(TP, TOPIC_ID, 0), await storage.take_over(OTHER, TOPIC_ID, 0)
+            of_sick = Failing(writer._settle, MemoryError(), lambda term, _: term.topic_partition == TP)
+            monkeypatch.setattr(writer, "_settle", of_sick)
+            refused, stored = await outcomes(sick.append([batch("a")]), sound.append([batch("x")]))
+            assert isinstance(refused, LogStopped)
+            assert not isinstance(stored, BaseException)
+            assert sick.end_offset == 0, "not acknowledged, so not visible"
+            assert [tp for tp, _ in closed] == [TP]
+            assert await everything(await storage.take_over(TP, TOPIC_ID, 1)) == "a"
+            assert len(tracebacks(caplog)) == 1
+
+    asyncio.run(body())
+
+
+def test_mistake_while_a_takeover_is_at_work_refuses_it_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, _):
+            failing = Failing(terms._inherit, struct.error("short"), lambda *given: given[-1] == TP.partition)
+            monkeypatch.setattr(terms, "_inherit", failing)
+            refused, log = await outcomes(
+                storage.take_over(TP, TOPIC_ID, 0), storage.take_over_pairs(OTHER, TOPIC_ID, 0)
+            )
+            assert isinstance(refused, LogStopped)
+            assert not isinstance(log, BaseException)
+            assert [type(error) for error in tracebacks(caplog)] == [struct.error]
+
+    asyncio.run(body())
+
+
+def test_mistake_while_terms_are_begun_refuses_them_and_later_ones_succeed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, _):
+            with monkeypatch.context() as patch:
+                patch.setattr(terms, "_insert", Failing(terms._insert, MemoryError(), lambda *_: True))
+                (refused,) = await outcomes(storage.take_over(TP, TOPIC_ID, 0))
+            assert isinstance(refused, LogStopped)
+            log = await storage.take_over(TP, TOPIC_ID, 0)
+            await log.append([batch("a")])
+            assert len(tracebacks(caplog)) == 1
+
+    asyncio.run(body())
+
+
+def test_mistake_of_the_writers_thread_itself_answers_everybody_and_says_that_the_storage_is_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, closed):
+            died: list[LogStopped] = []
+            storage.on_died = died.append
+            log, other = await storage.take_over(TP, TOPIC_ID, 0), await storage.take_over_pairs(OTHER, TOPIC_ID, 0)
+            failing = Failing(writer.Writer._group, MemoryError(), lambda *_: True)
+            monkeypatch.setattr(writer.Writer, "_group", lambda *given: failing(*given))  # noqa: PLW0108 - a method
+            behind = [log.append([batch(letter)]) for letter in "ab"]
+            refused = await outcomes(*behind, storage.take_over(TopicPartition("later", 0), TOPIC_ID, 0))
+            assert [type(error) for error in refused] == [LogStopped] * 3
+            assert {tp for tp, _ in closed} == {TP, OTHER}
+            assert len(died) == 1
+            for write in (log.append([batch("c")]), other.upsert([(b"k", b"v")])):
+                assert isinstance((await outcomes(write))[0], Fenced)
+            (late,) = await outcomes(storage.take_over(TP, TOPIC_ID, 1))
+            assert isinstance(late, LogStopped), "what comes later is answered, too"
+            assert len(tracebacks(caplog)) == 1
+
+    asyncio.run(body())
+
+
+def test_mistake_of_one_who_waits_for_records_keeps_nobody_else_from_hearing_of_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, closed):
+            sick, sound = await storage.take_over(TP, TOPIC_ID, 0), await storage.take_over(OTHER, TOPIC_ID, 0)
+
+            def fails() -> None:
+                raise MemoryError
+
+            heard: list[int] = []
+            sick.on_advance(fails)
+            sick.on_advance(lambda: heard.append(sick.end_offset))
+            stored = await outcomes(sick.append([batch("a")]), sound.append([batch("x")]))
+            assert not any(isinstance(one, BaseException) for one in stored)
+            assert heard == [1]
+            assert not closed
+            assert len(tracebacks(caplog)) == 1
+
+    asyncio.run(body())
+
+
+def test_mistake_while_an_answer_is_delivered_keeps_no_other_from_being_delivered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, closed):
+            sick, sound = await storage.take_over(TP, TOPIC_ID, 0), await storage.take_over(OTHER, TOPIC_ID, 0)
+            failing = Failing(Append.acknowledged, MemoryError(), lambda job, _: job.term.topic_partition == TP)
+            monkeypatch.setattr(Append, "acknowledged", lambda job, result: failing(job, result))  # noqa: PLW0108 - a method
+            refused, stored = await outcomes(sick.append([batch("a")]), sound.append([batch("x")]))
+            assert isinstance(refused, LogStopped)
+            assert not isinstance(stored, BaseException)
+            assert [tp for tp, _ in closed] == [TP]
+            assert isinstance((await outcomes(sick.append([batch("b")])))[0], Fenced)
+            assert len(tracebacks(caplog)) == 1
+
+    asyncio.run(body())
+
+
+def test_deletion_that_meets_a_mistake_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, _):
+            log = await storage.take_over(OTHER, TOPIC_ID, 0)
+            with monkeypatch.context() as patch:
+                patch.setattr(Transaction, "__enter__", Failing(Transaction.__enter__, MemoryError(), lambda *_: True))
+                (refused,) = await outcomes(storage.forget_topic(TOPIC_ID))
+            assert isinstance(refused, LogStopped)
+            assert isinstance((await outcomes(log.append([batch("x")])))[0], Fenced), "its publication is gone"
+            assert len(tracebacks(caplog)) == 1
+
+    asyncio.run(body())
+
+
+def test_errors_of_the_disk_are_no_mistakes_and_stop_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, closed):
+            log = await storage.take_over(TP, TOPIC_ID, 0)
+            for fault in (sqlite3.OperationalError("database or disk is full"), OSError(errno.EROFS, "read-only")):
+                with monkeypatch.context() as patch:
+                    patch.setattr(Transaction, "__enter__", Failing(Transaction.__enter__, fault, lambda *_: True))
+                    (refused,) = await outcomes(log.append([batch("a")]))
+                assert isinstance(refused, StorageFailed)
+            await log.append([batch("b")])
+            assert await everything(log) == "b"
+            assert not closed
+            assert not tracebacks(caplog)
+
+    asyncio.run(body())
+
+
+def test_answer_that_nobody_waits_for_any_more_is_no_mistake(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, closed):
+            log = await storage.take_over(TP, TOPIC_ID, 0)
+            impatient = asyncio.create_task(log.append([batch("a")]))
+            await asyncio.sleep(0)
+            impatient.cancel()
+            await log.append([batch("b")])
+            assert await everything(log) == "ab"
+            assert not closed
+            assert not tracebacks(caplog)
+            assert storage._room._value == storage_module._QUEUED_MAX, "and its place in the queue is free again"
+
+    asyncio.run(body())
+
+
+def test_round_of_retention_passes_over_a_log_that_a_mistake_stops_and_trims_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def body() -> None:
+        async with opened(tmp_path) as (storage, _):
+            logs, clock = LedLogs(storage), ManualClock()
+            retention = Retention(logs, ConfigStore(1, {"log.retention.ms": "1000"}, clock), clock, interval_ms=1)
+            for tp in (TP, OTHER):
+                await logs.on_lead(Leadership(tp, TOPIC_ID, 0))
+            sick, sound = logs.all()
+            for log in (sick, sound):
+                await log.append([batch("a", timestamp_ms=clock.wall_ms() - 5000)])
+            failing = Failing(writer.trim, MemoryError(), lambda *given: given[-1].term.topic_partition == TP)
+            monkeypatch.setattr(writer, "trim", failing)
+            await retention.look()
+            assert (sick.start_offset, sound.start_offset) == (0, 1)
+            await sound.append([batch("b", timestamp_ms=clock.wall_ms() - 5000)])
+            await retention.look()
+            assert (sick.start_offset, sound.start_offset) == (0, 2), "later rounds pass over it as well"
+
+    asyncio.run(body())

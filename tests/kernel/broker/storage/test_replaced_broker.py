@@ -1,0 +1,121 @@
+"""A whole broker, stopped inside an open transaction, replaced through ZooKeeper, and continued; under load."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kernel.client.client import fetch
+from kernel.client.connection import BrokerConnection
+from kernel.client.producer import Producer, ProducerConfig
+from kernel.values import TopicPartition
+from kernel.waiting import until
+from tests.support.brokers import client_of, running_broker
+from tests.support.zk_proxy import ZooKeeperProxy
+from tests.support.zookeeper import end_session
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import AsyncIterator
+
+    from kernel.broker.broker import Broker
+
+TP = TopicPartition("orders", 0)
+#: Outlives every pause of a busy machine; the one that is stopped loses its session when the test says so.
+SESSION_MS = 30_000
+
+
+@asynccontextmanager
+async def broker_child(zookeeper: str, data_dir: Path, node_id: int, *, linger_ms: int) -> AsyncIterator[Process]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.support.broker_child"),
+        *(zookeeper, str(data_dir), str(node_id), str(SESSION_MS), str(linger_ms)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parents[4],
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def everything(broker: Broker) -> list[tuple[int, bytes | None]]:
+    """Every record of the partition, from the broker that leads it."""
+    connection = await BrokerConnection.open("127.0.0.1", broker.address.port, "reader")
+    try:
+        found: list[tuple[int, bytes | None]] = []
+        while True:
+            got = (await fetch(connection, {TP: len(found)}, max_wait_ms=0))[TP]
+            assert got.error == ""
+            if not got.records:
+                return found
+            found += [(record.offset, record.value) for record in got.records]
+    finally:
+        connection.close()
+
+
+async def leads(broker: Broker, leader: int, isr: tuple[int, ...]) -> bool:
+    def is_so() -> bool:
+        partition = broker.cluster.snapshot.partition(TP)
+        return partition is not None and (partition.leader, partition.isr) == (leader, isr)
+
+    return await broker.cluster.until(lambda _: is_so(), 10_000)
+
+
+def test_broker_that_was_stopped_and_replaced_neither_acknowledges_nor_loses_nor_repeats(
+    chroot: str, tmp_path: Path
+) -> None:
+    async def body() -> None:
+        async with (
+            running_broker(chroot, tmp_path, node_id=2) as successor,
+            broker_child(link.connect_string, tmp_path, 1, linger_ms=5) as child,
+        ):
+            assert child.stdout is not None
+            port = int(await child.stdout.readline())
+            assert await successor.cluster.until(lambda snapshot: set(snapshot.brokers) == {1, 2}, 10_000)
+            await successor.cluster.create_topic(TP.topic, partitions=-1, replication_factor=-1, assignment=[[1, 2]])
+            assert await leads(successor, 1, (1, 2))
+            async with client_of(successor) as client:
+                producer = Producer(client, ProducerConfig(request_timeout_ms=500, batch_records_max=5))
+                acknowledged: dict[int, bytes] = {}
+
+                async def send(number: int) -> None:
+                    acknowledged[await producer.send(TP, b"%d" % number)] = b"%d" % number
+
+                await asyncio.gather(*(send(n) for n in range(20)))
+                # These are on their way while it is stopped: it stands in the middle of a transaction.
+                under_way = asyncio.gather(*(send(n) for n in range(20, 220)))
+                await until(lambda: len(acknowledged) >= 60, 10, "some of them to be acknowledged", every_s=0.002)
+                os.kill(child.pid, signal.SIGSTOP)
+                await asyncio.to_thread(end_session, chroot, link.credentials())
+                assert await leads(successor, 2, (2,))
+                async with client_of(successor) as other_client:
+                    other = Producer(other_client)
+                    acknowledged[await other.send(TP, b"successor")] = b"successor"
+                    await other.close()
+                os.kill(child.pid, signal.SIGCONT)
+                await under_way
+                await asyncio.gather(*(send(n) for n in range(220, 240)))
+                assert await leads(successor, 2, (2, 1)), "the old broker registers again, as a follower"
+                await producer.close()
+            records = await everything(successor)
+            assert [offset for offset, _ in records] == list(range(len(records)))
+            # Idempotence holds across the change of leader: each record once, in the order in which it was sent.
+            values = [value for _, value in records]
+            assert values.count(b"successor") == 1
+            assert [value for value in values if value != b"successor"] == [b"%d" % n for n in range(240)]
+            assert acknowledged == dict(records)
+            old = await BrokerConnection.open("127.0.0.1", port, "reader")
+            assert (await fetch(old, {TP: 0}, max_wait_ms=0))[TP].error == "NOT_LEADER_OR_FOLLOWER"
+            old.close()
+
+    with ZooKeeperProxy(chroot) as link:
+        asyncio.run(body())

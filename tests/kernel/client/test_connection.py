@@ -1,0 +1,265 @@
+"""Our own connections: negotiation, pipelining, and what happens when the other side is late, gone or strange."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kernel.broker.server.server import BrokerServer
+from kernel.client.client import ClusterClient
+from kernel.client.connection import BrokerConnection, Disconnected, RequestTimedOut, UnsupportedByBroker
+from kernel.errors import Unavailable
+from kernel.trace.writer import ListTracer
+from kernel.wire import codec
+from kernel.wire.errors import ErrorCode, ProtocolError
+from kernel.wire.frames import read_frame
+from kernel.wire.versions import Api
+
+if TYPE_CHECKING:
+    from kernel.broker.server.handlers import RequestContext
+
+HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
+Reply = Callable[[bytes], bytes | None]
+
+
+@asynccontextmanager
+async def replying(reply: Reply) -> AsyncIterator[int]:
+    """A server that answers each frame with `reply(frame)`, or closes for None; gives its port."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while (answer := reply(await read_frame(reader))) is not None:
+                writer.write(answer)
+        except (EOFError, ConnectionError):
+            pass
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+def versions(frame: bytes, *rows: tuple[int, int, int]) -> bytes:
+    _, version, correlation_id = struct.unpack_from(">hhi", frame)
+    keys = [{"api_key": key, "min_version": low, "max_version": high} for key, low, high in rows]
+    return codec.encode_response(Api.ApiVersions, version, correlation_id, {"api_keys": keys})
+
+
+def run(test: Callable[[], Any]) -> None:
+    asyncio.run(asyncio.wait_for(test(), 20))
+
+
+async def closed(connection: BrokerConnection) -> None:
+    connection.close()
+    await connection.wait_closed()
+
+
+def test_versions_are_the_highest_that_both_sides_speak() -> None:
+    async def test() -> None:
+        offered = ((18, 0, 3), (12, 1, 2), (0, 0, 2), (1, 0, 3), (11, 5, 99))
+        async with replying(lambda frame: versions(frame, *offered)) as port:
+            connection = await BrokerConnection.open("127.0.0.1", port, "c")
+            assert connection.version_of(Api.Heartbeat) == 2
+            assert connection.version_of(Api.JoinGroup) == 9
+            assert connection.version_of(Api.Fetch) == 3
+            for api in (Api.Produce, Api.Metadata):  # too old for us; not offered
+                with pytest.raises(UnsupportedByBroker, match=api.name):
+                    connection.version_of(api)
+            await closed(connection)
+
+    run(test)
+
+
+@pytest.mark.parametrize("highest", [0, 1, 2])
+def test_broker_that_knows_only_old_api_versions_is_asked_again(highest: int) -> None:
+    asked = []
+
+    def reply(frame: bytes) -> bytes:
+        _, version, correlation_id = struct.unpack_from(">hhi", frame)
+        asked.append(version)
+        if version <= highest:
+            return versions(frame, (18, 0, highest), (12, 0, 4))
+        keys = [{"api_key": 18, "min_version": 0, "max_version": highest}] if highest else []
+        return codec.encode_response(Api.ApiVersions, 0, correlation_id, {"error_code": 35, "api_keys": keys})
+
+    async def test() -> None:
+        async with replying(reply) as port:
+            connection = await BrokerConnection.open("127.0.0.1", port, "c")
+            assert connection.version_of(Api.Heartbeat) == 4
+            assert asked == [3, highest]
+            await closed(connection)
+
+    run(test)
+
+
+def test_late_answer_closes_the_connection_and_says_how_long_it_was_waited_for() -> None:
+    def reply(frame: bytes) -> bytes:
+        return versions(frame, (12, 0, 4)) if frame[:2] == b"\0\x12" else b""
+
+    async def test() -> None:
+        tracer = ListTracer()
+        async with replying(reply) as port:
+            connection = await BrokerConnection.open("127.0.0.1", port, "c", tracer=tracer)
+            connection.member = "m1"
+            other = asyncio.create_task(connection.call(Api.Heartbeat, HEARTBEAT))
+            with pytest.raises(RequestTimedOut, match=r"Heartbeat was not answered .* within 50 ms"):
+                await connection.call(Api.Heartbeat, HEARTBEAT, timeout_ms=50, group="g")
+            with pytest.raises(RequestTimedOut):
+                await other
+            assert connection.closed
+            with pytest.raises(Disconnected):
+                await connection.call(Api.Heartbeat, HEARTBEAT)
+            await connection.wait_closed()
+        last = tracer.of("request_answered")[1:]
+        assert [(e["api"], e["error"], e["member"]) for e in last] == [("Heartbeat", "TIMED_OUT", "m1")] * 2
+        assert {event.get("group") for event in last} == {"g", None}
+
+    run(test)
+
+
+def test_answer_to_a_cancelled_call_is_dropped_and_the_next_one_is_heard() -> None:
+    async def test() -> None:
+        waiting: list[asyncio.Future[Mapping[str, Any] | None]] = []
+
+        def parked(_context: RequestContext, _body: Any) -> asyncio.Future[Mapping[str, Any] | None]:
+            waiting.append(asyncio.get_running_loop().create_future())
+            return waiting[-1]
+
+        server = BrokerServer({Api.JoinGroup: parked, Api.Heartbeat: lambda _c, _b: {"error_code": 27}})
+        await server.start()
+        connection = await BrokerConnection.open(server.host, server.port, "c")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(connection.call(Api.JoinGroup, {}), 0.05)
+        heartbeat = asyncio.create_task(connection.call(Api.Heartbeat, HEARTBEAT))
+        waiting[0].set_result({"error_code": 0})
+        assert (await heartbeat).error_code is ErrorCode.rebalance_in_progress
+        assert not connection.closed
+        await closed(connection)
+        await server.stop()
+
+    run(test)
+
+
+def test_broker_that_goes_away_fails_what_waits() -> None:
+    async def test() -> None:
+        async with replying(lambda frame: versions(frame, (12, 0, 4)) if frame[:2] == b"\0\x12" else None) as port:
+            connection = await BrokerConnection.open("127.0.0.1", port, "c")
+            with pytest.raises(Disconnected, match="closed by the broker"):
+                await connection.call(Api.Heartbeat, HEARTBEAT)
+            assert connection.closed
+            await connection.wait_closed()
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [b"\0\0\0\x04\0\0\0\x63", b"\xff\xff\xff\xff", b"\0\0\0\x06\0\0\0\x02\0\0", b"\0\0\0\x02\0\0"],
+    ids=["a request that was never sent", "a negative size", "a body cut short", "no correlation id"],
+)
+def test_nonsense_from_a_broker_ends_the_connection(nonsense: bytes) -> None:
+    async def test() -> None:
+        async with replying(lambda frame: versions(frame, (12, 0, 4)) if frame[:2] == b"\0\x12" else nonsense) as port:
+            connection = await BrokerConnection.open("127.0.0.1", port, "c")
+            with pytest.raises((ProtocolError, Disconnected)):
+                await connection.call(Api.Heartbeat, HEARTBEAT, timeout_ms=5000)
+            assert connection.closed
+            await connection.wait_closed()
+
+    run(test)
+
+
+def test_nobody_listening_is_unavailable_and_names_the_address(unused_port: int) -> None:
+    async def test() -> None:
+        with pytest.raises(Unavailable, match=f"127.0.0.1:{unused_port}"):
+            await BrokerConnection.open("127.0.0.1", unused_port, "c")
+        client = ClusterClient([("127.0.0.1", unused_port)], "c")
+        with pytest.raises(Unavailable, match=f"127.0.0.1:{unused_port}"):
+            await client.refresh()
+        await client.close()
+
+    run(test)
+
+
+def test_broker_that_says_nothing_is_unavailable_in_time() -> None:
+    async def test() -> None:
+        async with replying(lambda _: b"") as port:
+            with pytest.raises(Unavailable, match="did not answer within 60 ms"):
+                await BrokerConnection.open("127.0.0.1", port, "c", timeout_ms=60)
+
+    run(test)
+
+
+def test_cluster_client_asks_the_next_broker_and_reopens_what_broke(unused_port: int) -> None:
+    async def test() -> None:
+        server = BrokerServer({})
+
+        def metadata(_context: RequestContext, _body: Any) -> Mapping[str, Any]:
+            partition = {"partition_index": 0, "leader_id": 7, "leader_epoch": 3}
+            return {
+                "brokers": [{"node_id": 7, "host": server.host, "port": server.port}],
+                "topics": [
+                    {"name": "t", "partitions": [partition]},
+                    {"name": "u", "error_code": ErrorCode.unknown_topic_or_partition},
+                ],
+            }
+
+        server.mount({Api.Metadata: metadata})
+        await server.start()
+        client = ClusterClient([("127.0.0.1", unused_port), (server.host, server.port)], "c")
+        await client.refresh(["t", "u"])
+        assert client.metadata.errors == {"u": "UNKNOWN_TOPIC_OR_PARTITION"}
+        first = await client.connection(7)
+        assert await client.connection(7) is first
+        client.member = "m"
+        assert first.member == "m"
+        first.close()
+        second = await client.connection(7)
+        assert second is not first
+        assert second.member == "m"
+        with pytest.raises(Unavailable, match="broker 8 is not in the metadata"):
+            await client.connection(8)
+        await client.close()
+        await server.stop()
+
+    run(test)
+
+
+def test_a_receive_buffer_is_asked_of_the_system():
+    async def conversation():
+        server = BrokerServer({})
+        await server.start()
+        sizes = []
+        for asked in (None, 50_000):
+            connection = await BrokerConnection.open(server.host, server.port, "test", receive_buffer_bytes=asked)
+            socket_ = connection._transport.get_extra_info("socket")
+            sizes.append(socket_.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
+            connection.close()
+            await connection.wait_closed()
+        await server.stop()
+        return sizes
+
+    left_alone, asked_for = asyncio.run(conversation())
+    assert asked_for in (50_000, 100_000)  # Linux doubles it for its own use
+    assert left_alone != asked_for
+
+
+def test_a_cluster_client_that_is_asked_twice_at_once_opens_one_connection():
+    async def conversation():
+        server = BrokerServer({})
+        await server.start()
+        client = ClusterClient([(server.host, server.port)], "c")
+        first, second = await asyncio.gather(client.any_connection(), client.any_connection())
+        await client.close()
+        await server.stop()
+        return first, second
+
+    first, second = asyncio.run(conversation())
+    assert first is second
+    assert first.closed
