@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from coordinator.groups.classic.states import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from coordinator.groups.classic.group import Group
 
@@ -68,14 +68,15 @@ class ListedGroup(NamedTuple):
 GROUP_TYPE = "classic"  #: what ListGroups v5 shows, and filters by (KIP-848)
 
 
-def listed(groups: Iterable[Group], states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
-    """Groups whose state and type are among the given ones (no filter: all); letter case does not matter."""
+def listed(groups: Iterable[Group], states: Iterable[str] = (), types: Iterable[str] = ()) -> Iterator[ListedGroup]:
+    """Groups whose state and type are among the given ones (no filter: all); letter case does not matter.
+
+    The groups are those of the first `next`; each row shows its group as it is when the row is made.
+    """
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
     if wanted_types and GROUP_TYPE not in wanted_types:
-        return []
-    return [
-        ListedGroup(group.id, group.protocol_type or "", group.state)
-        for group in groups
-        if not wanted_states or group.state.value.lower() in wanted_states
-    ]
+        return
+    for group in tuple(groups):
+        if not wanted_states or group.state.value.lower() in wanted_states:
+            yield ListedGroup(group.id, group.protocol_type or "", group.state)

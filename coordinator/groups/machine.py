@@ -244,18 +244,19 @@ class Machine:
             return self.classic.describe(group_id)
         return _description(group)
 
-    def list(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
-        """Every group once; those of the server design under Kafka's group type `classic`."""
-        served = {group.id: group for group in self.served.groups.values() if not self._is_classic(group.id)}
-        wanted = {state.lower() for state in states}
-        rows = [
-            ListedGroup(group.id, SERVER_PROTOCOL_TYPE, State(group.state.value))
-            for group in served.values()
-            if not wanted or group.state.value.lower() in wanted
-        ]
+    def list(self, states: Collection[str] = (), types: Collection[str] = ()) -> Iterator[ListedGroup]:
+        """Every group once; those of the server design under Kafka's group type `classic`.
+
+        Rows are made one at a time, so that a broker with many groups can serve others between them.
+        """
         if types and GROUP_TYPE not in {kind.lower() for kind in types}:
-            return []
-        return [row for row in self.classic.list(states) if row.group_id not in served] + rows
+            return
+        served = {group.id: group for group in self.served.groups.values() if not self._is_classic(group.id)}
+        yield from (row for row in self.classic.list(states) if row.group_id not in served)
+        wanted = {state.lower() for state in states}
+        for group in served.values():
+            if not wanted or group.state.value.lower() in wanted:
+                yield ListedGroup(group.id, SERVER_PROTOCOL_TYPE, State(group.state.value))
 
 
 def _description(group: ServerGroup) -> GroupDescription:

@@ -264,5 +264,5 @@ class Shard:
     def describe(self, group_id: str) -> GroupDescription:
         return describe(self.groups.get(group_id))
 
-    def list(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
+    def list(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> Iterator[ListedGroup]:
         return listed(self.groups.values(), states, types)

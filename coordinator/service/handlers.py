@@ -123,7 +123,8 @@ class GroupHandlers:
         if isinstance(led, Error):
             return {"error_code": int(led), "groups": []}
         states, types = getattr(body, "states_filter", ()), getattr(body, "types_filter", ())
-        rows = (row for partition in led for row in translation.listed(partition.shard.list(states, types), GROUP_TYPE))
+        groups = (group for partition in led for group in partition.shard.list(states, types))
+        rows = (translation.listed(group, GROUP_TYPE) for group in groups)
         return in_rows({"error_code": int(Error.NONE)}, "groups", rows)
 
     async def delete(self, context: RequestContext, body: Body) -> Plain:

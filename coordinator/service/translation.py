@@ -366,16 +366,13 @@ def described(group_id: str, group: GroupDescription, *, error: Error = Error.NO
     }
 
 
-def listed(groups: Iterable[ListedGroup], group_type: str) -> list[Plain]:
-    return [
-        {
-            "group_id": group.group_id,
-            "protocol_type": group.protocol_type,
-            "group_state": group.state.value,
-            "group_type": group_type,
-        }
-        for group in groups
-    ]
+def listed(group: ListedGroup, group_type: str) -> Plain:
+    return {
+        "group_id": group.group_id,
+        "protocol_type": group.protocol_type,
+        "group_state": group.state.value,
+        "group_type": group_type,
+    }
 
 
 def overlong(texts: Mapping[str, str | None], limit_bytes: int) -> str | None:

@@ -67,9 +67,9 @@ def test_error_table_what_describe_list_and_offset_fetch_show(state):
     assert len(machine.shard.fetch_offsets(machine.group_id, None)) == (0 if offset is None else 1)
     listed = [group.state.value for group in machine.shard.list()]
     assert listed == ([] if state == "absent" else [name])
-    assert not machine.shard.list(states=["no such state"])
-    assert machine.shard.list(states=[name.upper()], types=["CLASSIC"]) == machine.shard.list()
-    assert not machine.shard.list(types=["consumer"])
+    assert not list(machine.shard.list(states=["no such state"]))
+    assert list(machine.shard.list(states=[name.upper()], types=["CLASSIC"])) == list(machine.shard.list())
+    assert not list(machine.shard.list(types=["consumer"]))
 
 
 #: What a fetch gives of a partition with a pending offset: plainly, and if it asks for stable ones (KIP-447).
