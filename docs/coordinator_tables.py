@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from comparison.report.restarts import costs, remarks
-from comparison.scenarios.plan.catalogue import DESIGNS
+from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -150,7 +150,7 @@ TABLES: Mapping[str, tuple[Callable[[Sequence[Run]], str], tuple[str, ...]]] = {
 
 def _of(runs: Sequence[Run], scenario: str) -> list[Run]:
     found = [run for run in runs if run["scenario"] == scenario]
-    return sorted(found, key=lambda run: DESIGNS.index(run["design"]))
+    return sorted(found, key=lambda run: DESIGN_NAMES.index(run["design"]))
 
 
 def _requests(*changed: Mapping[str, Any]) -> str:

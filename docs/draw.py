@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.exits import Exit
 from comparison.report.throughput import chart
-from comparison.scenarios.plan.catalogue import DESIGNS
 from docs.coordinator_tables import TABLES
+from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -143,7 +143,7 @@ def _shown(tables: Sequence[str]) -> str:
 def stall(runs: Runs) -> str:
     """Every design's records beside one another while one member is slow."""
     slow = [run for run in runs.results if run["scenario"] == "slow-member"]
-    picture = chart(sorted(slow, key=lambda run: DESIGNS.index(run["design"])))
+    picture = chart(sorted(slow, key=lambda run: DESIGN_NAMES.index(run["design"])))
     opened, _, rest = picture.partition(">")
     style = "text{font:11px sans-serif}.grid{stroke:#ddd}.base{stroke:#777}"
     paper = f'<style>{style}</style><rect width="100%" height="100%" fill="#FFFFFF"/>'

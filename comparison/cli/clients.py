@@ -18,8 +18,9 @@ from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option
 from comparison.cli.state import states
 from comparison.printable import printable
 from comparison.scenarios.plan.configuration import for_part
-from comparison.scenarios.plan.designs import DESIGNS, ConsumerRequest, subscribe_by_pattern
+from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern
 from comparison.scenarios.testbed.cluster_access import ClusterAccess
+from kernel.designs import DESIGN_NAMES, DESIGNS, ZOOKEEPER
 from kernel.errors import ConfigurationError, RebalanceFailed, UserError
 from kernel.java_regex import compiled
 from kernel.serials import numbered_value, serial_of
@@ -45,7 +46,7 @@ def zookeeper_of(design: str, given: str | None, bootstrap: str | None) -> str:
     The coordinator of the server design sees its members only where its brokers are registered, chroot included. Raises
     `ConfigurationError` when brokers started from here are registered in several places.
     """
-    if not DESIGNS[design].sessions:
+    if not DESIGNS[design].zookeeper_sessions:
         return ""
     if given:
         return zookeeper_at(given)
@@ -99,13 +100,13 @@ class Wanted:
                 "say which topics in one way: --topic (repeatable), one --whitelist, or one --blacklist"
             )
         if white is not None:
-            if design == "zookeeper":
+            if design == ZOOKEEPER:
                 TopicFilter.white(white)
             else:
                 compiled(white)
             return cls({}, white, streams=streams or 1)
         if black is not None:
-            if design != "zookeeper":
+            if design != ZOOKEEPER:
                 raise ConfigurationError(
                     "only the zookeeper design has black lists: a --whitelist of (?!(?:PATTERN)$).* means the same"
                 )
@@ -193,7 +194,7 @@ Examples:
 \b
 Without --zookeeper and --bootstrap-server, the servers started from here are used. Ctrl-C leaves the group."""
 )
-@click.option("--design", type=click.Choice(sorted(DESIGNS)), required=True)
+@click.option("--design", type=click.Choice(DESIGN_NAMES), required=True)
 @click.option("--group", required=True)
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC[:STREAMS]", help="Repeatable.")
 @click.option(
@@ -224,7 +225,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
 ) -> None:
     """Be a member of a group; shows what is assigned, revoked and read."""
     wanted = Wanted.of(design, topics, white, black, streams)
-    settings, warnings = for_part(DESIGNS[design].settings, split_pairs(pairs))
+    settings, warnings = for_part(CONSUMERS[design].settings, split_pairs(pairs))
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     request = ConsumerRequest(
@@ -237,7 +238,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     )
     if request.zookeeper:
         tell_of_silence(request.zookeeper)
-    consumer = DESIGNS[design].consumer
+    consumer = CONSUMERS[design].consumer
     asyncio.run(_consume(design, lambda: consumer(request, SilentTracer()), wanted, Printer(form), max_records))
 
 
@@ -271,7 +272,7 @@ async def _poll(design: str, consumer: GroupConsumer, wanted: Wanted, printer: P
         printer.say("failed", str(error), error=str(error))
     else:
         # The listeners of the zookeeper design hear nothing of a rebalance that gives them nothing.
-        if design == "zookeeper" and not any(consumer.assignment().values()):
+        if design == ZOOKEEPER and not any(consumer.assignment().values()):
             printer.partitions("assigned", 0, ())
     while most is None or printer.records < most:
         for batch in await consumer.getmany(timeout_ms=POLL_MS):

@@ -23,7 +23,6 @@ from comparison.run_folder import run_dirs_in
 from comparison.scenarios.plan.catalogue import (
     CATALOGUE,
     COMPARED,
-    DESIGNS,
     SMOKE,
     designs_for,
     designs_named,
@@ -35,6 +34,7 @@ from comparison.scenarios.plan.presets import PRESETS
 from comparison.scenarios.plan.reach import reach
 from comparison.scenarios.plan.vocabulary import Form
 from comparison.scenarios.run.experiments import Experiments, estimated_s, expanded, left_out, plan
+from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 from kernel.settings import split_pairs
 
@@ -85,7 +85,7 @@ def described(scenario: Scenario) -> dict[str, Any]:
         "budget_s": scenario.budget_s,
         "zookeeper_servers": scenario.zookeeper_servers,
         "settings": dict(scenario.settings),
-        "designs": [d for d in DESIGNS if d not in scenario.same_run_as and d not in scenario.not_applicable],
+        "designs": [d for d in DESIGN_NAMES if d not in scenario.same_run_as and d not in scenario.not_applicable],
         "same_run_as": dict(scenario.same_run_as),
         "not_applicable": dict(scenario.not_applicable),
         "references": list(scenario.references),
@@ -120,7 +120,7 @@ def _in_words(step: Step) -> str:
 
 def design_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--design`, as often as one likes."""
-    told = f"{', '.join(DESIGNS)} or all; repeatable, or with commas.  [default: zookeeper, eager]"
+    told = f"{', '.join(DESIGN_NAMES)} or all; repeatable, or with commas.  [default: zookeeper, eager]"
     return click.option("--design", "designs", multiple=True, metavar="NAME", help=told)(command)
 
 

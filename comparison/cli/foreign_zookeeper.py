@@ -10,7 +10,7 @@ import click
 
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
-from comparison.scenarios.plan.designs import DESIGNS
+from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.session import ZooKeeperSession
@@ -48,7 +48,7 @@ def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:
 def not_judged_on(zookeeper: str, names: Sequence[str], designs: Sequence[str]) -> list[str]:
     """Warnings of checks that cannot be made there."""
     counted = [name for name in names if name in _COUNTED]
-    if parse_target(zookeeper).kind is TargetKind.EMBEDDED or "zookeeper" not in designs or not counted:
+    if parse_target(zookeeper).kind is TargetKind.EMBEDDED or ZOOKEEPER not in designs or not counted:
         return []
     return [
         f"the servers' own counters are not compared in {' and '.join(counted)}: with --zookeeper {zookeeper} an "
@@ -68,7 +68,7 @@ def require_zookeeper(spec: str, planned: Sequence[Planned]) -> None:
     with open_zookeeper(target, Path()):
         pass
     hosts = target.connect_string.removesuffix(target.chroot)
-    for asked_ms in sorted({_session_ms(each) for each in planned if DESIGNS[each.design].sessions}):
+    for asked_ms in sorted({_session_ms(each) for each in planned if DESIGNS[each.design].zookeeper_sessions}):
         granted_ms = asyncio.run(_granted_ms(hosts, asked_ms))
         if granted_ms != asked_ms:
             raise ConfigurationError(

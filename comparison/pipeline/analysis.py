@@ -14,6 +14,7 @@ from comparison.pipeline.collect import measure
 from comparison.pipeline.ingest import find_runs, ingest
 from comparison.pipeline.repeats import repeated
 from comparison.pipeline.verdicts import judge
+from kernel.designs import DESIGN_NAMES, ZOOKEEPER
 from kernel.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ COMMAND = "command.json"
 SHOWN_FIRST = ("herd", "split-brain", "split-brain-ensemble")
 #: A run of one scenario that is also the run of another, by (scenario, design): where both forms of a fault are
 #: the same for a design.
-SAME_RUN: Mapping[tuple[str, str], str] = {("split-brain-ensemble", "zookeeper"): "split-brain"}
-#: The order of the designs is that of history.
-DESIGNS = ("zookeeper", "server", "eager", "static", "cooperative", "delayed", "consumer")
+SAME_RUN: Mapping[tuple[str, str], str] = {("split-brain-ensemble", ZOOKEEPER): "split-brain"}
 
 
 class NothingToAnalyse(UserError):
@@ -119,4 +118,4 @@ def _place(run: shape.Run) -> tuple[int, str, int, int, str]:
 
 
 def _place_of_design(design: str) -> int:
-    return DESIGNS.index(design) if design in DESIGNS else len(DESIGNS)
+    return DESIGN_NAMES.index(design) if design in DESIGN_NAMES else len(DESIGN_NAMES)

@@ -17,6 +17,7 @@ from comparison.pipeline import commits, coordinators, counts, cover, delivery, 
 from comparison.pipeline.ingest import TOLERANCE_NS
 from comparison.pipeline.readings import reading_times
 from comparison.pipeline.rounds import Round, rounds_of
+from kernel.designs import INCREMENTAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,8 +36,6 @@ _TOLD_BY_RUNNER = (
     "final_offset",
 )
 _TOLD_BY_COORDINATOR = ("group_changed", "group_member_left")
-#: Where what stays with its owner is not to stop.
-INCREMENTAL = frozenset({"cooperative", "delayed", "consumer"})
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from comparison.pipeline import group_model, model
 from comparison.pipeline.counts import READS
 from comparison.pipeline.result import Counted
+from kernel.designs import COORDINATED, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.tallies import Tallies
 
-ZOOKEEPER = "zookeeper"
 OK, CONFLICT = "ok", "conflict"
 #: What the coordinator of the `server` design reads under its watch on a group's ids.
 WATCHING = "server-ids"
@@ -47,7 +47,7 @@ def counted(design: str, seen: Seen, tally: Tallies, parameters: Mapping[str, An
         return []
     if design == ZOOKEEPER:
         foretold, measured = _zookeeper(seen, tally, parameters)
-    elif design in group_model.COORDINATED and int(parameters.get("streams", 1)) == 1:
+    elif design in COORDINATED and int(parameters.get("streams", 1)) == 1:
         foretold, measured = _coordinated(design, seen, tally, parameters)
     else:
         return []

@@ -26,14 +26,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.model import CRASH, JOIN, LEAVE, RESTART, Foretold
+from kernel.designs import DELAYED, INCREMENTAL, SERVER, STATIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SERVER, EAGER, STATIC, COOPERATIVE, DELAYED = "server", "eager", "static", "cooperative", "delayed"
-#: Where members send JoinGroup and SyncGroup.
-CLASSIC = (EAGER, STATIC, COOPERATIVE, DELAYED)
-COORDINATED = (SERVER, *CLASSIC)
 MODELLED = (JOIN, LEAVE, CRASH, RESTART)
 RANGE, ROUNDROBIN = "range", "roundrobin"
 
@@ -54,8 +51,8 @@ def foretell(design: str, change: str, at: GroupSetting) -> Mapping[str, Foretol
     """Requests, generations, and partitions stopped and moved; none of what depends on something unknown."""
     if design == DELAYED and change == RESTART:
         return {}
-    told = _incrementally(design, change, at) if design in (COOPERATIVE, DELAYED) else _anew(design, change, at)
-    if design in (COOPERATIVE, DELAYED) and at.synced_late:
+    told = _incrementally(design, change, at) if design in INCREMENTAL else _anew(design, change, at)
+    if design in INCREMENTAL and at.synced_late:
         return {name: count for name, count in told.items() if name in ("stopped", "moved")}
     if design == SERVER:
         told = {name: count for name, count in told.items() if name not in ("JoinGroup", "SyncGroup")}

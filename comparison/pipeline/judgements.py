@@ -6,10 +6,10 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.group_model import COORDINATED
 from comparison.pipeline.model import RESTART
 from comparison.pipeline.result import Outcome
 from comparison.pipeline.windows import FORMING
+from kernel.designs import COORDINATED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

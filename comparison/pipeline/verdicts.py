@@ -27,21 +27,15 @@ import msgspec
 
 from comparison.pipeline import group_judgements as g
 from comparison.pipeline import judgements as j
-from comparison.pipeline.group_model import COORDINATED, DELAYED
 from comparison.pipeline.result import Kind, Outcome, Run, Verdict, worst
+from kernel.designs import ALL_AT_ONCE, COORDINATED, DELAYED, DESIGN_NAMES, INCREMENTAL, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 ALL = ("*",)
-BROKER_DESIGNS = ("server", "eager", "static", "cooperative", "delayed", "consumer")
 ENSEMBLE = ("split-brain-ensemble",)
 CUTS = ("split-brain", *ENSEMBLE)
-#: Where everything is given up inside polls, and everybody waits for the last one, before anybody has anything again.
-#: Members of the server design give everything up too, but behind the application's back: they wait for nobody's poll.
-ALL_AT_ONCE = ("eager", "static")
-#: Where what stays with its owner is never stopped.
-INCREMENTAL = ("cooperative", "delayed")
 COUNTED = ("herd", "join", "leave", "crash")
 #: Where a restart can be foretold.
 RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
@@ -110,29 +104,27 @@ CHECKS: tuple[Check, ...] = (
     Check("no record lost", Kind.PROMISE, ALL, ALL, SEEN, j.no_record_lost),
     Check("final offsets", Kind.PROMISE, ALL, ALL, SEEN, j.final_offsets_kept),
     Check("settles", Kind.PROMISE, ALL, ALL, MISSED, j.settles),
-    Check("no offset moved back", Kind.PROMISE, ("zookeeper",), ("crash",), SEEN, j.no_offset_moved_back),
-    Check("no offset moved back", Kind.PROMISE, BROKER_DESIGNS, ALL, SEEN, j.no_offset_moved_back),
-    Check("no stale write", Kind.PROMISE, BROKER_DESIGNS, ALL, SEEN, j.no_stale_write),
-    Check("old commits refused", Kind.PROMISE, BROKER_DESIGNS, ("pause", "split-brain"), SEEN, j.old_commits_refused),
-    Check("old coordinator silenced", Kind.PROMISE, BROKER_DESIGNS, ENSEMBLE, SEEN, j.old_coordinator_silenced),
-    Check("zombie commits", Kind.HISTORY, ("zookeeper",), ("pause",), MISSED, j.zombie_commits, _unfenced),
-    Check("two deliver", Kind.HISTORY, ("zookeeper",), ("pause",), MISSED, j.two_deliver_after_a_pause, _fetching_on),
-    Check("zombie commits", Kind.HISTORY, ("zookeeper",), CUTS, MISSED, j.zombie_commits_after_a_cut, _unfenced),
-    Check("no stale write", Kind.PROMISE, ("zookeeper",), ("pause", *CUTS), SEEN, j.no_stale_write, _fenced),
-    Check(
-        "no offset moved back", Kind.PROMISE, ("zookeeper",), ("pause", *CUTS), SEEN, j.no_offset_moved_back, _fenced
-    ),
-    Check("two deliver", Kind.HISTORY, ("zookeeper",), CUTS, MISSED, j.two_deliver_during_a_cut),
-    Check("never owned by two", Kind.PROMISE, BROKER_DESIGNS, PLANNED, SEEN, g.never_owned_by_two),
+    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), ("crash",), SEEN, j.no_offset_moved_back),
+    Check("no offset moved back", Kind.PROMISE, COORDINATED, ALL, SEEN, j.no_offset_moved_back),
+    Check("no stale write", Kind.PROMISE, COORDINATED, ALL, SEEN, j.no_stale_write),
+    Check("old commits refused", Kind.PROMISE, COORDINATED, ("pause", "split-brain"), SEEN, j.old_commits_refused),
+    Check("old coordinator silenced", Kind.PROMISE, COORDINATED, ENSEMBLE, SEEN, j.old_coordinator_silenced),
+    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, j.zombie_commits, _unfenced),
+    Check("two deliver", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, j.two_deliver_after_a_pause, _fetching_on),
+    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, j.zombie_commits_after_a_cut, _unfenced),
+    Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), ("pause", *CUTS), SEEN, j.no_stale_write, _fenced),
+    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), ("pause", *CUTS), SEEN, j.no_offset_moved_back, _fenced),
+    Check("two deliver", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, j.two_deliver_during_a_cut),
+    Check("never owned by two", Kind.PROMISE, COORDINATED, PLANNED, SEEN, g.never_owned_by_two),
     Check("kept partitions never stop", Kind.PROMISE, INCREMENTAL, KEEPING, SEEN, g.kept_goes_on),
-    Check("delay honoured", Kind.PROMISE, ("delayed",), ("leave", "crash"), MISSED, g.delay_honoured),
-    Check("generation kept", Kind.PROMISE, BROKER_DESIGNS, FAILOVER, SEEN, g.generation_kept),
-    Check("no commit lost", Kind.PROMISE, BROKER_DESIGNS, FAILOVER, SEEN, g.acknowledged_commits_kept),
+    Check("delay honoured", Kind.PROMISE, (DELAYED,), ("leave", "crash"), MISSED, g.delay_honoured),
+    Check("generation kept", Kind.PROMISE, COORDINATED, FAILOVER, SEEN, g.generation_kept),
+    Check("no commit lost", Kind.PROMISE, COORDINATED, FAILOVER, SEEN, g.acknowledged_commits_kept),
     Check("waits for the slow", Kind.HISTORY, ALL_AT_ONCE, SLOW, MISSED, g.waits_for_the_slow_member),
     Check("goes on while it waits", Kind.PROMISE, INCREMENTAL, SLOW, MISSED, g.goes_on_while_it_waits),
-    Check("counts", Kind.MODEL, ("zookeeper", *COORDINATED), COUNTED, MISSED, j.counts_equal_the_model, _unfixed),
+    Check("counts", Kind.MODEL, DESIGN_NAMES, COUNTED, MISSED, j.counts_equal_the_model, _unfixed),
     Check("counts", Kind.MODEL, RESTARTS, ROLLING, MISSED, j.counts_equal_the_model, _unfixed),
-    Check("server's counters", Kind.MODEL, ("zookeeper",), ("herd", "join"), MISSED, j.counters_equal_the_trace),
+    Check("server's counters", Kind.MODEL, (ZOOKEEPER,), ("herd", "join"), MISSED, j.counters_equal_the_trace),
 )
 
 

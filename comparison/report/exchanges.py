@@ -22,6 +22,7 @@ from comparison.report.steps import (
     same_kind,
     together,
 )
+from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +43,7 @@ _CLASSIC: Mapping[str, str] = MappingProxyType(
 #: What each step is for, by the design.
 PURPOSES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
-        "server": MappingProxyType(
+        SERVER: MappingProxyType(
             {
                 "register": "registers itself: an ephemeral node that says what it subscribes to",
                 "stop": "stops everything, and commits it",
@@ -51,10 +52,10 @@ PURPOSES: Mapping[str, Mapping[str, str]] = MappingProxyType(
                 "backoff": "waits before it tries again",
             }
         ),
-        "eager": MappingProxyType({**_CLASSIC, "stop": "stops everything, and commits it"}),
-        "static": MappingProxyType({**_CLASSIC, "stop": "stops everything, and commits it"}),
-        "cooperative": _CLASSIC,
-        "delayed": _CLASSIC,
+        EAGER: MappingProxyType({**_CLASSIC, "stop": "stops everything, and commits it"}),
+        STATIC: MappingProxyType({**_CLASSIC, "stop": "stops everything, and commits it"}),
+        COOPERATIVE: _CLASSIC,
+        DELAYED: _CLASSIC,
     }
 )
 #: Questions that wait at the coordinator, and the phases in which they are asked.

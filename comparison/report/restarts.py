@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from comparison.report.figures import number
+from kernel.designs import EAGER, INCREMENTAL, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,18 +87,18 @@ def title(shown: Sequence[Cost]) -> str:
 def remarks(shown: Sequence[Cost]) -> list[str]:
     """What these runs say of static membership and of incremental rebalances, held against eager."""
     by_design = {cost.design: cost for cost in shown}
-    eager = by_design.get("eager")
+    eager = by_design.get(EAGER)
     if eager is None:
         return []
     found = []
-    if (static := by_design.get("static")) is not None:
+    if (static := by_design.get(STATIC)) is not None:
         spared = f"static: {_against(static.stopped, eager.stopped)} stops, {_against(static.moved, eager.moved)} moves"
         if static.unowned_partition_s < _LESS * eager.unowned_partition_s:
             found.append(f"{spared}, and here less time without an owner: {_times(static, eager)}")
         else:
             found.append(f"{spared}; it does not lessen the time without an owner: {_times(static, eager)}")
-    found += [_incremental(by_design[design], eager) for design in ("cooperative", "delayed") if design in by_design]
-    if (oldest := by_design.get("zookeeper")) is not None and oldest.unowned_partition_s < eager.unowned_partition_s:
+    found += [_incremental(by_design[design], eager) for design in INCREMENTAL if design in by_design]
+    if (oldest := by_design.get(ZOOKEEPER)) is not None and oldest.unowned_partition_s < eager.unowned_partition_s:
         found.append(
             f"zookeeper: at this size nobody waits for a coordinator's rounds, and partitions are without an owner for "
             f"less time than in eager: {_times(oldest, eager)}"

@@ -13,6 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kernel.designs import ZOOKEEPER
 from kernel.errors import UserError
 from kernel.trace.reader import in_order
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 
-#: The one design without a coordinator.
-ZOOKEEPER = "zookeeper"
 #: What members ask a coordinator in a rebalance.
 GROUP_REQUESTS = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch", "OffsetCommit", "AwaitCommand", "CommitOwned"})
 #: Requests whose answers may tell a member of a rebalance.

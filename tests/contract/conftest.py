@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.scenarios.plan.designs import DESIGNS, ConsumerRequest
+from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from coordinator.service.mount import mount
 from kernel.trace.writer import ListTracer, SilentTracer
 from kernel.zookeeper.session import ZooKeeperSession
@@ -80,7 +80,7 @@ class Bench:
             instance=process,
             settings={**QUICK[self.design], **{name.replace("_", "."): value for name, value in settings.items()}},
         )
-        return Running(DESIGNS[self.design].consumer(request, tracer), tracer)
+        return Running(CONSUMERS[self.design].consumer(request, tracer), tracer)
 
     async def create(self, partitions: int, *, topic: str = "") -> None:
         async with topics_of(self.bootstrap) as topics:
@@ -107,6 +107,6 @@ def cluster(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFacto
         yield chroot, bootstrap
 
 
-@pytest.fixture(params=sorted(DESIGNS))
+@pytest.fixture(params=sorted(CONSUMERS))
 def bench(request: pytest.FixtureRequest, cluster: tuple[str, str]) -> Bench:
     return Bench(request.param, *cluster)

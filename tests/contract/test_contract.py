@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.scenarios.plan.designs import DESIGNS
+from comparison.scenarios.plan.consumers import CONSUMERS
 from kernel.errors import ConfigurationError, StreamsExist, Unavailable, UserError
 from kernel.ports import free_ports
 from kernel.values import TopicPartition
@@ -274,7 +274,7 @@ def test_start_without_a_server_says_who_did_not_answer(bench: Bench) -> None:
     async def test() -> None:
         nowhere = f"127.0.0.1:{free_ports(1)[0]}"
         names = {"zookeeper_connection_timeout_ms", "socket_connection_setup_timeout_ms"}
-        quick = {name: "300" for name in names if name.replace("_", ".") in DESIGNS[bench.design].settings}
+        quick = {name: "300" for name in names if name.replace("_", ".") in CONSUMERS[bench.design].settings}
         member = bench.consumer(zookeeper=nowhere, bootstrap=nowhere, **quick)
         with pytest.raises(Unavailable, match=nowhere.partition(":")[2]):
             await member.consumer.start()

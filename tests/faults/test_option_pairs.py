@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from comparison.scenarios.plan.catalogue import DESIGNS
 from comparison.scenarios.plan.reach import reach
 from comparison.scenarios.run.experiments import plan
+from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 from tests.support.experiments import unexpected
 from tests.support.pairs import covering_rows
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.faults
 SEED = 20120517
 STRATEGY = "partition.assignment.strategy"
 OPTIONS: dict[str, tuple[object, ...]] = {
-    "design": DESIGNS,
+    "design": DESIGN_NAMES,
     "settings": (
         {},
         {STRATEGY: "roundrobin"},

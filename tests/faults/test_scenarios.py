@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.scenarios.plan.catalogue import CATALOGUE, DESIGNS
+from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.run.experiments import expanded, plan
+from kernel.designs import DESIGN_NAMES
 from tests.support.experiments import unexpected
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ SEED = 20120517
 MORE_SEEDS = (1, 7)
 RACES = ("mass-start", "pause", "split-brain", "split-brain-ensemble")
 #: Every scenario under every design: half an hour and more.
-CELLS = [(each.scenario, each.design) for each in plan(expanded(list(CATALOGUE)), DESIGNS, {})]
+CELLS = [(each.scenario, each.design) for each in plan(expanded(list(CATALOGUE)), DESIGN_NAMES, {})]
 #: What is run at every change: each scenario at least once, each design where it differs most from the others.
 TELLING = {
     "herd": ("zookeeper", "eager"),
@@ -62,7 +63,7 @@ RACING = [cell for cell in CELLS if cell[0] in RACES and cell[1] in ("zookeeper"
 
 def test_every_scenario_and_every_design_is_among_what_is_run_at_every_change() -> None:
     assert {scenario for scenario, _ in RUNS} == CATALOGUE.keys() - LATER
-    assert {design for _, design in RUNS} == set(DESIGNS)
+    assert {design for _, design in RUNS} == set(DESIGN_NAMES)
     assert len(RUNS) == sum(map(len, TELLING.values()))
 
 

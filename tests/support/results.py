@@ -16,6 +16,7 @@ from comparison.pipeline.result import (
     Wait,
     as_mapping,
 )
+from kernel.designs import DESIGN_NAMES
 
 
 def counted(what: str, measured: int | None, model: int | None) -> Counted:
@@ -96,7 +97,6 @@ def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
     return Run(**{**usual, **given})
 
 
-SIX = ("zookeeper", "server", "eager", "static", "cooperative", "delayed")
 #: Of five restarts: generations, stopped, moved, unowned partition-seconds, the slowest; the classic ones as measured
 #: on Kafka 4.1.1 with librdkafka.
 RESTARTS = {
@@ -145,8 +145,8 @@ def slowed(design: str) -> Run:
 def six_designs() -> dict[str, Any]:
     """A result with a rolling restart of all designs, and a slow member in all but one, as JSON has it."""
     runs = [
-        *(restarted(design) for design in SIX),
-        *(slowed(design) for design in SIX if design != "server"),
+        *(restarted(design) for design in DESIGN_NAMES),
+        *(slowed(design) for design in DESIGN_NAMES if design != "server"),
     ]
     left_out = NotApplicable(scenario="slow-member", design="server", reason="nobody is slow")
     return as_mapping(compose(runs, [left_out]))

@@ -31,6 +31,7 @@ from comparison.scenarios.plan.vocabulary import (
     LeaveOne,
     Steady,
 )
+from kernel.designs import DESIGN_NAMES, EAGER, ZOOKEEPER
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ FAULTS = (
         zookeeper_servers=3,
         members_min=2,
         brokers_min=2,
-        same_run_as=MappingProxyType({"zookeeper": "split-brain"}),
+        same_run_as=MappingProxyType({ZOOKEEPER: "split-brain"}),
     ),
     Scenario(
         name="crash",
@@ -166,10 +167,8 @@ COMPARED = tuple(scenario.name for scenario in FAULTS)
 #: What `compare --smoke` runs.
 SMOKE = ("herd", "crash")
 
-#: In the order of their history, which is that of the tables.
-DESIGNS = ("zookeeper", "server", "eager", "static", "cooperative", "delayed")
-#: What is compared unless somebody asks for others: where it began, and what replaced it.
-COMPARED_DESIGNS = ("zookeeper", "eager")
+#: The designs that are compared by default: the first one, and the one that replaced it.
+COMPARED_DESIGNS = (ZOOKEEPER, EAGER)
 
 
 def scenario_named(name: str) -> Scenario:
@@ -183,7 +182,7 @@ def scenario_named(name: str) -> Scenario:
 def designs_for(scenarios: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """As `designs_named`; where none are named, and the two have no part in these scenarios, those that have."""
     designs = designs_named(names)
-    applicable = [d for d in DESIGNS if any(d not in scenario_named(name).not_applicable for name in scenarios)]
+    applicable = [d for d in DESIGN_NAMES if any(d not in scenario_named(name).not_applicable for name in scenarios)]
     if not names and not set(designs) & set(applicable):
         return tuple(applicable)
     return designs
@@ -192,9 +191,9 @@ def designs_for(scenarios: Sequence[str], names: Sequence[str]) -> tuple[str, ..
 def designs_named(names: Sequence[str]) -> tuple[str, ...]:
     """The designs of `--design`, each once and in the catalogue's order; `all` is every one, none named are the two."""
     asked = {part for name in names for part in name.split(",") if part}
-    unknown = asked - {*DESIGNS, "all"}
+    unknown = asked - {*DESIGN_NAMES, "all"}
     if unknown:
-        raise ConfigurationError(f"unknown design {sorted(unknown)[0]!r}: there are {', '.join(DESIGNS)}, or all")
+        raise ConfigurationError(f"unknown design {sorted(unknown)[0]!r}: there are {', '.join(DESIGN_NAMES)}, or all")
     if not asked:
         return COMPARED_DESIGNS
-    return DESIGNS if "all" in asked else tuple(design for design in DESIGNS if design in asked)
+    return DESIGN_NAMES if "all" in asked else tuple(design for design in DESIGN_NAMES if design in asked)

@@ -17,6 +17,7 @@ from comparison.scenarios.plan.vocabulary import (
     SlowOwner,
     Steady,
 )
+from kernel.designs import DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,13 +150,13 @@ CHANGES = (
         budget_s=30,
         not_applicable=MappingProxyType(
             {
-                "zookeeper": "members decide each for itself and vote on nothing: those that decide in another way "
+                ZOOKEEPER: "members decide each for itself and vote on nothing: those that decide in another way "
                 "claim the same partitions, so all of them have to be stopped first",
-                "server": "the coordinator decides by a setting of the broker: it is the broker that is restarted",
-                "eager": "it is where the migration begins; the run is that of the design it ends in, cooperative",
-                "static": "the design is eager with a name for each member; with cooperative-sticky it would be "
+                SERVER: "the coordinator decides by a setting of the broker: it is the broker that is restarted",
+                EAGER: "it is where the migration begins; the run is that of the design it ends in, cooperative",
+                STATIC: "the design is eager with a name for each member; with cooperative-sticky it would be "
                 "another one",
-                "delayed": "its protocol stands alone: a member cannot list it beside another one, so there is no "
+                DELAYED: "its protocol stands alone: a member cannot list it beside another one, so there is no "
                 "group in which both kinds meet",
             }
         ),

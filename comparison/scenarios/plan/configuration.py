@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.designs import DESIGNS
+from comparison.scenarios.plan.consumers import CONSUMERS
 from comparison.scenarios.plan.presets import equal_sessions, preset_named
 from kernel.broker.settings.configuration import BROKER_SETTINGS
 from kernel.broker.settings.kafka_settings import KAFKA_BROKER_SETTINGS
+from kernel.designs import DESIGNS, EAGER, SERVER
 from kernel.errors import ConfigurationError
 from kernel.settings import resolve
 
@@ -64,23 +65,23 @@ def configuration(design: str, parameters: Parameters) -> Configuration:
     """Settings for a run of one design. Raises `ConfigurationError`."""
     preset = preset_named(parameters.preset)
     check(parameters.settings)
-    made_by = DESIGNS[design].made_by
-    given = {name: value for name, value in parameters.settings.items() if name not in made_by}
+    consumers = CONSUMERS[design]
+    given = {name: value for name, value in parameters.settings.items() if name not in consumers.made_by}
     of_members, of_brokers = (
         equal_sessions(preset, design, parameters.session_timeout_ms) if parameters.session_timeout_ms else ({}, {})
     )
-    member = {**preset.members[design], **of_members, **_known(DESIGNS[design].settings, given)}
+    member = {**preset.members[design], **of_members, **_known(consumers.settings, given)}
     replicas = {name: str(min(int(preset.brokers[name]), parameters.brokers)) for name in _REPLICAS}
     broker = {**preset.brokers, **replicas, **of_brokers, **_known(BROKER_SETTINGS, parameters.settings)}
-    if design == "server" and (strategy := parameters.settings.get(STRATEGY)):
+    if design == SERVER and (strategy := parameters.settings.get(STRATEGY)):
         broker["group.server.assignment.strategy"] = strategy  # the brokers' to say, not the members'
     return Configuration(
         member=member,
         broker=broker,
-        session_ms=int(member[DESIGNS[design].session_setting]),
-        delay_ms=int(member["scheduled.rebalance.max.delay.ms"]) if design == "delayed" else 0,
+        session_ms=int(member[consumers.session_setting]),
+        delay_ms=int(member["scheduled.rebalance.max.delay.ms"]) if DESIGNS[design].delays_reassignment else 0,
         heartbeat_ms=int(member.get("heartbeat.interval.ms", 0)),
-        max_poll_ms=int({**preset.members["eager"], **parameters.settings}["max.poll.interval.ms"]),
+        max_poll_ms=int({**preset.members[EAGER], **parameters.settings}["max.poll.interval.ms"]),
         commit_interval_ms=int(member["auto.commit.interval.ms"]),
         broker_session_ms=int(broker["zookeeper.session.timeout.ms"]),
     )
@@ -112,7 +113,7 @@ def start_of_reading(name: str, value: str) -> str | None:
 def _tables() -> list[tuple[Mapping[str, Setting], frozenset[str]]]:
     return [
         (BROKER_SETTINGS, KAFKA_BROKER_SETTINGS),
-        *((design.settings, design.known_elsewhere) for design in DESIGNS.values()),
+        *((each.settings, each.known_elsewhere) for each in CONSUMERS.values()),
     ]
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.scenarios.plan.designs import DESIGNS, ConsumerRequest
+from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS
 from kernel.broker.settings.configuration import BrokerConfig
+from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError
 from kernel.trace.writer import SilentTracer
 
@@ -74,7 +75,7 @@ def _load(case: Case) -> Iterator[str]:
 def _sessions(case: Case) -> Iterator[str]:
     design, made = DESIGNS[case.design], case.made
     least, most = ZOOKEEPER_SESSION_MS
-    if design.sessions:
+    if design.zookeeper_sessions:
         if not least <= made.session_ms <= most:
             yield (f"zookeeper.session.timeout.ms={made.session_ms}: the run's ZooKeeper grants {least} to {most} ms")
         return
@@ -127,7 +128,7 @@ def _parts_start(case: Case) -> Iterator[str]:
         settings=case.made.member,
     )
     try:
-        DESIGNS[case.design].consumer(request, SilentTracer())
+        CONSUMERS[case.design].consumer(request, SilentTracer())
         BrokerConfig.from_settings(case.made.broker)
     except ConfigurationError as error:
         yield str(error)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -59,25 +60,25 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "equal-timers": Preset(
             name="equal-timers",
             members={
-                "zookeeper": {
+                ZOOKEEPER: {
                     "zookeeper.session.timeout.ms": "3000",
                     "rebalance.backoff.ms": "1000",
                     "rebalance.max.retries": "4",
                     "auto.commit.interval.ms": "1000",
                     "auto.offset.reset": "smallest",
                 },
-                "server": {
+                SERVER: {
                     "zookeeper.session.timeout.ms": "3000",
                     "command.wait.ms": "1000",
                     "auto.commit.interval.ms": "1000",
                     "auto.offset.reset": "earliest",
                 },
-                "eager": _EQUAL_CLASSIC,
-                "static": _EQUAL_CLASSIC,
-                "cooperative": {**_EQUAL_CLASSIC, _STRATEGY: "cooperative-sticky"},
+                EAGER: _EQUAL_CLASSIC,
+                STATIC: _EQUAL_CLASSIC,
+                COOPERATIVE: {**_EQUAL_CLASSIC, _STRATEGY: "cooperative-sticky"},
                 # A session timeout more until what is lost is given away: the five minutes of Connect would be all
                 # that a run shows.
-                "delayed": {**_EQUAL_CLASSIC, _STRATEGY: "delayed", _DELAY: "3000"},
+                DELAYED: {**_EQUAL_CLASSIC, _STRATEGY: "delayed", _DELAY: "3000"},
             },
             brokers={
                 "group.initial.rebalance.delay.ms": "0",
@@ -92,7 +93,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             members={
                 # 0.8.2: ConsumerConfig.scala. Its auto.offset.reset is `largest`: a run would then count the
                 # records before a member's first position as lost, so the reset is not the era's here.
-                "zookeeper": {
+                ZOOKEEPER: {
                     "zookeeper.session.timeout.ms": "6000",
                     "rebalance.backoff.ms": "2000",
                     "rebalance.max.retries": "4",
@@ -100,17 +101,17 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                     "auto.offset.reset": "smallest",
                 },
                 # Never released: ZooKeeper's side as in 0.8.2, the rest as in the first release with a coordinator.
-                "server": {
+                SERVER: {
                     "zookeeper.session.timeout.ms": "6000",
                     "command.wait.ms": "3000",
                     "auto.commit.interval.ms": "5000",
                     "auto.offset.reset": "earliest",
                 },
-                "eager": _CLASSIC,
-                "static": _CLASSIC,
-                "cooperative": {**_CLASSIC, _STRATEGY: "cooperative-sticky"},
+                EAGER: _CLASSIC,
+                STATIC: _CLASSIC,
+                COOPERATIVE: {**_CLASSIC, _STRATEGY: "cooperative-sticky"},
                 # Connect 2.3 (KIP-415), DistributedConfig.java: rebalance.timeout.ms is its max.poll.interval.ms.
-                "delayed": {
+                DELAYED: {
                     **_CLASSIC,
                     "max.poll.interval.ms": "60000",
                     _STRATEGY: "delayed",

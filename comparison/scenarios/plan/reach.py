@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.configuration import STRATEGY, complaint_about, start_of_reading
-from comparison.scenarios.plan.designs import DESIGNS
+from comparison.scenarios.plan.consumers import CONSUMERS
 from comparison.scenarios.plan.presets import SESSION_TIMERS
 from coordinator.consumer.settings import CONSUMER_SETTINGS
 from kernel.assignors.registry import COOPERATIVE
 from kernel.broker.settings.configuration import BROKER_SETTINGS
+from kernel.designs import SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from kernel.settings import Setting, boolean
 
@@ -32,7 +33,7 @@ def reach(designs: Sequence[str], given: Mapping[str, str]) -> list[str]:
     """
     warnings = []
     for name, value in given.items():
-        if not any(name in design.settings for design in DESIGNS.values()):
+        if not any(name in consumers.settings for consumers in CONSUMERS.values()):
             continue  # the brokers' alone, or nobody's here, of which the check of names warns
         lacking = {design: why for design in designs if (why := _why_not(design, name, value))}
         taking = [design for design in designs if design not in lacking]
@@ -48,26 +49,26 @@ def reach(designs: Sequence[str], given: Mapping[str, str]) -> list[str]:
 
 
 def _remedy(name: str) -> str:
-    knowing = [design.name for design in DESIGNS.values() if name in design.settings and name not in design.made_by]
+    knowing = [design for design, each in CONSUMERS.items() if name in each.settings and name not in each.made_by]
     timeout = "use --session-timeout, or " if name in SESSION_TIMERS else ""
     return f"; {timeout}choose {' or '.join(knowing)} as well, or leave it out"
 
 
 def _why_not(name: str, setting: str, value: str) -> str:
     """Why a design does not take a setting; '' when it does. Raises `ConfigurationError` for a broken number."""
-    design = DESIGNS[name]
-    if setting in design.made_by:
+    consumers = CONSUMERS[name]
+    if setting in consumers.made_by:
         # The server design has a strategy of its own, and the brokers are told.
-        return _server_strategy(value) if name == "server" else f"is what it is by its own {setting}"
-    if setting not in design.settings:
+        return _server_strategy(value) if name == SERVER else f"is what it is by its own {setting}"
+    if setting not in consumers.settings:
         return "does not know it"
-    if setting == STRATEGY and name == "zookeeper":
+    if setting == STRATEGY and name == ZOOKEEPER:
         known = value in _OLD_STRATEGIES
         return "" if known else f"knows {' and '.join(_OLD_STRATEGIES)} only"
     if start_of_reading(setting, value) is not None:
         return ""
-    complaint = complaint_about(design.settings, setting, value)
-    if complaint is not None and _is_exact(design.settings[setting]):
+    complaint = complaint_about(consumers.settings, setting, value)
+    if complaint is not None and _is_exact(consumers.settings[setting]):
         raise complaint
     return f"cannot take it ({complaint})" if complaint is not None else ""
 

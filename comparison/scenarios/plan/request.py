@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.designs import DESIGNS
 from comparison.scenarios.plan.vocabulary import CutEnsemble, KillCoordinator
+from kernel.designs import DESIGNS
 from kernel.trace.writer import TraceIdentity
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class RunRequest:
     def victim_beside_cut(self) -> bool:
         """Whether the victim of the cut has its session with the server that is cut off."""
         design = DESIGNS[self.design]
-        return design.sessions and not (self.cuts_ensemble and design.coordinator)
+        return design.zookeeper_sessions and not (self.cuts_ensemble and design.coordinator)
 
     @property
     def group_is_placed(self) -> bool:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.scenarios.plan.designs import DESIGNS, ConsumerRequest
+from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.processes.child_trace import ChildTrace
 from comparison.scenarios.processes.lines import lines_of_stdin, tell
 from kernel.consumer import SilentListener
@@ -122,7 +122,7 @@ class Members:
             client_id=f"{self._config.process}-{number}",
             instance=f"{self._config.place or self._config.process}-{number}",
         )
-        consumer = DESIGNS[self._config.design].consumer(request, self._tracer)
+        consumer = CONSUMERS[self._config.design].consumer(request, self._tracer)
         task = asyncio.create_task(self._poll(consumer), name=f"poll {request.client_id}")
         self._polls[task] = consumer
         self._memories[consumer] = Memory()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.designs import DESIGNS
 from comparison.scenarios.plan.vocabulary import CutAuthority, CutEnsemble, FreezeOwner, KillCoordinator, SlowOwner
 from comparison.scenarios.run.changes import SETTLE_S, reach
 from comparison.scenarios.testbed.link_ownership import ports_of_process
 from coordinator.membership.effects import Identity
+from kernel.designs import DESIGNS, SERVER
 from kernel.waiting import until
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Faults:
         member_id, generation = identity
         late = Identity(member_id, generation - generations_ago)
         group, offsets = self._testbed.group, dict.fromkeys(held, 0)
-        await self._testbed.access.commit_as(group, late, offsets, server=self._design.name == "server")
+        await self._testbed.access.commit_as(group, late, offsets, server=self._design.name == SERVER)
 
     async def _slow_owner(self, step: SlowOwner) -> None:
         """The join comes while the member is slow, so the group's next rebalance is the one that waits for it."""
@@ -123,7 +123,7 @@ class Faults:
         pid = self._members.child(victim).pid
         cuts: list[Callable[[], None]] = []
         heals: list[Callable[[], None]] = []
-        if self._design.sessions:
+        if self._design.zookeeper_sessions:
             cuts.append(zookeeper.cut)
             heals.append(zookeeper.heal)
         if self._design.coordinator:

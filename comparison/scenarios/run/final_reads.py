@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.designs import DESIGNS
+from kernel.designs import DESIGNS
 from kernel.errors import Unavailable
 from kernel.values import NO_OFFSET
 from kernel.zookeeper import paths

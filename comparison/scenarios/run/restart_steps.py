@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.designs import DESIGNS
+from kernel.designs import DESIGNS
 from kernel.waiting import until
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Restarts:
             before = self._members.view.rebalanced()
             await self._members.go(place, self._changes.takeover_s)
             await asyncio.sleep(step.away_ms / 1000)
-            if not self._design.keeps_places:
+            if not self._design.static_membership:
                 await until(lambda: self._went_through_one(before), self._changes.takeover_s, "all others know it went")
             await self._members.come_back(place, step.settings)
 

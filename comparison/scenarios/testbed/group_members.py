@@ -11,10 +11,10 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.designs import DESIGNS
 from comparison.scenarios.processes.children import ChildProcess, ended_within
 from comparison.scenarios.processes.together import all_ended, together
 from comparison.scenarios.testbed.group_view import GroupView
+from kernel.designs import DESIGNS
 from kernel.waiting import until
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class GroupMembers:
 
     def choose_owner(self) -> str:
         """A process that owns something, by the seed; not the one whose memory is what a design lives by."""
-        spared = {self.view.decider} if DESIGNS[self._request.design].remembers_losses else set()
+        spared = {self.view.decider} if DESIGNS[self._request.design].delays_reassignment else set()
         owning = [name for name in self.view.owning_processes() if name not in self._gone | spared]
         assert owning, "nobody owns anything"
         return self.random.choice(owning)

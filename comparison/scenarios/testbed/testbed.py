@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.designs import DESIGNS
 from comparison.scenarios.processes.children import ChildFailed, ChildProcess
 from comparison.scenarios.processes.together import all_ended, together
 from comparison.scenarios.testbed.baseline import measure_baseline
@@ -13,6 +12,7 @@ from comparison.scenarios.testbed.cluster_access import ClusterAccess
 from comparison.scenarios.testbed.load import Load
 from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from comparison.scenarios.testbed.zookeeper_bed import ZooKeeperBed
+from kernel.designs import DESIGNS
 from kernel.errors import Unavailable
 from kernel.ports import free_ports
 from kernel.values import TopicPartition

@@ -7,7 +7,6 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from comparison.scenarios.plan.designs import DESIGNS
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS, ZOOKEEPER_TICK_MS
 from comparison.scenarios.testbed.chroot import chroot_name, make_chroot, remove_chroot
 from comparison.scenarios.testbed.live_observer import LiveObserver
@@ -16,6 +15,7 @@ from comparison.scenarios.testbed.observer import ReplayClock, write_observed, w
 from comparison.scenarios.testbed.proxy import LOOPBACK
 from comparison.scenarios.testbed.quorum import QuorumProxies
 from kernel.clock import SystemClock
+from kernel.designs import DESIGNS
 from kernel.errors import RebalanceLabError, Unavailable, UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter

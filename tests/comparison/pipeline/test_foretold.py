@@ -87,7 +87,7 @@ def test_failed_attempt_that_does_too_much_is_seen(more: Row, what: str) -> None
     [
         (leave(count(1, "attempt_ended", outcome="error")), "zookeeper", {}),
         (leave(), "eager", {"streams": 2}),
-        (leave(), "consumer", {}),
+        (leave(), "unknown", {}),
     ],
 )
 def test_nothing_is_foretold_where_the_model_does_not_reach(

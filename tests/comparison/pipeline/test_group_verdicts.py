@@ -8,16 +8,16 @@ import pytest
 
 from comparison.pipeline.result import Change, Outcome, Term, Verdict, Wait
 from comparison.pipeline.verdicts import CHECKS, judge
+from kernel.designs import DESIGN_NAMES
 from tests.support.results import change, counted, run
 
 YES, NO, UNKNOWN = Outcome.EXPECTED, Outcome.NOT_EXPECTED, Outcome.UNKNOWN
-DESIGNS = ("zookeeper", "server", "eager", "static", "cooperative", "delayed")
 
 
 def designs_of(check: str, scenario: str) -> set[str]:
     return {
         design
-        for design in DESIGNS
+        for design in DESIGN_NAMES
         if any(each.name == check and each.covers(run(scenario, design)) for each in CHECKS)
     }
 
@@ -25,19 +25,19 @@ def designs_of(check: str, scenario: str) -> set[str]:
 @pytest.mark.parametrize(
     ("check", "scenario", "designs"),
     [
-        ("no record lost", "rolling-restart", set(DESIGNS)),
-        ("no stale write", "scale-out", set(DESIGNS) - {"zookeeper"}),
-        ("no offset moved back", "subscription-change", set(DESIGNS) - {"zookeeper"}),
-        ("never owned by two", "rolling-restart", set(DESIGNS) - {"zookeeper"}),
+        ("no record lost", "rolling-restart", set(DESIGN_NAMES)),
+        ("no stale write", "scale-out", set(DESIGN_NAMES) - {"zookeeper"}),
+        ("no offset moved back", "subscription-change", set(DESIGN_NAMES) - {"zookeeper"}),
+        ("never owned by two", "rolling-restart", set(DESIGN_NAMES) - {"zookeeper"}),
         ("kept partitions never stop", "rolling-restart", {"cooperative", "delayed"}),
         ("kept partitions never stop", "protocol-migration", set()),  # its first lives are eager
         ("kept partitions never stop", "pause", set()),
         ("delay honoured", "crash", {"delayed"}),
-        ("generation kept", "coordinator-failover", set(DESIGNS) - {"zookeeper"}),
-        ("no commit lost", "coordinator-failover", set(DESIGNS) - {"zookeeper"}),
+        ("generation kept", "coordinator-failover", set(DESIGN_NAMES) - {"zookeeper"}),
+        ("no commit lost", "coordinator-failover", set(DESIGN_NAMES) - {"zookeeper"}),
         ("waits for the slow", "slow-member", {"eager", "static"}),
         ("goes on while it waits", "slow-member", {"cooperative", "delayed"}),
-        ("counts", "join", set(DESIGNS)),
+        ("counts", "join", set(DESIGN_NAMES)),
         ("counts", "rolling-restart", {"server", "eager", "static", "cooperative"}),
         ("counts", "scale-out", set()),
     ],

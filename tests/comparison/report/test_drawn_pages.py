@@ -7,10 +7,11 @@ from functools import cache
 
 import pytest
 
-from comparison.pipeline.group_model import COORDINATED, GroupSetting, foretell
-from comparison.scenarios.plan.catalogue import CATALOGUE, DESIGNS
+from comparison.pipeline.group_model import GroupSetting, foretell
+from comparison.scenarios.plan.catalogue import CATALOGUE
 from docs.coordinator_tables import TABLES, changes, restarts
 from docs.draw import COMMANDS, DOCS, Runs, fillings
+from kernel.designs import COORDINATED, DESIGN_NAMES
 
 README = DOCS.parent / "README.md"
 PLACE = re.compile(r"<!-- drawn: ([\w.-]+) -->\n(.*?)<!-- end -->", re.DOTALL)
@@ -55,9 +56,9 @@ def test_the_runs_have_what_the_tables_need():
 
 def test_tables_have_a_row_for_every_design():
     for name in ("restarts", "stall", "failovers"):
-        assert [row[0] for row in rows(name)] == list(DESIGNS)
+        assert [row[0] for row in rows(name)] == list(DESIGN_NAMES)
     assert [row[:2] for row in rows("changes")] == [
-        [change, design] for change in ("join", "leave", "crash") for design in DESIGNS
+        [change, design] for change in ("join", "leave", "crash") for design in DESIGN_NAMES
     ]
 
 

@@ -14,7 +14,8 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import Outcome, as_mapping
 from comparison.pipeline.verdicts import judge
 from comparison.report.page import page
-from tests.support.results import SIX, change, counted, run, six_designs
+from kernel.designs import DESIGN_NAMES
+from tests.support.results import change, counted, run, six_designs
 
 _VOID = frozenset({"meta", "br", "rect", "line", "path"})
 
@@ -76,7 +77,7 @@ def test_every_verdict_links_to_its_reasons(read: _Reader) -> None:
 
 
 def test_designs_stand_side_by_side(read: _Reader) -> None:
-    assert ["scenario", *SIX] in read.rows
+    assert ["scenario", *DESIGN_NAMES] in read.rows
     verdicts = ["+ as expected"] * 6
     assert ["rolling-restart", *verdicts] in read.rows
     verdicts[1] = "- not applicable"

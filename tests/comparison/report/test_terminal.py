@@ -15,7 +15,8 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import Overlap, Run, as_mapping
 from comparison.pipeline.verdicts import judge
 from comparison.report.terminal import render
-from tests.support.results import SIX, change, counted, run, six_designs
+from kernel.designs import DESIGN_NAMES
+from tests.support.results import change, counted, run, six_designs
 
 GOLDEN = Path(__file__).with_name("terminal.golden.txt")
 
@@ -112,7 +113,7 @@ def test_scenario_that_makes_no_sense_is_not_applicable_and_why() -> None:
 def test_six_designs_fit_on_the_screen(width: int) -> None:
     text = rendered(six_designs(), width=width)
     assert max(map(len, text.splitlines())) <= width
-    (header,) = [line for line in text.splitlines() if line.split() == list(SIX)]
+    (header,) = [line for line in text.splitlines() if line.split() == list(DESIGN_NAMES)]
     assert header
 
 

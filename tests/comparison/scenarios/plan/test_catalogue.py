@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from comparison.scenarios.plan import designs
 from comparison.scenarios.plan.catalogue import (
     CATALOGUE,
     COMPARED,
     COMPARED_DESIGNS,
-    DESIGNS,
     HERD_SIZES,
     SMOKE,
     designs_for,
@@ -26,6 +24,7 @@ from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.plan.vocabulary import Form, JoinOne, Steady
 from comparison.scenarios.run.experiments import estimated_s, expanded, left_out, plan
 from comparison.scenarios.run.runner import members_in_all
+from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 
 
@@ -92,19 +91,15 @@ def test_a_comparison_is_of_the_first_scenarios_under_two_designs_unless_more_is
     assert estimated_s(planned) <= 6 * 60
 
 
-def test_the_table_of_designs_and_their_names_are_in_one_order() -> None:
-    assert tuple(designs.DESIGNS) == DESIGNS
-
-
 def test_every_scenario_is_run_for_every_design_or_says_why_not() -> None:
-    planned = [(each.scenario, each.design) for each in plan(list(CATALOGUE), DESIGNS, {})]
-    without = {(each.scenario, each.design): each.reason for each in left_out(list(CATALOGUE), DESIGNS)}
-    assert sorted([*planned, *without]) == sorted((name, design) for name in CATALOGUE for design in DESIGNS)
+    planned = [(each.scenario, each.design) for each in plan(list(CATALOGUE), DESIGN_NAMES, {})]
+    without = {(each.scenario, each.design): each.reason for each in left_out(list(CATALOGUE), DESIGN_NAMES)}
+    assert sorted([*planned, *without]) == sorted((name, design) for name in CATALOGUE for design in DESIGN_NAMES)
     assert all(without.values())
 
 
 def test_a_migration_is_a_run_of_the_design_that_it_ends_in() -> None:
-    assert [each.design for each in plan(["protocol-migration"], DESIGNS, {})] == ["cooperative"]
+    assert [each.design for each in plan(["protocol-migration"], DESIGN_NAMES, {})] == ["cooperative"]
     assert designs_for(["protocol-migration"], ()) == ("cooperative",)
     assert designs_for(["protocol-migration", "crash"], ()) == COMPARED_DESIGNS
 
@@ -184,7 +179,7 @@ def test_an_unknown_design_is_refused_with_the_names_there_are() -> None:
     ("given", "expected"),
     [
         ((), COMPARED_DESIGNS),
-        (("all",), DESIGNS),
+        (("all",), DESIGN_NAMES),
         (("eager,zookeeper",), ("zookeeper", "eager")),
         (("eager", "eager"), ("eager",)),
     ],
@@ -206,7 +201,7 @@ def test_parameters_not_given_keep_the_scenarios_own() -> None:
     assert Parameters(members=7).overridden(members=None, rate=9) == Parameters(members=7, rate=9)
 
 
-@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("design", DESIGN_NAMES)
 def test_equal_timers_give_every_design_the_same_detection_time(design: str) -> None:
     made = configuration(design, Parameters())
     assert (made.session_ms, made.commit_interval_ms, made.max_poll_ms) == (3000, 1000, 10_000)
@@ -214,7 +209,7 @@ def test_equal_timers_give_every_design_the_same_detection_time(design: str) -> 
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("design", DESIGN_NAMES)
 def test_every_preset_is_taken_by_the_parts_it_is_for(preset: str, design: str) -> None:
     made = configuration(design, Parameters(preset=preset))
     assert made.session_ms >= 3000

@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from comparison.scenarios.plan.catalogue import CATALOGUE, DESIGNS
+from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.run.experiments import plan
+from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 
 PAIR = ("zookeeper", "eager")
 
 
-@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("design", DESIGN_NAMES)
 @pytest.mark.parametrize(("brokers", "replicas"), [(1, "1"), (2, "2"), (3, "2")])
 def test_topics_have_no_more_replicas_than_there_are_brokers(design: str, brokers: int, replicas: str) -> None:
     made = configuration(design, Parameters(brokers=brokers))
@@ -50,9 +51,9 @@ def test_what_cannot_work_is_refused_with_the_remedy(scenario: str, given: dict[
 
 @pytest.mark.parametrize("preset", ["equal-timers", "kafka-defaults"])
 def test_every_scenario_is_feasible_as_it_stands(preset: str) -> None:
-    assert len(plan(list(CATALOGUE), DESIGNS, {"preset": preset})) > len(CATALOGUE)
+    assert len(plan(list(CATALOGUE), DESIGN_NAMES, {"preset": preset})) > len(CATALOGUE)
 
 
 @pytest.mark.parametrize("session_timeout_ms", [1_000, 60_000])
 def test_every_scenario_is_feasible_with_the_shortest_and_the_longest_sessions(session_timeout_ms: int) -> None:
-    assert plan(list(CATALOGUE), DESIGNS, {"session_timeout_ms": session_timeout_ms})
+    assert plan(list(CATALOGUE), DESIGN_NAMES, {"session_timeout_ms": session_timeout_ms})

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from comparison.scenarios.plan.catalogue import CATALOGUE, DESIGNS
+from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.reach import reach
+from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 
 STRATEGY = "partition.assignment.strategy"
@@ -16,7 +17,7 @@ STRATEGY = "partition.assignment.strategy"
 @pytest.mark.parametrize(
     ("designs", "name", "value", "complaint"),
     [
-        (DESIGNS, STRATEGY, "nonesuch", f"{STRATEGY}=nonesuch reaches none of the chosen designs"),
+        (DESIGN_NAMES, STRATEGY, "nonesuch", f"{STRATEGY}=nonesuch reaches none of the chosen designs"),
         (("zookeeper",), STRATEGY, "nonesuch", "zookeeper knows range and roundrobin only"),
         (("zookeeper",), STRATEGY, "sticky", "zookeeper knows range and roundrobin only; choose .*eager"),
         (("server",), STRATEGY, "cooperative-sticky", "server cannot assign by 'cooperative-sticky'"),
@@ -72,8 +73,8 @@ def test_a_setting_that_reaches_only_some_of_the_chosen_designs_is_a_warning_tha
 @pytest.mark.parametrize(
     ("designs", "settings"),
     [
-        (DESIGNS, {"auto.commit.interval.ms": "500"}),
-        (DESIGNS, {"auto.offset.reset": "earliest"}),
+        (DESIGN_NAMES, {"auto.commit.interval.ms": "500"}),
+        (DESIGN_NAMES, {"auto.offset.reset": "earliest"}),
         (("zookeeper", "server", "eager", "static"), {STRATEGY: "roundrobin"}),
         (("eager",), {"session.timeout.ms": "6000"}),
         (("eager",), {"zookeeper.session.timeout.ms": "6000"}),  # the brokers'
@@ -86,7 +87,7 @@ def test_a_setting_that_reaches_what_it_is_for_is_not_warned_of(
     assert reach(designs, settings) == []
 
 
-@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("design", DESIGN_NAMES)
 @pytest.mark.parametrize("scenario", ["crash", "rolling-restart"])
 def test_one_session_timeout_sets_equal_timers_in_every_design(scenario: str, design: str) -> None:
     made = configuration(design, CATALOGUE[scenario].parameters({"session_timeout_ms": 6000}))
