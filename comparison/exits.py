@@ -16,4 +16,4 @@ class Exit(IntEnum):
     UNKNOWN = 2  #: a verdict could not be reached
     INTERRUPTED = 130  #: Ctrl-C or SIGTERM; a run's traces are kept, and not analysed
     USAGE = 254  #: wrong arguments, settings or surroundings: the message says what to change
-    INTERNAL = 255  #: our mistake, or a server that did not answer
+    INTERNAL = 255  #: an internal error, or a server that did not answer

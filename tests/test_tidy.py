@@ -129,3 +129,17 @@ def test_nothing_is_left_to_do_later() -> None:
         if marker.search(p.read_text(encoding="utf-8"))
     ]
     assert not found
+
+
+def test_documents_name_modules_that_exist() -> None:
+    """`run/steps.py` may stand for any module whose path ends so."""
+    tracked = {
+        named(path) for folder in (*PACKAGES, "bench", "docs", "tests") for path in (ROOT / folder).rglob("*.py")
+    }
+    gone = [
+        f"{page.name}: {cited}"
+        for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"))
+        for cited in re.findall(r"`([\w/]+/\w+\.py)(?:::\w+)?`", page.read_text(encoding="utf-8"))
+        if not any(path == cited or path.endswith(f"/{cited}") for path in tracked)
+    ]
+    assert not gone

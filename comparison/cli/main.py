@@ -82,7 +82,7 @@ By hand, in a few terminals:
 
 \b
 Exit codes: 0 as expected, 1 not as expected, 2 unknown, 130 interrupted, 254 usage,
-255 our mistake or a server that did not answer.""",
+255 internal error or a server that did not answer.""",
 )
 @click.version_option(package_name="rebalance-lab")
 def cli() -> None:

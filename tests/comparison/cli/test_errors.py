@@ -73,7 +73,7 @@ def test_help_and_readme_say_what_every_exit_code_means(capsys: pytest.CaptureFi
     for text in (capsys.readouterr().out, readme):
         told = " ".join(text.split()).lower().partition("exit codes: ")[2].partition(".")[0]
         assert [int(part.split()[0]) for part in told.split(", ")] == sorted(Exit)
-        assert told.endswith("255 our mistake or a server that did not answer")
+        assert told.endswith("255 internal error or a server that did not answer")
 
 
 @pytest.mark.parametrize(
