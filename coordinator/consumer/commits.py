@@ -48,14 +48,14 @@ _AGAIN = frozenset(
 class CommitRequest:
     """One call of commit; `identity` is None when the member had none, `give_up_ns` is monotonic.
 
-    `held_up` tells whether a parked request is ahead of whatever is sent now.
+    `blocked` tells whether a parked request is ahead of whatever is sent now.
     """
 
     identity: Identity | None
     offsets: Mapping[TopicPartition, int]
     explicit: bool
     give_up_ns: int
-    held_up: Callable[[], bool] = _never
+    blocked: Callable[[], bool] = _never
 
 
 class Fenced(Protocol):
@@ -80,7 +80,7 @@ class Committing(Protocol):
     @property
     def connection(self) -> BrokerConnection | None: ...
 
-    async def wait_moved(self, timeout_s: float) -> None: ...
+    async def wait_for_change(self, timeout_s: float) -> None: ...
 
     def refused(self, api: str, error: str, *, stamp: int, sent_ns: int, connection: BrokerConnection) -> None: ...
 
@@ -108,7 +108,7 @@ class CommitSettings(Protocol):
     def retry_backoff_ms(self) -> int: ...
 
 
-class CommitSurroundings(Protocol):
+class CommitContext(Protocol):
     """What all commits of one consumer share."""
 
     @property
@@ -125,7 +125,7 @@ class CommitSurroundings(Protocol):
 
 
 async def commit(
-    stream: Committing, request: CommitRequest, around: CommitSurroundings, *, api: str = "OffsetCommit"
+    stream: Committing, request: CommitRequest, context: CommitContext, *, api: str = "OffsetCommit"
 ) -> CommitOutcome:
     """What became of it; never raises for what the group or the network did. `api` is the request's name.
 
@@ -134,18 +134,18 @@ async def commit(
     errors = dict.fromkeys(request.offsets, DROPPED)
     if request.offsets and request.identity is not None:
         async with stream.committing:
-            errors = await _tried(stream, request, request.identity, around, api)
+            errors = await _tried(stream, request, request.identity, context, api)
     outcome = CommitOutcome(
         accepted={tp: offset for tp, offset in request.offsets.items() if not errors[tp]},
         refused={tp: error for tp, error in errors.items() if error},
     )
     for tp, offset in sorted(request.offsets.items()):
-        around.tracer.emit(
+        context.tracer.emit(
             "commit_answered",
             member=None if request.identity is None else request.identity.member_id,
             stream=stream.number,
             cause="" if request.identity is None else f"generation:{request.identity.generation}",
-            group=around.config.group_id,
+            group=context.config.group_id,
             topic=tp.topic,
             partition=tp.partition,
             offset=offset,
@@ -162,25 +162,25 @@ def _outcome(error: str) -> str:
 
 
 async def _tried(
-    stream: Committing, request: CommitRequest, identity: Identity, around: CommitSurroundings, api: str
+    stream: Committing, request: CommitRequest, identity: Identity, context: CommitContext, api: str
 ) -> dict[TopicPartition, str]:
     """{partition: error}; a commit that was sent and never answered stays UNANSWERED when it cannot be repeated."""
-    backoff_s = around.config.retry_backoff_ms / 1000
+    backoff_s = context.config.retry_backoff_ms / 1000
     outcome = dict.fromkeys(request.offsets, DROPPED)
     while stream.member.identity == identity:
         connection = stream.connection
-        now = around.clock.monotonic_ns()
+        now = context.clock.monotonic_ns()
         if now >= request.give_up_ns:
             break
-        if request.held_up():
+        if request.blocked():
             return {tp: REBALANCING if error == DROPPED else error for tp, error in outcome.items()}
         if connection is None:
-            await stream.wait_moved(backoff_s)
+            await stream.wait_for_change(backoff_s)
             continue
         stamp = stream.member.stamp
         left_ms = max(1, (request.give_up_ns - now) // NS_PER_MS)
         try:
-            outcome = await around.calls.commit(connection, identity, request.offsets, timeout_ms=left_ms)
+            outcome = await context.calls.commit(connection, identity, request.offsets, timeout_ms=left_ms)
         except (Unavailable, ProtocolError):
             outcome = dict.fromkeys(request.offsets, UNANSWERED)
         error = next((error for error in outcome.values() if error), "")

@@ -15,7 +15,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from coordinator.consumer.calls import GroupCalls
-from coordinator.consumer.context import Surroundings
+from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.polling import PollingConsumer, raise_first
 from coordinator.consumer.settings import CoordinatorConsumerConfig
 from coordinator.consumer.stream import GroupStream
@@ -50,11 +50,11 @@ class CoordinatorConsumer(PollingConsumer[GroupStream, CoordinatorConsumerConfig
         super().__init__(config, tracer=tracer, process=process, clock=clock)
         self._subscription: Subscription | None = None
         self._watcher = TopicWatcher(self._client, config, self._clock, self._streams, self._changed.set)
-        self._surroundings = self._new_surroundings()
+        self._context = self._new_context()
 
-    def _new_surroundings(self) -> Surroundings:
+    def _new_context(self) -> ConsumerContext:
         config = self._config
-        return Surroundings(
+        return ConsumerContext(
             config=config,
             calls=GroupCalls(
                 group=config.group_id,
@@ -115,7 +115,7 @@ class CoordinatorConsumer(PollingConsumer[GroupStream, CoordinatorConsumerConfig
             raise_first(await asyncio.gather(*(stream.close() for stream in surplus), return_exceptions=True))
 
     def _begin(self, number: int, topics: tuple[str, ...]) -> None:
-        self._streams.append(GroupStream(number, topics, self._surroundings))
+        self._streams.append(GroupStream(number, topics, self._context))
 
     async def unsubscribe(self) -> None:
         """See `GroupConsumer.unsubscribe`. A static member keeps its place in the group, as when it closes."""
@@ -132,12 +132,12 @@ class CoordinatorConsumer(PollingConsumer[GroupStream, CoordinatorConsumerConfig
         return self._subscription is not None
 
     async def _poll_streams(self, deadline_ns: int) -> None:
-        await self._watcher.freshen((deadline_ns - self._clock.monotonic_ns()) / 1e9)
-        self._watcher.look()
+        await self._watcher.refresh_before_join((deadline_ns - self._clock.monotonic_ns()) / 1e9)
+        self._watcher.check_topics()
         for stream in self._streams:
             if not self._watcher.holds_back(stream):
                 stream.poll()
 
-    async def _part(self) -> Sequence[BaseException | None]:
+    async def _leave_group(self) -> Sequence[BaseException | None]:
         await self._watcher.end()
-        return await super()._part()
+        return await super()._leave_group()

@@ -38,7 +38,7 @@ class CurrentListener:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ConsumerContext:
     """What the streams of one consumer share."""
 
     config: CoordinatorConsumerConfig

@@ -133,7 +133,7 @@ class Fetcher:
             queue = _Queue(stream, member, tp, offset, offset)
             self._queues[stream, tp] = queue
             if offset is not None:
-                self._tell_start(queue, offset)
+                self._emit_start(queue, offset)
         self._dispatch()
 
     def pause(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
@@ -182,13 +182,13 @@ class Fetcher:
             if queue.position is None:  # it waits for a reset, which goes on from here
                 queue.position = taken[-1].offset + 1
             batches.append(Batch(queue.stream, queue.tp, taken))
-            self._tell_delivered(queue, taken)
+            self._emit_delivered(queue, taken)
             self._queues[key] = self._queues.pop(key)  # served last the next time
         if batches:
             self._dispatch()
         return batches
 
-    def _tell_delivered(self, queue: _Queue, records: tuple[Record, ...]) -> None:
+    def _emit_delivered(self, queue: _Queue, records: tuple[Record, ...]) -> None:
         for first, last, serial_first, serial_last in runs(records):
             self._tracer.emit(
                 "records_delivered",
@@ -202,7 +202,7 @@ class Fetcher:
                 serial_last=serial_last,
             )
 
-    def _tell_start(self, queue: _Queue, offset: int) -> None:
+    def _emit_start(self, queue: _Queue, offset: int) -> None:
         self._tracer.emit(
             "position_started",
             member=queue.member,
@@ -324,7 +324,7 @@ class Fetcher:
                 offset=offset,
                 reset=policy,
             )
-            self._tell_start(queue, offset)
+            self._emit_start(queue, offset)
 
     def _refused(self, queue: _Queue, error: str) -> None:
         queue.stale = True

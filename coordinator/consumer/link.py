@@ -17,7 +17,7 @@ from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from coordinator.consumer.context import Surroundings
+    from coordinator.consumer.context import ConsumerContext
     from kernel.client.client import ClusterClient
     from kernel.trace.writer import Tracer
 
@@ -44,7 +44,7 @@ class LinkSettings(Protocol):
     def socket_connection_setup_timeout_ms(self) -> int: ...
 
 
-class LinkSurroundings(Protocol):
+class LinkContext(Protocol):
     """What all links of one consumer share."""
 
     @property
@@ -60,9 +60,9 @@ class LinkSurroundings(Protocol):
 class CoordinatorFinder:
     """One membership's connection, for any design that has a coordinator; None while it is looked for."""
 
-    def __init__(self, around: LinkSurroundings, stream: int) -> None:
+    def __init__(self, context: LinkContext, stream: int) -> None:
         self.connection: BrokerConnection | None = None
-        self._around = around
+        self._context = context
         self._stream = stream
         self._member: str | None = None
         self._given_up: list[BrokerConnection] = []
@@ -76,11 +76,11 @@ class CoordinatorFinder:
 
     async def find(self) -> CoordinatorFound | CoordinatorUnknown:
         """Look it up and connect. Raises `GroupRefused` when no broker will ever name one."""
-        config = self._around.config
+        config = self._context.config
         # An answer that takes longer than the session is worth nothing, and the next broker may be quicker.
         patience_ms = min(config.request_timeout_ms, config.session_timeout_ms)
         try:
-            broker = await self._around.client.any_connection()
+            broker = await self._context.client.any_connection()
             found = await find_coordinator(broker, config.group_id, timeout_ms=patience_ms)
             if found.error in _FINAL:
                 raise GroupRefused("FindCoordinator", found.error, config.group_id)
@@ -96,14 +96,14 @@ class CoordinatorFinder:
         return CoordinatorFound(found.node_id)
 
     async def _open(self, host: str, port: int, node_id: int) -> BrokerConnection:
-        config = self._around.config
+        config = self._context.config
         opened = await BrokerConnection.open(
             host,
             port,
             config.client_id,
             timeout_ms=config.socket_connection_setup_timeout_ms,
             node_id=node_id,
-            tracer=self._around.tracer,
+            tracer=self._context.tracer,
         )
         opened.member, opened.stream = self._member, self._stream
         return opened
@@ -127,24 +127,24 @@ class CoordinatorFinder:
 class CoordinatorLink(CoordinatorFinder):
     """The link of a member of the classic protocol, which takes its leave by a request."""
 
-    def __init__(self, around: Surroundings, stream: int) -> None:
-        super().__init__(around, stream)
-        self._surroundings = around
+    def __init__(self, context: ConsumerContext, stream: int) -> None:
+        super().__init__(context, stream)
+        self._calls = context.calls
 
-    async def leave(self, member_id: str, *, around_parked: bool) -> None:
+    async def leave(self, member_id: str, *, bypass_parked: bool) -> None:
         """Leave the group. A LeaveGroup behind a parked request would wait for what it is to end: go around it."""
         connection = self.connection
         if connection is None:
             return
         connection.member = self._member = member_id  # the request is still this member's, for the trace
-        timeout_ms = min(self._surroundings.config.request_timeout_ms, self._surroundings.config.session_timeout_ms)
+        timeout_ms = min(self._context.config.request_timeout_ms, self._context.config.session_timeout_ms)
         try:
-            if not around_parked:
-                await self._surroundings.calls.leave(connection, member_id, timeout_ms=timeout_ms)
+            if not bypass_parked:
+                await self._calls.leave(connection, member_id, timeout_ms=timeout_ms)
                 return
             second = await self.beside(connection)
             try:
-                await self._surroundings.calls.leave(second, member_id, timeout_ms=timeout_ms)
+                await self._calls.leave(second, member_id, timeout_ms=timeout_ms)
             finally:
                 second.close()
                 await second.wait_closed()

@@ -5,9 +5,9 @@ and requests at once, and what has to be waited for before the next thing may ha
 listener's callbacks) one after the other in a task of its own, the chores.
 
 What is here is the same for every such member: the step, its alarm clock and its tasks, how failures reach the
-application, looking for the coordinator, commits, and an orderly end. A design adds the table (`Deciding`), the
+application, looking for the coordinator, commits, and an orderly end. A design adds the table (`MemberLogic`), the
 requests of its protocol, and what it means there to revoke, to take over and to lose partitions
-(`MemberAtWork._perform_own`).
+(`MemberRunner._perform_own`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from coordinator.consumer.commits import CommitRequest, CommitSettings, CommitSurroundings, Fenced, commit
+from coordinator.consumer.commits import CommitContext, CommitRequest, CommitSettings, Fenced, commit
 from coordinator.consumer.errors import GroupRefused
-from coordinator.consumer.link import CoordinatorFinder, LinkSettings, LinkSurroundings
-from coordinator.consumer.task_queue import Chores
+from coordinator.consumer.link import CoordinatorFinder, LinkContext, LinkSettings
+from coordinator.consumer.task_queue import TaskQueue
 from coordinator.membership import effects, events
 from coordinator.membership.reactions import UNANSWERED
 from kernel.clock import NS_PER_MS
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kernel.values import CommitOutcome, TopicPartition
 
 #: An orderly end waits so long for the last commit, and again for the farewell; the group notices a death anyway.
-PARTING_TIMEOUT_MS = 2_000
+LEAVE_TIMEOUT_MS = 2_000
 #: ... and so long for the application's callbacks (KafkaConsumer.close has 30 s).
 CLOSE_TIMEOUT_S = 30
 
@@ -52,18 +52,18 @@ class MemberValue(Fenced, Protocol):
     def state(self) -> Enum: ...
 
 
-class WorkSettings(CommitSettings, LinkSettings, Protocol):
+class RunnerSettings(CommitSettings, LinkSettings, Protocol):
     """By their Kafka names."""
 
     @property
     def default_api_timeout_ms(self) -> int: ...
 
 
-class WorkSurroundings(CommitSurroundings, LinkSurroundings, Protocol):
+class RunnerContext(CommitContext, LinkContext, Protocol):
     """What all members of one consumer share and work with, in any design."""
 
     @property
-    def config(self) -> WorkSettings: ...
+    def config(self) -> RunnerSettings: ...
 
     @property
     def fetcher(self) -> Fetcher: ...
@@ -86,11 +86,11 @@ class Reaction(Protocol):
 
 M = TypeVar("M", bound=MemberValue)
 L = TypeVar("L", bound=CoordinatorFinder)
-A = TypeVar("A", bound=WorkSurroundings)
+X = TypeVar("X", bound=RunnerContext)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deciding(Generic[M]):
+class MemberLogic(Generic[M]):
     """What the members of one design decide by, and the names of its requests for a commit and for a farewell."""
 
     step: Callable[[M, events.Event, int], tuple[M, tuple[effects.Effect, ...]]]  #: member, event, now in monotonic ns
@@ -101,36 +101,36 @@ class Deciding(Generic[M]):
     farewell: str  #: the name of the task in which a member that goes says so
 
 
-class MemberAtWork(ABC, Generic[M, L, A]):
+class MemberRunner(ABC, Generic[M, L, X]):
     """See the module. `number` is the stream's.
 
-    M is the member as a value, L its link to the coordinator, A what the members of one consumer share. A subclass
+    M is the member as a value, L its link to the coordinator, X what the members of one consumer share. A subclass
     adds `_perform_own`, and whatever else the consumer or the world tells a member of its design.
     """
 
-    def __init__(self, number: int, member: M, deciding: Deciding[M], link: L, surroundings: A) -> None:
+    def __init__(self, number: int, member: M, logic: MemberLogic[M], link: L, context: X) -> None:
         self.number = number
         self.member = member
         self.committing = asyncio.Lock()  #: held by the commit that is under way
-        self._deciding = deciding
+        self._logic = logic
         self._link = link
-        self._around = surroundings
-        self._chores = Chores(self._fail, surroundings.changed)
+        self._context = context
+        self._task_queue = TaskQueue(self._fail, context.changed)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None  #: the next poll raises it
         self._refusal: GroupRefused | None = None  #: every poll raises it
-        self._moved = asyncio.Event()  #: replaced whenever the member has changed: what a held commit waits for
+        self._changed_event = asyncio.Event()  #: replaced whenever the member has changed: what a held commit waits for
 
     # -- what the consumer calls --------------------------------------------------------------------------------------
 
     def poll(self) -> None:
         """The application polls. Raises what a callback raised, or `GroupRefused` for an error that does not pass."""
         self._raise_failure()
-        if self._refusal is not None and not self._chores.busy:
+        if self._refusal is not None and not self._task_queue.busy:
             raise self._refusal
         now = self._now()
-        due = self._deciding.deadline(self.member)
+        due = self._logic.deadline(self.member)
         if due is not None and due <= now:  # after a stop of the whole process the timer may not have run yet
             self.feed(events.Ticked())
         if self._takes_polls():
@@ -142,26 +142,26 @@ class MemberAtWork(ABC, Generic[M, L, A]):
 
     async def commit(self, offsets: Mapping[TopicPartition, int], *, explicit: bool) -> CommitOutcome:
         """Commit under the identity of now; see `coordinator.consumer.commits`."""
-        patience_ms = self._around.config.default_api_timeout_ms
-        if not explicit and self.member.state in self._deciding.parting:
-            patience_ms = PARTING_TIMEOUT_MS
+        patience_ms = self._context.config.default_api_timeout_ms
+        if not explicit and self.member.state in self._logic.parting:
+            patience_ms = LEAVE_TIMEOUT_MS
         request = CommitRequest(
             identity=self.member.identity,
             offsets=dict(offsets),
             explicit=explicit,
             give_up_ns=self._now() + patience_ms * NS_PER_MS,
-            held_up=self._holds_up_commits,
+            blocked=self._blocks_commits,
         )
-        return await commit(self, request, self._around, api=self._deciding.commit)
+        return await commit(self, request, self._context, api=self._logic.commit)
 
-    def _holds_up_commits(self) -> bool:
+    def _blocks_commits(self) -> bool:
         """Whether a parked request is ahead of whatever is sent now: never, unless the design parks requests."""
         return False
 
     async def close(self) -> None:
         """Commit, revoke and take leave, as far as anybody answers. Raises what a callback raised."""
         self.feed(events.Closed())
-        await self._parted()
+        await self._wait_until_left()
         if self._timer is not None:
             self._timer.cancel()
         for task in self._tasks:
@@ -170,12 +170,12 @@ class MemberAtWork(ABC, Generic[M, L, A]):
         await self._link.close()
         self._raise_failure()
 
-    async def _parted(self) -> None:
+    async def _wait_until_left(self) -> None:
         """Until the callbacks have returned and the farewell is answered, or took too long."""
-        await self._chores.done(CLOSE_TIMEOUT_S)
-        leaving = {task for task in self._tasks if task.get_name() == self._deciding.farewell}
+        await self._task_queue.done(CLOSE_TIMEOUT_S)
+        leaving = {task for task in self._tasks if task.get_name() == self._logic.farewell}
         if leaving:
-            await asyncio.wait(leaving, timeout=PARTING_TIMEOUT_MS / 1000)
+            await asyncio.wait(leaving, timeout=LEAVE_TIMEOUT_MS / 1000)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -189,11 +189,11 @@ class MemberAtWork(ABC, Generic[M, L, A]):
         """To the coordinator, while it is known."""
         return self._link.connection
 
-    async def wait_moved(self, timeout_s: float) -> None:
+    async def wait_for_change(self, timeout_s: float) -> None:
         """Until the member has changed, or the time is over."""
         try:
             async with asyncio.timeout(timeout_s):
-                await self._moved.wait()
+                await self._changed_event.wait()
         except TimeoutError:
             return
 
@@ -201,7 +201,7 @@ class MemberAtWork(ABC, Generic[M, L, A]):
         """Tell the member of an error. Silence on a connection that was given up already is no news."""
         if error == UNANSWERED and connection is not self._link.connection:
             return
-        event = self._deciding.reaction(api, error, stamp=stamp, sent_ns=sent_ns)
+        event = self._logic.reaction(api, error, stamp=stamp, sent_ns=sent_ns)
         if event is not None:
             self.feed(event)
 
@@ -210,21 +210,21 @@ class MemberAtWork(ABC, Generic[M, L, A]):
     def feed(self, event: events.Event) -> None:
         """The one way to move the member: step, perform what is wanted, set the alarm clock, wake who waits."""
         before = self.member
-        self.member, wanted = self._deciding.step(before, event, self._now())
+        self.member, wanted = self._logic.step(before, event, self._now())
         self._link.name(self.member.member_id)
         for effect in wanted:
             self._perform(effect)
         self._arm()
         told_nothing = before.state is self.member.state and (not wanted or isinstance(event, events.Polled))
         if not told_nothing:  # a poll that only commits must not wake itself
-            moved, self._moved = self._moved, asyncio.Event()
+            moved, self._changed_event = self._changed_event, asyncio.Event()
             moved.set()
-            self._around.changed()
+            self._context.changed()
 
     def _perform(self, effect: effects.Effect) -> None:
         match effect:
             case effects.Emit():
-                self._around.tracer.emit(
+                self._context.tracer.emit(
                     effect.kind,
                     member=effect.member_id or None,
                     stream=self.number,
@@ -232,7 +232,7 @@ class MemberAtWork(ABC, Generic[M, L, A]):
                     **effect.fields,
                 )
             case effects.Fail():
-                self._refusal = GroupRefused(effect.api, effect.error, self._around.config.group_id)
+                self._refusal = GroupRefused(effect.api, effect.error, self._context.config.group_id)
             case effects.FindCoordinator():
                 self._spawn(self._find(), "find the coordinator")
             case effects.AbandonCoordinator():
@@ -248,13 +248,13 @@ class MemberAtWork(ABC, Generic[M, L, A]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due = self._deciding.deadline(self.member)
+        due = self._logic.deadline(self.member)
         if due is not None:
             delay_s = max(0, due - self._now()) / 1e9
             self._timer = asyncio.get_running_loop().call_later(delay_s, self.feed, events.Ticked())
 
     def _now(self) -> int:
-        return self._around.clock.monotonic_ns()
+        return self._context.clock.monotonic_ns()
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)
@@ -269,7 +269,7 @@ class MemberAtWork(ABC, Generic[M, L, A]):
 
     def _fail(self, error: BaseException) -> None:
         self._failure = error
-        self._around.changed()
+        self._context.changed()
 
     async def _find(self) -> None:
         """A refusal concerns the member as it is by then; one that cannot take it now will ask, and hear it, again."""
@@ -283,9 +283,9 @@ class MemberAtWork(ABC, Generic[M, L, A]):
 
     # -- chores -------------------------------------------------------------------------------------------------------
 
-    async def _tell_lost(self, partitions: frozenset[TopicPartition]) -> None:
-        async with self._around.listening:
-            await self._around.listener.on_lost(self.number, partitions)
+    async def _notify_lost(self, partitions: frozenset[TopicPartition]) -> None:
+        async with self._context.listening:
+            await self._context.listener.on_lost(self.number, partitions)
 
     async def _auto_commit(self, identity: Identity, positions: Mapping[TopicPartition, int], *, wait: bool) -> None:
         """Whatever becomes of it is in the trace, and the next one makes up for it."""

@@ -2,7 +2,7 @@
 
 It has one `Fetcher` for all streams, and polls them. All of it lives on one event loop, and what comes from elsewhere
 (answers, timers) only feeds a member and wakes the poll. A design adds its kind of stream (`_begin`), how one
-subscribes, what else a poll looks at (`_poll_streams`), and what else there is to end (`_part`, `_disconnect`).
+subscribes, what else a poll looks at (`_poll_streams`), and what else there is to end (`_leave_group`, `_disconnect`).
 """
 
 from __future__ import annotations
@@ -200,12 +200,12 @@ class PollingConsumer(ABC, Generic[S, C]):
 
     async def _close(self) -> None:
         try:
-            endings = await self._part()
+            endings = await self._leave_group()
         finally:
             await self._disconnect()
         raise_first(endings)
 
-    async def _part(self) -> Sequence[BaseException | None]:
+    async def _leave_group(self) -> Sequence[BaseException | None]:
         """End every membership; returns what that raised."""
         return await asyncio.gather(*(stream.close() for stream in self._streams), return_exceptions=True)
 

@@ -12,7 +12,7 @@ from kernel.values import NO_OFFSET, TopicPartition
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from coordinator.consumer.context import Surroundings
+    from coordinator.consumer.context import ConsumerContext
     from coordinator.membership.classic.member import Member
     from coordinator.membership.effects import Assign
     from kernel.client.connection import BrokerConnection
@@ -26,31 +26,33 @@ class Resuming(Protocol):
     @property
     def connection(self) -> BrokerConnection | None: ...
 
-    async def wait_moved(self, timeout_s: float) -> None: ...
+    async def wait_for_change(self, timeout_s: float) -> None: ...
 
     def refused(self, api: str, error: str, *, stamp: int, sent_ns: int, connection: BrokerConnection) -> None: ...
 
 
-async def committed(stream: Resuming, effect: Assign, around: Surroundings) -> dict[TopicPartition, int | None] | None:
+async def committed(
+    stream: Resuming, effect: Assign, context: ConsumerContext
+) -> dict[TopicPartition, int | None] | None:
     """{partition: offset, None where none was committed}; None when the partitions are not ours any more.
 
     Asks until there is an answer, whoever coordinates by then.
     """
-    backoff_s = around.config.retry_backoff_ms / 1000
+    backoff_s = context.config.retry_backoff_ms / 1000
 
     def ours() -> bool:
         return stream.member.stamp == effect.stamp and stream.member.state is State.RESUMING
 
     while ours():
-        connection, sent_ns = stream.connection, around.clock.monotonic_ns()
+        connection, sent_ns = stream.connection, context.clock.monotonic_ns()
         if not effect.partitions:
             return {}
         if connection is None:
-            await stream.wait_moved(backoff_s)
+            await stream.wait_for_change(backoff_s)
             continue
         try:
-            error, offsets = await around.calls.committed(
-                connection, effect.partitions, timeout_ms=around.config.session_timeout_ms
+            error, offsets = await context.calls.committed(
+                connection, effect.partitions, timeout_ms=context.config.session_timeout_ms
             )
         except (Unavailable, ProtocolError) as failure:
             name = unanswered(failure)

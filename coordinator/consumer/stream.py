@@ -1,6 +1,6 @@
 """One member of the classic protocol at work: its requests, and what happens to its partitions inside polls.
 
-`member_at_work` has the mechanism, `membership.table` decides. The chores begin inside a poll and go on when the
+`member_runner` has the mechanism, `membership.table` decides. The chores begin inside a poll and go on when the
 poll's time is over, so a poll never waits longer than it was told to; the member decides nothing that concerns the
 application meanwhile. What it keeps is delivered meanwhile.
 """
@@ -11,13 +11,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coordinator.consumer.context import Surroundings
+from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.errors import unanswered
-from coordinator.consumer.introduction import Introduction, instance_of
+from coordinator.consumer.group_leader import GroupLeader
+from coordinator.consumer.join_metadata import JoinMetadata, instance_of
 from coordinator.consumer.link import CoordinatorLink
-from coordinator.consumer.member_runner import Deciding, MemberAtWork
+from coordinator.consumer.member_runner import MemberLogic, MemberRunner
 from coordinator.consumer.positions import committed
-from coordinator.consumer.strategy import Strategies
 from coordinator.membership import effects, events
 from coordinator.membership.classic.member import Member, State, deadline
 from coordinator.membership.classic.moves import BETWEEN_JOIN_AND_SYNC
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 #: What a classic member decides by; unsubscribing is a parting, too.
-_DECIDING = Deciding(
+_LOGIC = MemberLogic(
     step=step,
     deadline=deadline,
     reaction=reaction,
@@ -44,17 +44,17 @@ _DECIDING = Deciding(
 _BUSY_IN_POLLS = frozenset({State.STOPPING, State.RELEASING, State.RESUMING})
 
 
-class GroupStream(MemberAtWork[Member, CoordinatorLink, Surroundings]):
+class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
     """See the module. `number` is the stream's; `topics` what it subscribes to."""
 
-    def __init__(self, number: int, topics: tuple[str, ...], surroundings: Surroundings) -> None:
-        instance_id = instance_of(surroundings.config.group_instance_id, number)
-        surroundings = replace(surroundings, calls=replace(surroundings.calls, instance_id=instance_id))
-        settings = replace(surroundings.config.member, instance_id=instance_id)
+    def __init__(self, number: int, topics: tuple[str, ...], context: ConsumerContext) -> None:
+        instance_id = instance_of(context.config.group_instance_id, number)
+        context = replace(context, calls=replace(context.calls, instance_id=instance_id))
+        settings = replace(context.config.member, instance_id=instance_id)
         member = Member(settings=settings, topics=frozenset(topics))
-        super().__init__(number, member, _DECIDING, CoordinatorLink(surroundings, number), surroundings)
-        self._introduction = Introduction(surroundings.config.partition_assignment_strategy)
-        self.strategies = Strategies(surroundings)
+        super().__init__(number, member, _LOGIC, CoordinatorLink(context, number), context)
+        self._join_metadata = JoinMetadata(context.config.partition_assignment_strategy)
+        self.group_leader = GroupLeader(context)
 
     # -- what the consumer calls --------------------------------------------------------------------------------------
 
@@ -73,13 +73,13 @@ class GroupStream(MemberAtWork[Member, CoordinatorLink, Surroundings]):
     async def unsubscribe(self) -> None:
         """Commit, revoke and leave, as far as the coordinator answers; polls do nothing until `resubscribe`."""
         self.feed(events.Unsubscribed())
-        await self._parted()
+        await self._wait_until_left()
         self._raise_failure()
 
     def _takes_polls(self) -> bool:
-        return not self._chores.busy or self.member.state in _BUSY_IN_POLLS
+        return not self._task_queue.busy or self.member.state in _BUSY_IN_POLLS
 
-    def _holds_up_commits(self) -> bool:
+    def _blocks_commits(self) -> bool:
         return self.member.state in BETWEEN_JOIN_AND_SYNC
 
     # -- what it wants done -------------------------------------------------------------------------------------------
@@ -87,22 +87,22 @@ class GroupStream(MemberAtWork[Member, CoordinatorLink, Surroundings]):
     def _perform_own(self, effect: effects.Effect) -> None:
         match effect:
             case effects.Lose():
-                self._around.fetcher.drop(self.number, effect.partitions)
-                self._chores.add(partial(self._tell_lost, effect.partitions))
+                self._context.fetcher.drop(self.number, effect.partitions)
+                self._task_queue.add(partial(self._notify_lost, effect.partitions))
             case effects.CommitPositions():
                 # Taken now: what this poll goes on to hand out, nobody has dealt with yet.
-                positions = self._around.fetcher.positions(self.number)
+                positions = self._context.fetcher.positions(self.number)
                 if effect.wait:
-                    self._chores.add(partial(self._auto_commit, effect.identity, positions, wait=True))
+                    self._task_queue.add(partial(self._auto_commit, effect.identity, positions, wait=True))
                 else:
                     self._spawn(self._auto_commit(effect.identity, positions, wait=False), "auto-commit")
             case effects.Revoke():
-                self._around.fetcher.pause(self.number, effect.partitions)
-                self._chores.add(partial(self._revoke, effect))
+                self._context.fetcher.pause(self.number, effect.partitions)
+                self._task_queue.add(partial(self._revoke, effect))
             case effects.Assign():
                 member = self.member
-                self._introduction = self._introduction.after(member.protocol, member.owned, member.generation)
-                self._chores.add(partial(self._assign, effect))
+                self._join_metadata = self._join_metadata.after(member.protocol, member.owned, member.generation)
+                self._task_queue.add(partial(self._assign, effect))
             case _:
                 self._request(effect)
 
@@ -118,7 +118,7 @@ class GroupStream(MemberAtWork[Member, CoordinatorLink, Surroundings]):
                 self._spawn(self._heartbeat(effect), "heartbeat")
             case effects.SendLeave():
                 parked = any(task.get_name() in ("join", "sync") for task in self._tasks)
-                self._spawn(self._link.leave(effect.member_id, around_parked=parked), "leave")
+                self._spawn(self._link.leave(effect.member_id, bypass_parked=parked), "leave")
             case _:
                 raise AssertionError(f"no way to perform {effect}")
 
@@ -127,9 +127,9 @@ class GroupStream(MemberAtWork[Member, CoordinatorLink, Surroundings]):
     async def _join(self, effect: effects.SendJoin) -> None:
         connection, sent_ns = self._link.connection, self._now()
         assert connection is not None, self.member
-        protocols = self._introduction.protocols(self.topics, self.member.generation, self.member.owned)
+        protocols = self._join_metadata.protocols(self.topics, self.member.generation, self.member.owned)
         try:
-            answer = await self._around.calls.join(connection, effect.member_id, protocols)
+            answer = await self._context.calls.join(connection, effect.member_id, protocols)
         except (Unavailable, ProtocolError) as error:
             self.refused("JoinGroup", unanswered(error), stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
             return
@@ -141,7 +141,7 @@ class GroupStream(MemberAtWork[Member, CoordinatorLink, Surroundings]):
             self.feed(answer.as_event(effect.stamp))
 
     async def _decide(self, effect: effects.RunAssignor) -> None:
-        assignments = await self.strategies.decide(
+        assignments = await self.group_leader.decide(
             effect, self.member.generation, wanted=lambda: self.member.stamp == effect.stamp
         )
         self.feed(events.Decided(effect.stamp, assignments))
@@ -151,7 +151,7 @@ class GroupStream(MemberAtWork[Member, CoordinatorLink, Surroundings]):
         if connection is None:
             return  # the event that took it away moves the member on
         try:
-            error, data = await self._around.calls.sync(
+            error, data = await self._context.calls.sync(
                 connection, effect.identity, effect.protocol, effect.assignments
             )
         except (Unavailable, ProtocolError) as failure:
@@ -161,7 +161,7 @@ class GroupStream(MemberAtWork[Member, CoordinatorLink, Surroundings]):
             self.refused("SyncGroup", error, stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
             return
         try:
-            synced = self.strategies.received(effect, data)
+            synced = self.group_leader.received(effect, data)
         except MalformedMetadata as malformed:
             self.feed(
                 events.Refused(stamp=effect.stamp, api="SyncGroup", error=f"assignment: {malformed}", sent_ns=sent_ns)
@@ -174,7 +174,7 @@ class GroupStream(MemberAtWork[Member, CoordinatorLink, Surroundings]):
         if connection is None:
             return  # taken away before this task began
         try:
-            error = await self._around.calls.heartbeat(connection, effect.identity)
+            error = await self._context.calls.heartbeat(connection, effect.identity)
         except (Unavailable, ProtocolError) as failure:
             self.refused("Heartbeat", unanswered(failure), stamp=effect.stamp, sent_ns=sent_ns, connection=connection)
             return
@@ -188,18 +188,18 @@ class GroupStream(MemberAtWork[Member, CoordinatorLink, Surroundings]):
     async def _revoke(self, effect: effects.Revoke) -> None:
         try:
             if effect.partitions:
-                async with self._around.listening:
-                    await self._around.listener.on_revoked(self.number, effect.partitions)
+                async with self._context.listening:
+                    await self._context.listener.on_revoked(self.number, effect.partitions)
         finally:
-            self._around.fetcher.drop(self.number, effect.partitions)
+            self._context.fetcher.drop(self.number, effect.partitions)
             self.feed(events.Stopped())
 
     async def _assign(self, effect: effects.Assign) -> None:
         try:
-            async with self._around.listening:
-                await self._around.listener.on_assigned(self.number, effect.partitions)
+            async with self._context.listening:
+                await self._context.listener.on_assigned(self.number, effect.partitions)
         finally:
-            positions = await committed(self, effect, self._around)
+            positions = await committed(self, effect, self._context)
             if positions is not None:
-                self._around.fetcher.begin(self.number, self.member.member_id, positions)
+                self._context.fetcher.begin(self.number, self.member.member_id, positions)
                 self.feed(events.Resumed(effect.stamp))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Chore = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Chores:
+class TaskQueue:
     """In the order in which they were added; one that fails does not keep the next from being done.
 
     `failed` is told of what a chore raised, `idle` whenever there is nothing left to do.

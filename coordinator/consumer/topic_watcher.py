@@ -19,7 +19,7 @@ from coordinator.membership.topic_changes import (
     Resubscribe,
     Watched,
     names_wanted,
-    verdict,
+    topic_reaction,
     wait_ms,
 )
 from kernel.clock import NS_PER_MS
@@ -98,18 +98,18 @@ class TopicWatcher:
             self._seen = TopicsSeen(metadata.sizes(), metadata.internal)
         return self._seen
 
-    def look(self) -> None:
+    def check_topics(self) -> None:
         """In a poll, before the members are told of it: what have the topics of now to say to each stream?"""
         if self._subscription is None:
             return
         seen = self.seen()
         for stream in self._streams:
-            looked_at = (seen, stream.strategies.led, stream.member.topics)
+            looked_at = (seen, stream.group_leader.assigned_sizes, stream.member.topics)
             before = self._looked_at.get(stream.number, ())
             if before and all(map(operator.is_, before, looked_at)):
                 continue
-            watched = Watched(stream.number, frozenset(stream.topics), stream.strategies.led)
-            match verdict(watched, self._subscription, seen):
+            watched = Watched(stream.number, frozenset(stream.topics), stream.group_leader.assigned_sizes)
+            match topic_reaction(watched, self._subscription, seen):
                 case Resubscribe(topics):
                     stream.resubscribe(topics)
                 case Rejoin() if stream.member.state in _SETTLED:
@@ -119,7 +119,7 @@ class TopicWatcher:
             self._looked_at[stream.number] = looked_at
             self._reconsider.set()
 
-    async def freshen(self, timeout_s: float) -> None:
+    async def refresh_before_join(self, timeout_s: float) -> None:
         """Before a member with a pattern rejoins, so that one new topic costs one rebalance and not one a member.
 
         Returns when the answer has come, or the time is over: then `holds_back` says who has to wait for a later poll.
@@ -168,7 +168,7 @@ class TopicWatcher:
                 return  # asked again after the backoff
 
     async def _refresh(self, subscription: Subscription) -> None:
-        names = names_wanted(subscription, [stream.strategies.led for stream in self._streams])
+        names = names_wanted(subscription, [stream.group_leader.assigned_sizes for stream in self._streams])
         try:
             await self._client.refresh(
                 None if names is None else sorted(names),
@@ -200,7 +200,7 @@ class TopicWatcher:
 
     def _missing(self) -> bool:
         assert self._subscription is not None
-        names = names_wanted(self._subscription, [stream.strategies.led for stream in self._streams])
+        names = names_wanted(self._subscription, [stream.group_leader.assigned_sizes for stream in self._streams])
         return names is not None and not names <= self.seen().sizes.keys()
 
     async def _due(self, wait: int) -> bool:

@@ -42,7 +42,7 @@ class Watched:
 
     stream: int
     topics: frozenset[str]
-    led: Mapping[str, int] | None = None
+    assigned_sizes: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +59,24 @@ class Rejoin:
     changed: tuple[str, ...]
 
 
-def verdict(watched: Watched, subscription: Subscription, seen: TopicsSeen) -> Resubscribe | Rejoin | None:
+def topic_reaction(watched: Watched, subscription: Subscription, seen: TopicsSeen) -> Resubscribe | Rejoin | None:
     """What a stream has to do about the topics as they are now. A change of its own comes first and covers both."""
     topics = subscription.topics_of(watched.stream, seen)
     if topics != watched.topics:
         return Resubscribe(topics)
-    if watched.led is None:
+    if watched.assigned_sizes is None:
         return None
-    changed = tuple(sorted(topic for topic, size in watched.led.items() if seen.sizes.get(topic, 0) != size))
+    changed = tuple(sorted(topic for topic, size in watched.assigned_sizes.items() if seen.sizes.get(topic, 0) != size))
     return Rejoin(changed) if changed else None
 
 
-def names_wanted(subscription: Subscription, led: Iterable[Mapping[str, int] | None]) -> frozenset[str] | None:
+def names_wanted(
+    subscription: Subscription, assigned_sizes: Iterable[Mapping[str, int] | None]
+) -> frozenset[str] | None:
     """Which topics the brokers are asked about: our own, and as leader the whole group's; None is all there are."""
     if subscription.names is None:
         return None
-    return subscription.names.union(*(memory for memory in led if memory is not None))
+    return subscription.names.union(*(memory for memory in assigned_sizes if memory is not None))
 
 
 def wait_ms(*, missing: bool, in_vain: int, max_age_ms: int, backoff_ms: int) -> int:

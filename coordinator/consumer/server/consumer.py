@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.consumer.polling import PollingConsumer, raise_first
 from coordinator.consumer.server.calls import ServerCalls
-from coordinator.consumer.server.context import MemberSurroundings
+from coordinator.consumer.server.context import ServerConsumerContext
 from coordinator.consumer.server.settings import ServerConsumerConfig
 from coordinator.consumer.server.stream import MemberStream
 from coordinator.membership.subscription import TopicsSeen, by_name
@@ -54,8 +54,8 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
     ) -> None:
         super().__init__(config, tracer=tracer, process=process, clock=clock)
         self._session: ZooKeeperSession | None = None
-        self._surroundings: MemberSurroundings | None = None
-        self._telling: asyncio.Task[None] | None = None
+        self._context: ServerConsumerContext | None = None
+        self._session_task: asyncio.Task[None] | None = None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -89,7 +89,7 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
             await session.close()
             self._check_open()
         self._session = session
-        self._surroundings = MemberSurroundings(
+        self._context = ServerConsumerContext(
             config=config,
             calls=ServerCalls(
                 group=config.group_id,
@@ -107,10 +107,12 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
             clock=self._clock,
             changed=self._changed.set,
         )
-        self._telling = asyncio.create_task(self._tell_session(session.subscribe()), name=f"session of {self._process}")
+        self._session_task = asyncio.create_task(
+            self._forward_session_changes(session.subscribe()), name=f"session of {self._process}"
+        )
         await self._reach_a_broker()
 
-    async def _tell_session(self, changes: asyncio.Queue[SessionChange]) -> None:
+    async def _forward_session_changes(self, changes: asyncio.Queue[SessionChange]) -> None:
         while True:
             change = await changes.get()
             for stream in self._streams:
@@ -122,7 +124,7 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
         Stream n subscribes to the topics that have more than n streams.
         """
         self._check_open()
-        if self._surroundings is None:
+        if self._context is None:
             raise UserError(_NOT_STARTED)
         subscription = by_name(topics)
         async with self._subscribing:
@@ -133,8 +135,8 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
             raise_first(await asyncio.gather(*(stream.close() for stream in surplus), return_exceptions=True))
 
     def _begin(self, number: int, topics: tuple[str, ...]) -> None:
-        assert self._surroundings is not None, "subscribe checks it"
-        stream = MemberStream(number, topics, self._surroundings)
+        assert self._context is not None, "subscribe checks it"
+        stream = MemberStream(number, topics, self._context)
         self._streams.append(stream)
         if self.session.state is SessionState.CONNECTED:  # otherwise it is told when it is
             stream.session_changed(SessionChange(SessionState.CONNECTED, self.session.session_id))
@@ -159,8 +161,8 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
     async def _disconnect(self) -> None:
         """The session goes last, and the ids of members that did not get to take theirs away go with it."""
         await super()._disconnect()
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.wait({self._telling})
+        if self._session_task is not None:
+            self._session_task.cancel()
+            await asyncio.wait({self._session_task})
         if self._session is not None:
             await self._session.close()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberSurroundings:
+class ServerConsumerContext:
     """What the members of one consumer share."""
 
     config: ServerConsumerConfig

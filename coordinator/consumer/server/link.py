@@ -12,15 +12,15 @@ from coordinator.consumer.link import CoordinatorFinder
 from kernel.client.connection import Disconnected
 
 if TYPE_CHECKING:
-    from coordinator.consumer.link import LinkSurroundings
+    from coordinator.consumer.link import LinkContext
     from kernel.client.connection import BrokerConnection
 
 
 class CommandLink(CoordinatorFinder):
     """`connection` is for commits; the other is opened when the first question is asked."""
 
-    def __init__(self, around: LinkSurroundings, stream: int) -> None:
-        super().__init__(around, stream)
+    def __init__(self, context: LinkContext, stream: int) -> None:
+        super().__init__(context, stream)
         self._asking: BrokerConnection | None = None
         self._called_off: list[BrokerConnection] = []
 

@@ -10,10 +10,10 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coordinator.consumer.member_runner import Deciding, MemberAtWork
+from coordinator.consumer.member_runner import MemberLogic, MemberRunner
 from coordinator.consumer.server import registration as registering
 from coordinator.consumer.server.calls import error_name
-from coordinator.consumer.server.context import MemberSurroundings
+from coordinator.consumer.server.context import ServerConsumerContext
 from coordinator.consumer.server.link import CommandLink
 from coordinator.membership import effects as common
 from coordinator.membership.reactions import UNANSWERED
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 SILENCE_MS = 60_000
 
 #: What a member of this design decides by; its farewell is that its id is taken away, which a session's end does, too.
-_DECIDING = Deciding(
+_LOGIC = MemberLogic(
     step=step,
     deadline=deadline,
     reaction=reaction,
@@ -55,12 +55,12 @@ _DECIDING = Deciding(
 )
 
 
-class MemberStream(MemberAtWork[Member, CommandLink, MemberSurroundings]):
+class MemberStream(MemberRunner[Member, CommandLink, ServerConsumerContext]):
     """See the module. `number` is the stream's; `topics` what it subscribes to."""
 
-    def __init__(self, number: int, topics: tuple[str, ...], surroundings: MemberSurroundings) -> None:
-        member = Member(settings=surroundings.config.member)
-        super().__init__(number, member, _DECIDING, CommandLink(surroundings, number), surroundings)
+    def __init__(self, number: int, topics: tuple[str, ...], context: ServerConsumerContext) -> None:
+        member = Member(settings=context.config.member)
+        super().__init__(number, member, _LOGIC, CommandLink(context, number), context)
         self.topics = topics
         self._named: tuple[int, str] = (NO_SESSION, "")  #: the session in which the id was made, and the id
         self._asking: asyncio.Task[None] | None = None
@@ -74,7 +74,7 @@ class MemberStream(MemberAtWork[Member, CommandLink, MemberSurroundings]):
             case SessionState.CONNECTED if change.session_id == self.member.session:
                 self.feed(events.SessionRestored())
             case SessionState.CONNECTED:
-                self.feed(events.SessionBegun(change.session_id, self._around.session.negotiated_timeout_ms))
+                self.feed(events.SessionBegun(change.session_id, self._context.session.negotiated_timeout_ms))
             case SessionState.SUSPENDED:
                 self.feed(events.SessionInterrupted())
             case SessionState.LOST:
@@ -92,25 +92,25 @@ class MemberStream(MemberAtWork[Member, CommandLink, MemberSurroundings]):
     def _perform_own(self, effect: Effect) -> None:
         match effect:
             case common.Lose():
-                self._around.fetcher.drop(self.number)
-                self._chores.add(partial(self._tell_lost, effect.partitions))
+                self._context.fetcher.drop(self.number)
+                self._task_queue.add(partial(self._notify_lost, effect.partitions))
             case effects.CallOff():
                 if self._asking is not None:
                     self._asking.cancel()
                 self._link.call_off()
             case common.CommitPositions():
                 # Taken now: what the poll that commits goes on to hand out, nobody has dealt with yet.
-                positions = self._around.fetcher.positions(self.number)
+                positions = self._context.fetcher.positions(self.number)
                 if effect.wait:
-                    self._around.fetcher.pause(self.number)
-                    self._chores.add(partial(self._auto_commit, effect.identity, positions, wait=True))
+                    self._context.fetcher.pause(self.number)
+                    self._task_queue.add(partial(self._auto_commit, effect.identity, positions, wait=True))
                 else:
                     self._spawn(self._auto_commit(effect.identity, positions, wait=False), "auto-commit")
             case effects.Revoke():
-                self._around.fetcher.pause(self.number)
-                self._chores.add(partial(self._revoke, effect))
+                self._context.fetcher.pause(self.number)
+                self._task_queue.add(partial(self._revoke, effect))
             case effects.Assign():
-                self._chores.add(partial(self._assign, effect))
+                self._task_queue.add(partial(self._assign, effect))
             case _:
                 self._request(effect)
 
@@ -123,7 +123,7 @@ class MemberStream(MemberAtWork[Member, CommandLink, MemberSurroundings]):
             case effects.Unregister():
                 session, member_id = self._named
                 going = registering.unregister(
-                    self._around.session, self._around.config.group_id, member_id, only_in=session
+                    self._context.session, self._context.config.group_id, member_id, only_in=session
                 )
                 self._spawn(going, "unregister")
             case _:
@@ -133,13 +133,13 @@ class MemberStream(MemberAtWork[Member, CommandLink, MemberSurroundings]):
 
     async def _register(self, effect: effects.Register) -> None:
         """Under a new id in every session, unless consumer.id says otherwise."""
-        config = self._around.config
+        config = self._context.config
         session, member_id = self._named
         if session != effect.session:
             member_id = registering.new_member_id(config.group_id, config.consumer_id, self.number)
             self._named = (effect.session, member_id)
         if self.number == 0:
-            self._around.session.member = member_id
+            self._context.session.member = member_id
         told: tuple[str, ...] = ()
 
         def topics() -> tuple[str, ...]:
@@ -148,7 +148,9 @@ class MemberStream(MemberAtWork[Member, CommandLink, MemberSurroundings]):
             return told
 
         try:
-            await registering.register(self._around.session, config.group_id, member_id, topics, only_in=effect.session)
+            await registering.register(
+                self._context.session, config.group_id, member_id, topics, only_in=effect.session
+            )
         except (SessionExpired, SessionClosed):
             return  # the session's own events say what comes next
         self.feed(events.Registered(effect.stamp, member_id))
@@ -158,7 +160,7 @@ class MemberStream(MemberAtWork[Member, CommandLink, MemberSurroundings]):
     async def _announce(self) -> None:
         session, member_id = self._named
         await registering.announce(
-            self._around.session, self._around.config.group_id, member_id, self.topics, only_in=session
+            self._context.session, self._context.config.group_id, member_id, self.topics, only_in=session
         )
         self.feed(events.SubscriptionAnnounced())
 
@@ -175,15 +177,15 @@ class MemberStream(MemberAtWork[Member, CommandLink, MemberSurroundings]):
                 "its id; zookeeper.connect=%s must name the brokers' own ZooKeeper and chroot",
                 self.member.member_id,
                 SILENCE_MS / 1000,
-                self._around.config.group_id,
-                self._around.config.zookeeper_connect,
+                self._context.config.group_id,
+                self._context.config.zookeeper_connect,
             )
 
     async def _ask(self, effect: effects.AwaitCommand) -> None:
         known, sent_ns = self._link.connection, self._now()
         try:
             connection = await self._link.for_commands()
-            answer = await self._around.calls.await_command(connection, effect, self.topics)
+            answer = await self._context.calls.await_command(connection, effect, self.topics)
         except UnsupportedByBroker:
             error = "UNSUPPORTED_VERSION"
         except (Unavailable, ProtocolError):
@@ -199,25 +201,25 @@ class MemberStream(MemberAtWork[Member, CommandLink, MemberSurroundings]):
     # -- chores -------------------------------------------------------------------------------------------------------
 
     async def _revoke(self, effect: effects.Revoke) -> None:
-        around = self._around
+        context = self._context
         try:
-            async with around.listening:
+            async with context.listening:
                 if self.member.identity is None:  # the commit was refused, or the session is over
-                    await around.listener.on_lost(self.number, effect.partitions)
+                    await context.listener.on_lost(self.number, effect.partitions)
                 else:
-                    await around.listener.on_revoked(self.number, effect.partitions)
+                    await context.listener.on_revoked(self.number, effect.partitions)
         finally:
-            around.fetcher.drop(self.number)
+            context.fetcher.drop(self.number)
             self.feed(events.Stopped())
 
     async def _assign(self, effect: effects.Assign) -> None:
         try:
-            async with self._around.listening:
-                await self._around.listener.on_assigned(self.number, frozenset(effect.offsets))
+            async with self._context.listening:
+                await self._context.listener.on_assigned(self.number, frozenset(effect.offsets))
         finally:
             if self.member.stamp == effect.stamp and self.member.state is State.STARTING:
                 positions = {tp: None if at == NO_OFFSET else at for tp, at in effect.offsets.items()}
-                self._around.fetcher.begin(self.number, self.member.member_id, positions)
+                self._context.fetcher.begin(self.number, self.member.member_id, positions)
                 self.feed(events.Resumed(effect.stamp))
 
 

@@ -1,4 +1,4 @@
-"""The watcher over brokers and members of straw: what it does in the moments that a live test cannot arrange."""
+"""The watcher over fake brokers and members, in timings that a live test cannot arrange."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class Brokers:
 class Stream:
     """What a `GroupStream` is to the watcher."""
 
-    def __init__(self, *topics: str, led: dict[str, int] | None = None, state: State = State.STABLE) -> None:
+    def __init__(self, *topics: str, assigned_sizes: dict[str, int] | None = None, state: State = State.STABLE) -> None:
         self.number = 0
         self.member = SimpleNamespace(state=state, topics=frozenset(topics))
-        self.strategies = SimpleNamespace(led=led)
-        self.told: list[object] = []
+        self.group_leader = SimpleNamespace(assigned_sizes=assigned_sizes)
+        self.calls: list[object] = []
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -76,10 +76,10 @@ class Stream:
 
     def resubscribe(self, topics: frozenset[str]) -> None:
         self.member.topics = topics
-        self.told.append(topics)
+        self.calls.append(topics)
 
     def want_rejoin(self, trigger: str) -> None:
-        self.told.append(trigger)
+        self.calls.append(trigger)
 
 
 @asynccontextmanager
@@ -99,19 +99,19 @@ async def watching(
 
 def test_leader_says_once_that_it_wants_to_rejoin_for_what_it_saw() -> None:
     async def test() -> None:
-        brokers, leader = Brokers(t=4), Stream("t", led={"t": 4})
+        brokers, leader = Brokers(t=4), Stream("t", assigned_sizes={"t": 4})
         async with watching(brokers, leader, BY_NAME) as watcher:
-            watcher.look()
-            assert leader.told == []
+            watcher.check_topics()
+            assert leader.calls == []
             brokers.sizes["t"] = 6
             await until(lambda: watcher.seen().sizes == {"t": 6}, 5, "the growth to be seen")
-            assert leader.told == []  # it takes effect in polls only
-            watcher.look()
-            watcher.look()
-            assert leader.told == ["metadata-changed"]
-            leader.strategies.led = {"t": 6}
-            watcher.look()
-            assert leader.told == ["metadata-changed"]
+            assert leader.calls == []  # it takes effect in polls only
+            watcher.check_topics()
+            watcher.check_topics()
+            assert leader.calls == ["metadata-changed"]
+            leader.group_leader.assigned_sizes = {"t": 6}
+            watcher.check_topics()
+            assert leader.calls == ["metadata-changed"]
 
     asyncio.run(test())
 
@@ -119,13 +119,13 @@ def test_leader_says_once_that_it_wants_to_rejoin_for_what_it_saw() -> None:
 @pytest.mark.parametrize("on_the_way", [State.SEEKING, State.JOINING, State.DECIDING, State.SYNCING])
 def test_what_the_leader_sees_on_the_way_waits_until_it_has_its_assignment(on_the_way: State) -> None:
     async def test() -> None:
-        brokers, leader = Brokers(t=6), Stream("t", led={"t": 4}, state=on_the_way)
+        brokers, leader = Brokers(t=6), Stream("t", assigned_sizes={"t": 4}, state=on_the_way)
         async with watching(brokers, leader, BY_NAME) as watcher:
-            watcher.look()
-            assert leader.told == []
+            watcher.check_topics()
+            assert leader.calls == []
             leader.member.state = State.ASSIGNED
-            watcher.look()
-            assert leader.told == ["metadata-changed"]
+            watcher.check_topics()
+            assert leader.calls == ["metadata-changed"]
 
     asyncio.run(test())
 
@@ -134,16 +134,16 @@ def test_leader_asks_about_the_groups_topics_and_soon_again_for_one_that_is_miss
     async def test() -> None:
         brokers, stream = Brokers(t=4), Stream("t")
         async with watching(brokers, stream, BY_NAME, metadata_max_age_ms="600000") as watcher:
-            watcher.look()
-            stream.strategies.led = {"t": 4, "other": 0}
-            watcher.look()
+            watcher.check_topics()
+            stream.group_leader.assigned_sizes = {"t": 4, "other": 0}
+            watcher.check_topics()
             await until(lambda: len(brokers.asked) >= 4, 5, "three more looks")
             assert brokers.asked[0] == {"t"}
             assert brokers.asked[1] == {"t", "other"}
             brokers.sizes["other"] = 1
             await until(lambda: watcher.seen().sizes == {"t": 4, "other": 1}, 5, "the other topic to be seen")
-            watcher.look()
-            assert stream.told == ["metadata-changed"]
+            watcher.check_topics()
+            assert stream.calls == ["metadata-changed"]
 
     asyncio.run(test())
 
@@ -159,7 +159,7 @@ def test_brokers_that_do_not_answer_are_asked_again_after_the_backoff() -> None:
             brokers.sizes, brokers.down = {"t": 5}, False
             await until(lambda: watcher.seen().sizes == {"t": 5}, 5, "the answer")
             brokers.down = True
-            with pytest.raises(Unavailable):  # a new subscription is told
+            with pytest.raises(Unavailable):  # a new subscription gets the error
                 await watcher.ask(BY_PATTERN)
 
     asyncio.run(test())
@@ -170,19 +170,19 @@ def test_who_is_about_to_join_with_a_pattern_waits_for_the_brokers_as_long_as_th
         brokers, stream = Brokers(t=4), Stream("t", state=State.SUMMONED)
         async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
             brokers.gate.clear()
-            await watcher.freshen(0.0)
+            await watcher.refresh_before_join(0.0)
             held: Any = stream
             assert watcher.holds_back(held)
-            waits = asyncio.create_task(watcher.freshen(60))
+            waits = asyncio.create_task(watcher.refresh_before_join(60))
             await until(lambda: len(brokers.asked) == 2, 5, "the request, which both polls share")
             brokers.sizes["t2"] = 1
             brokers.gate.set()
             await waits
             assert not watcher.holds_back(held)
-            watcher.look()
-            assert stream.told == [frozenset({"t", "t2"})]
+            watcher.check_topics()
+            assert stream.calls == [frozenset({"t", "t2"})]
             stream.member.state = State.STABLE
-            await watcher.freshen(60)
+            await watcher.refresh_before_join(60)
             assert len(brokers.asked) == 2  # nobody joins: nobody asks
 
     asyncio.run(test())
@@ -195,11 +195,11 @@ def test_short_polls_that_come_rarely_join_with_the_answer_that_came_in_between(
             brokers.sizes["t2"] = 1
             brokers.gate.clear()
             held: Any = stream
-            await watcher.freshen(0.0)
+            await watcher.refresh_before_join(0.0)
             assert watcher.holds_back(held)
             brokers.gate.set()
             await until(lambda: "t2" in watcher.seen().sizes, 5, "the answer")
-            await watcher.freshen(0.0)
+            await watcher.refresh_before_join(0.0)
             assert not watcher.holds_back(held)
             assert len(brokers.asked) == 2
 
@@ -215,13 +215,13 @@ def test_brokers_that_never_answer_do_not_keep_a_member_from_joining_until_its_p
             brokers.gate.clear()
             held: Any = stream
 
-            await watcher.freshen(0.0)
+            await watcher.refresh_before_join(0.0)
             assert watcher.holds_back(held)
             clock.advance_ms(49)
-            await watcher.freshen(0.0)
+            await watcher.refresh_before_join(0.0)
             assert watcher.holds_back(held)
             clock.advance_ms(1)
-            await watcher.freshen(0.0)
+            await watcher.refresh_before_join(0.0)
             assert not watcher.holds_back(held)
 
     asyncio.run(test())
@@ -235,9 +235,9 @@ def test_end_stops_asking_and_may_be_called_again() -> None:
             await until(lambda: len(brokers.asked) == 2, 5, "a request that is not answered")
             await watcher.end()
             await watcher.end()
-            watcher.look()
+            watcher.check_topics()
             brokers.gate.set()
-            assert stream.told == []
+            assert stream.calls == []
             watcher.begin(BY_NAME)
             await until(lambda: len(brokers.asked) > 2, 5, "the watch to go on")
 

@@ -46,7 +46,7 @@ def test_static_members_restart_without_a_rebalance_and_the_younger_twin_wins(
         rounds.append(protocol)
         return assignor(protocol)
 
-    monkeypatch.setattr("coordinator.consumer.strategy.assignor", counting)
+    monkeypatch.setattr("coordinator.consumer.group_leader.assignor", counting)
 
     async def test() -> None:
         async with AsyncExitStack() as stack:

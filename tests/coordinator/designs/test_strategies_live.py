@@ -1,4 +1,4 @@
-"""Strategies of the group's leader, on a live broker."""
+"""GroupLeader of the group's leader, on a live broker."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def test_members_keep_what_the_strategy_lets_them_when_a_third_joins(
 def test_answer_that_would_break_the_group_is_raised_where_its_leader_polls(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coordinator.consumer.strategy.assignor", lambda name: checked(name, lambda sizes, group: {}))
+    monkeypatch.setattr(
+        "coordinator.consumer.group_leader.assignor", lambda name: checked(name, lambda sizes, group: {})
+    )
 
     async def test() -> None:
         async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:

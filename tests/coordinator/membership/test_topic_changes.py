@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.membership.subscription import TopicsSeen, by_name, by_pattern
-from coordinator.membership.topic_changes import Rejoin, Resubscribe, Watched, names_wanted, verdict, wait_ms
+from coordinator.membership.topic_changes import Rejoin, Resubscribe, Watched, names_wanted, topic_reaction, wait_ms
 
 T = frozenset({"t"})
 BY_NAME = by_name({"t": 1})
@@ -19,7 +19,7 @@ def seen(**sizes: int) -> TopicsSeen:
 
 
 @pytest.mark.parametrize(
-    ("led", "now", "changed"),
+    ("assigned_sizes", "now", "changed"),
     [
         ({"t": 4}, {"t": 4}, ()),
         ({"t": 4}, {"t": 4, "others": 9}, ()),
@@ -31,28 +31,28 @@ def seen(**sizes: int) -> TopicsSeen:
         ({"t": 4, "of-a-follower": 2, "z": 1}, {"t": 4, "of-a-follower": 3}, ("of-a-follower", "z")),
     ],
 )
-def test_leader_rejoins_when_a_topic_of_the_group_has_other_partitions_than_it_shared_out(led, now, changed):
-    told = verdict(Watched(0, T, led), BY_NAME, seen(**now))
-    assert told == (Rejoin(changed) if changed else None)
+def test_leader_rejoins_when_a_topic_of_the_group_has_other_partitions_than_it_shared_out(assigned_sizes, now, changed):
+    reaction = topic_reaction(Watched(0, T, assigned_sizes), BY_NAME, seen(**now))
+    assert reaction == (Rejoin(changed) if changed else None)
 
 
 def test_follower_leaves_a_topic_that_grows_to_the_leader():
-    assert verdict(Watched(0, T), BY_NAME, seen(t=4)) is None
-    assert verdict(Watched(0, T), BY_NAME, seen(t=40)) is None
-    assert verdict(Watched(0, T), BY_NAME, seen()) is None
-    assert verdict(Watched(0, T), BY_PATTERN, seen(t=40)) is None
+    assert topic_reaction(Watched(0, T), BY_NAME, seen(t=4)) is None
+    assert topic_reaction(Watched(0, T), BY_NAME, seen(t=40)) is None
+    assert topic_reaction(Watched(0, T), BY_NAME, seen()) is None
+    assert topic_reaction(Watched(0, T), BY_PATTERN, seen(t=40)) is None
 
 
-@pytest.mark.parametrize("led", [None, {"t": 4}])
-def test_whoever_has_a_pattern_rejoins_when_it_matches_other_topics(led):
-    watched = Watched(0, T, led)
-    assert verdict(watched, BY_PATTERN, seen(t=4, other=1)) is None
-    assert verdict(watched, BY_PATTERN, seen(t=4, t2=1)) == Resubscribe(frozenset({"t", "t2"}))
-    assert verdict(watched, BY_PATTERN, seen(other=1)) == Resubscribe(frozenset())
+@pytest.mark.parametrize("assigned_sizes", [None, {"t": 4}])
+def test_member_with_a_pattern_rejoins_when_it_matches_other_topics(assigned_sizes):
+    watched = Watched(0, T, assigned_sizes)
+    assert topic_reaction(watched, BY_PATTERN, seen(t=4, other=1)) is None
+    assert topic_reaction(watched, BY_PATTERN, seen(t=4, t2=1)) == Resubscribe(frozenset({"t", "t2"}))
+    assert topic_reaction(watched, BY_PATTERN, seen(other=1)) == Resubscribe(frozenset())
 
 
 def test_a_change_of_the_own_topics_covers_what_the_leader_sees():
-    assert verdict(Watched(0, T, {"t": 4}), BY_PATTERN, seen(t=5, t2=1)) == Resubscribe(frozenset({"t", "t2"}))
+    assert topic_reaction(Watched(0, T, {"t": 4}), BY_PATTERN, seen(t=5, t2=1)) == Resubscribe(frozenset({"t", "t2"}))
 
 
 _sizes = st.dictionaries(st.sampled_from(["t", "t1", "t2", "other"]), st.integers(1, 3))
@@ -63,13 +63,13 @@ def test_what_was_done_about_the_topics_of_now_is_no_reason_again(before, now, l
     subscription = BY_PATTERN if patterned else BY_NAME
     topics = subscription.topics_of(0, TopicsSeen(before))
     watched = Watched(0, topics, TopicsSeen(before).of(topics | {"other"}) if leads else None)
-    told = verdict(watched, subscription, TopicsSeen(now))
+    reaction = topic_reaction(watched, subscription, TopicsSeen(now))
     if before == now:
-        assert told is None
-    if told is not None:
+        assert reaction is None
+    if reaction is not None:
         after = subscription.topics_of(0, TopicsSeen(now))
         memory = TopicsSeen(now).of(after | {"other"}) if leads else None
-        assert verdict(Watched(0, after, memory), subscription, TopicsSeen(now)) is None
+        assert topic_reaction(Watched(0, after, memory), subscription, TopicsSeen(now)) is None
 
 
 def test_leader_asks_for_the_topics_of_the_group_a_follower_for_its_own():

@@ -11,7 +11,7 @@ from coordinator.consumer.server.link import CommandLink
 from kernel.client.connection import Disconnected
 
 if TYPE_CHECKING:
-    from coordinator.consumer.link import LinkSurroundings
+    from coordinator.consumer.link import LinkContext
     from kernel.client.connection import BrokerConnection
 
 
@@ -33,7 +33,7 @@ class Link(CommandLink):
     """Opens the second connection when it is told to."""
 
     def __init__(self) -> None:
-        super().__init__(cast("LinkSurroundings", None), 0)
+        super().__init__(cast("LinkContext", None), 0)
         self.may_open = asyncio.Event()
         self.opened: list[Connection] = []
 

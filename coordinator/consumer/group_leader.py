@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from coordinator.assignment.subscription_arrays import Subscriptions
-    from coordinator.consumer.context import Surroundings
+    from coordinator.consumer.context import ConsumerContext
     from coordinator.membership.effects import RunAssignor, SendSync
     from kernel.assignors.subscription import MemberSubscription
 
@@ -43,21 +43,21 @@ log = logging.getLogger(__name__)
 LOOKUPS = 5
 
 
-class Strategies:
+class GroupLeader:
     """One member's strategies, with what they remember from round to round while it is a member."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, context: ConsumerContext) -> None:
+        self._context = context
         self._delayed = DelayedLeader()
         #: As leader: how many partitions each topic of the group had when it was last assigned, see `topic_watch`.
-        self.led: Mapping[str, int] | None = None
-        self._led_in = NO_GENERATION
+        self.assigned_sizes: Mapping[str, int] | None = None
+        self._assigned_in = NO_GENERATION
         self._deciding = asyncio.Lock()
 
     def received(self, effect: SendSync, data: bytes) -> Synced:
         """SyncGroup has answered, with what the group's leader gave this member. Raises `MalformedMetadata`."""
-        if self._led_in != effect.identity.generation:
-            self.led = None  # another member leads now, and watches
+        if self._assigned_in != effect.identity.generation:
+            self.assigned_sizes = None  # another member leads now, and watches
         assignment = decode_assignment(data)
         delay_ms = delay_of(assignment.user_data) if effect.protocol == DELAYED else 0
         self._delayed = self._delayed.completed(effect.identity.generation)
@@ -76,12 +76,12 @@ class Strategies:
             return {}
         group = await computed(partial(_Group, effect), "read subscriptions")
         topics = group.topics
-        await _describe(topics, self._around, wanted)
+        await _describe(topics, self._context, wanted)
         if not wanted():
             return {}
-        known = self._around.client.metadata.sizes()
-        self.led = sizes = {topic: known.get(topic, 0) for topic in topics}
-        self._led_in = generation
+        known = self._context.client.metadata.sizes()
+        self.assigned_sizes = sizes = {topic: known.get(topic, 0) for topic in topics}
+        self._assigned_in = generation
         if effect.skip_assignment:
             return {}  # the coordinator has kept it; this leader only watches the topics
         if effect.protocol == DELAYED:
@@ -99,7 +99,7 @@ class Strategies:
             sizes,
             {member.member_id: member.metadata for member in effect.members},
             subscriptions,
-            exact_up_to=self._around.config.sticky_exact_partitions_max,
+            exact_up_to=self._context.config.sticky_exact_partitions_max,
         )
         decision = await computed(decide, "assign")
         log.info(
@@ -120,8 +120,8 @@ class Strategies:
         wanted: Callable[[], bool],
     ) -> dict[str, bytes]:
         gathering = Gathering(
-            now_ms=self._around.clock.monotonic_ns() // NS_PER_MS,
-            max_delay_ms=self._around.config.scheduled_rebalance_max_delay_ms,
+            now_ms=self._context.clock.monotonic_ns() // NS_PER_MS,
+            max_delay_ms=self._context.config.scheduled_rebalance_max_delay_ms,
             generation=generation,
             sizes=sizes,
             subscriptions=subscriptions,
@@ -166,16 +166,16 @@ class _Group:
             self.topics = sorted({topic for said in self.subscriptions.values() for topic in said.topics})
 
 
-async def _describe(topics: Sequence[str], around: Surroundings, wanted: Callable[[], bool]) -> None:
+async def _describe(topics: Sequence[str], context: ConsumerContext, wanted: Callable[[], bool]) -> None:
     """Metadata of every topic; a topic that nobody knows after a few looks does not exist."""
-    client, create = around.client, around.config.allow_auto_create_topics
+    client, create = context.client, context.config.allow_auto_create_topics
     looks, asked = LOOKUPS if create else 1, False
     while looks and not client.metadata.sizes().keys() >= set(topics) and wanted():
         if asked:
-            await asyncio.sleep(around.config.retry_backoff_ms / 1000)
+            await asyncio.sleep(context.config.retry_backoff_ms / 1000)
         asked = True
         try:
-            await client.refresh(topics, create=create, timeout_ms=around.config.request_timeout_ms)
+            await client.refresh(topics, create=create, timeout_ms=context.config.request_timeout_ms)
         except (Unavailable, ProtocolError):
-            continue  # that was no look
+            continue  # an unanswered lookup does not count
         looks -= 1

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from coordinator.consumer.strategy import Strategies
+from coordinator.consumer.group_leader import GroupLeader
 from coordinator.membership.effects import RunAssignor
 from coordinator.membership.events import GroupMember
 from coordinator.protocol.consumer_protocol import decode_assignment, encode_subscription
@@ -17,11 +17,11 @@ from kernel.assignors.subscription import MemberSubscription
 SIZES = {"t": 3, "u": 2}
 
 
-def leader(exact_partitions_max: int) -> Strategies:
+def leader(exact_partitions_max: int) -> GroupLeader:
     """It knows SIZES already."""
     metadata = SimpleNamespace(sizes=lambda: SIZES)
     config = SimpleNamespace(allow_auto_create_topics=False, sticky_exact_partitions_max=exact_partitions_max)
-    return Strategies(SimpleNamespace(client=SimpleNamespace(metadata=metadata), config=config))  # type: ignore[arg-type]  # no more is asked for
+    return GroupLeader(SimpleNamespace(client=SimpleNamespace(metadata=metadata), config=config))  # type: ignore[arg-type]  # no more is asked for
 
 
 def members(*topics: tuple[str, ...]) -> tuple[GroupMember, ...]:
@@ -47,7 +47,7 @@ def test_leader_says_by_which_algorithm_it_has_assigned(
     algorithm: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, "coordinator.consumer.strategy")
+    caplog.set_level(logging.INFO, "coordinator.consumer.group_leader")
     strategies = leader(exact_partitions_max)
     decided = asyncio.run(strategies.decide(RunAssignor(1, protocol, group), 7, wanted=lambda: True))
     assert caplog.messages == [f"generation 7 is assigned by {protocol}: 5 partitions, 2 members, by {algorithm}"]

@@ -1,4 +1,4 @@
-"""A strategy that takes its time: heartbeats, and whatever else a loop has to do, go on while it computes."""
+"""A slow assignor blocks neither heartbeats nor anything else on the event loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import coordinator.assignment.strategies
-import coordinator.consumer.strategy
+import coordinator.consumer.group_leader
 from coordinator.membership.delayed_leader import DelayedLeader
 from coordinator.service.mount import mount
 from kernel.assignors.per_topic import assign_ranges
@@ -44,7 +44,7 @@ DESIGNS = {
 
 
 def slowed(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """The same after a while of Python code, which lets nobody else run of its own accord."""
+    """`compute`, after DECISION_S of Python code that never yields."""
 
     def slow(*given: Any, **named: Any) -> Any:
         end = time.monotonic() + DECISION_S
@@ -56,14 +56,14 @@ def slowed(compute: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def slow_strategies(monkeypatch: pytest.MonkeyPatch) -> None:
-    by_name = coordinator.consumer.strategy.assignor
-    monkeypatch.setattr(coordinator.consumer.strategy, "assignor", lambda name: slowed(by_name(name)))
+def slow_assignors(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_name = coordinator.consumer.group_leader.assignor
+    monkeypatch.setattr(coordinator.consumer.group_leader, "assignor", lambda name: slowed(by_name(name)))
     monkeypatch.setattr(coordinator.assignment.strategies, "decide", slowed(coordinator.assignment.strategies.decide))
     monkeypatch.setattr(DelayedLeader, "decide", slowed(DelayedLeader.decide))
 
 
-@pytest.mark.usefixtures("slow_strategies")
+@pytest.mark.usefixtures("slow_assignors")
 def test_leader_keeps_its_place_while_its_strategy_computes_for_longer_than_the_session(
     chroot: str, tmp_path: Path
 ) -> None:
@@ -91,8 +91,8 @@ def test_leader_keeps_its_place_while_its_strategy_computes_for_longer_than_the_
     asyncio.run(test())
 
 
-class Thinking:
-    """A strategy that answers when it is told to. `groups` are those that it was asked about, in order."""
+class BlockedAssignor:
+    """Answers once `may_answer` is set. `groups` holds the members of each call, in order."""
 
     def __init__(self) -> None:
         self.groups: list[set[str]] = []
@@ -106,20 +106,20 @@ class Thinking:
 
 
 @contextmanager
-def thinking(monkeypatch: pytest.MonkeyPatch, where: str) -> Iterator[Thinking]:
-    strategy = Thinking()
-    monkeypatch.setattr(f"{where}.assignor", lambda _: strategy)
+def blocked_assignor(monkeypatch: pytest.MonkeyPatch, where: str) -> Iterator[BlockedAssignor]:
+    assignor = BlockedAssignor()
+    monkeypatch.setattr(f"{where}.assignor", lambda _: assignor)
     try:
-        yield strategy
-        assert strategy.waited, "the loop did not go on while the strategy computed"
+        yield assignor
+        assert assignor.waited, "the event loop stopped while the assignor computed"
     finally:
-        strategy.may_answer.set()
+        assignor.may_answer.set()
 
 
 def test_rebalance_that_begins_while_the_leader_decides_is_decided_anew(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test(strategy: Thinking) -> None:
+    async def test(assignor: BlockedAssignor) -> None:
         tracer = ListTracer()
         async with (
             running_broker(chroot, tmp_path, mount=(mount,), tracer=tracer) as broker,
@@ -130,15 +130,15 @@ def test_rebalance_that_begins_while_the_leader_decides_is_decided_anew(
             for number, member in enumerate(members, 1):
                 stack.push_async_callback(member.close)
                 await member.begin({"t": 1})
-                await until(lambda n=number: len(strategy.groups) == 1 and _joined(tracer) == n, 20, "its JoinGroup")
-            strategy.may_answer.set()
+                await until(lambda n=number: len(assignor.groups) == 1 and _joined(tracer) == n, 20, "its JoinGroup")
+            assignor.may_answer.set()
             await shared_out(members, EVERYTHING)
-            assert [len(group) for group in strategy.groups[:2]] == [1, 2]
+            assert [len(group) for group in assignor.groups[:2]] == [1, 2]
             refused = [event.get("error") for event in members[0].tracer.of("attempt_ended")]
             assert "REBALANCE_IN_PROGRESS" in refused  # its SyncGroup of the generation that was over
 
-    with thinking(monkeypatch, "coordinator.consumer.strategy") as strategy:
-        asyncio.run(test(strategy))
+    with blocked_assignor(monkeypatch, "coordinator.consumer.group_leader") as assignor:
+        asyncio.run(test(assignor))
 
 
 def _joined(tracer: ListTracer) -> int:
@@ -148,29 +148,29 @@ def _joined(tracer: ListTracer) -> int:
 def test_consumer_that_is_closed_while_it_decides_leaves_at_once(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test(strategy: Thinking) -> None:
+    async def test(assignor: BlockedAssignor) -> None:
         tracer = ListTracer()
         async with running_broker(chroot, tmp_path, mount=(mount,), tracer=tracer) as broker:
             await create_topics(broker, {"t": 4})
             member = await eager(bootstrap_of(broker)).begin({"t": 1})
-            await until(lambda: len(strategy.groups) == 1, 20, "the strategy to be asked")
+            await until(lambda: len(assignor.groups) == 1, 20, "the call to the assignor")
             await member.close()
-            assert not strategy.may_answer.is_set()
+            assert not assignor.may_answer.is_set()
             assert [event["reason"] for event in tracer.of("group_member_left")] == ["leave"]
-            strategy.may_answer.set()
+            assignor.may_answer.set()
             async with AsyncExitStack() as stack:  # its answer, if it still comes, is nobody's
                 other = eager(bootstrap_of(broker))
                 stack.push_async_callback(other.close)
                 await shared_out([await other.begin({"t": 1})], EVERYTHING)
 
-    with thinking(monkeypatch, "coordinator.consumer.strategy") as strategy:
-        asyncio.run(test(strategy))
+    with blocked_assignor(monkeypatch, "coordinator.consumer.group_leader") as assignor:
+        asyncio.run(test(assignor))
 
 
 def test_broker_serves_others_while_its_own_strategy_computes(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test(strategy: Thinking) -> None:
+    async def test(assignor: BlockedAssignor) -> None:
         tracer = ListTracer()
         async with (
             running_broker(chroot, tmp_path, mount=(mount,), tracer=tracer) as broker,
@@ -181,19 +181,19 @@ def test_broker_serves_others_while_its_own_strategy_computes(
             for member in members:
                 stack.push_async_callback(member.close)
             await members[0].begin({"t": 1})
-            await until(lambda: len(strategy.groups) == 1, 20, "the strategy to be asked")
+            await until(lambda: len(assignor.groups) == 1, 20, "the call to the assignor")
             bystander = await WireConnection.open(broker.address.host, broker.address.port, "bystander")
             stack.callback(bystander.close)
             answer = await bystander.send(Api.Metadata, 4, {"topics": []})
             assert len(answer.brokers) == 1
             await members[1].begin({"t": 1})  # what is being decided is out of date now
             await until(lambda: _joined(tracer) == 2, 20, "its id to be seen")
-            strategy.may_answer.set()
+            assignor.may_answer.set()
             await shared_out(members, EVERYTHING)
-            assert [len(group) for group in strategy.groups] == [1, 2]
+            assert [len(group) for group in assignor.groups] == [1, 2]
 
-    with thinking(monkeypatch, "coordinator.groups.server.strategies") as strategy:
-        asyncio.run(test(strategy))
+    with blocked_assignor(monkeypatch, "coordinator.groups.server.strategies") as assignor:
+        asyncio.run(test(assignor))
 
 
 class Odd(BaseException):

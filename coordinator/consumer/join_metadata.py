@@ -27,7 +27,7 @@ def instance_of(instance_id: str | None, stream: int) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class LastAssignment:
     """The last assignment that one strategy decided for this member."""
 
     partitions: tuple[TopicPartition, ...]
@@ -35,15 +35,15 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
-class Introduction:
+class JoinMetadata:
     """See the module; `strategies` in order of preference."""
 
     strategies: Sequence[str]
-    remembered: Mapping[str, Remembered] = field(default_factory=dict)
+    remembered: Mapping[str, LastAssignment] = field(default_factory=dict)
 
-    def after(self, protocol: str, partitions: Collection[TopicPartition], generation: int) -> Introduction:
+    def after(self, protocol: str, partitions: Collection[TopicPartition], generation: int) -> JoinMetadata:
         """Once the member has taken over what `protocol` gave it."""
-        given = Remembered(tuple(sorted(partitions)), generation)
+        given = LastAssignment(tuple(sorted(partitions)), generation)
         return replace(self, remembered={**self.remembered, protocol: given})
 
     def protocols(

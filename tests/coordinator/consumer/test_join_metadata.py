@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.consumer.introduction import Introduction, instance_of
+from coordinator.consumer.join_metadata import JoinMetadata, instance_of
 from coordinator.protocol.consumer_protocol import decode_subscription
 from kernel.values import TopicPartition
 
@@ -12,13 +12,13 @@ HEAD = "000300000001000174"
 NOTHING_OWNED, NO_RACK = "00000000", "ffff"
 
 
-def said(introduction: Introduction, generation: int) -> dict[str, str]:
-    return {name: data.hex() for name, data in introduction.protocols(("t",), generation).items()}
+def said(join_metadata: JoinMetadata, generation: int) -> dict[str, str]:
+    return {name: data.hex() for name, data in join_metadata.protocols(("t",), generation).items()}
 
 
 def test_member_that_joins_for_the_first_time_has_no_past() -> None:
     generation = "ffffffff"
-    assert said(Introduction(STRATEGIES), -1) == {
+    assert said(JoinMetadata(STRATEGIES), -1) == {
         "sticky": HEAD + "ffffffff" + NOTHING_OWNED + generation + NO_RACK,
         "cooperative-sticky": HEAD + "00000004ffffffff" + NOTHING_OWNED + generation + NO_RACK,
         "range": HEAD + "ffffffff" + NOTHING_OWNED + generation + NO_RACK,
@@ -27,10 +27,10 @@ def test_member_that_joins_for_the_first_time_has_no_past() -> None:
 
 def test_sticky_member_says_what_it_had_and_in_which_generation() -> None:
     had = frozenset({TopicPartition("t", 3), TopicPartition("t", 1)})
-    introduction = Introduction(STRATEGIES).after("sticky", had, 5)
+    join_metadata = JoinMetadata(STRATEGIES).after("sticky", had, 5)
     previous = "0000000100017400000002000000010000000300000005"
     generation = "00000005"
-    assert said(introduction, 5) == {
+    assert said(join_metadata, 5) == {
         "sticky": HEAD + "00000017" + previous + NOTHING_OWNED + generation + NO_RACK,
         "cooperative-sticky": HEAD + "00000004ffffffff" + NOTHING_OWNED + generation + NO_RACK,
         "range": HEAD + "ffffffff" + NOTHING_OWNED + generation + NO_RACK,
@@ -39,8 +39,8 @@ def test_sticky_member_says_what_it_had_and_in_which_generation() -> None:
 
 def test_cooperative_member_names_what_it_keeps_in_every_subscription() -> None:
     kept = frozenset({TopicPartition("t", 2), TopicPartition("t", 0)})
-    introduction = Introduction(STRATEGIES).after("cooperative-sticky", kept, 6)
-    told = introduction.protocols(("t",), 6, kept)
+    join_metadata = JoinMetadata(STRATEGIES).after("cooperative-sticky", kept, 6)
+    told = join_metadata.protocols(("t",), 6, kept)
     owned = "00000001" + "000174" + "00000002" + "00000000" + "00000002"
     assert told["cooperative-sticky"].hex() == HEAD + "0000000400000006" + owned + "00000006" + NO_RACK
     assert {decode_subscription(data).owned for data in told.values()} == {tuple(sorted(kept))}
@@ -52,8 +52,8 @@ def test_streams_of_a_static_consumer_are_told_apart_by_their_numbers() -> None:
 
 
 def test_each_strategy_remembers_only_what_it_decided() -> None:
-    introduction = Introduction(STRATEGIES).after("cooperative-sticky", (), 7).after("range", (), 8)
-    told = {name: decode_subscription(data) for name, data in introduction.protocols(("t",), 8).items()}
+    join_metadata = JoinMetadata(STRATEGIES).after("cooperative-sticky", (), 7).after("range", (), 8)
+    told = {name: decode_subscription(data) for name, data in join_metadata.protocols(("t",), 8).items()}
     assert {name: subscription.user_data for name, subscription in told.items()} == {
         "sticky": None,
         "cooperative-sticky": bytes.fromhex("00000007"),
@@ -64,7 +64,7 @@ def test_each_strategy_remembers_only_what_it_decided() -> None:
 
 def test_what_a_member_had_outlives_its_generation() -> None:
     """After an expulsion it joins without a generation, and its strategy still wants the old partitions back."""
-    introduction = Introduction(("sticky",)).after("sticky", {TopicPartition("t", 0)}, 4)
-    subscription = decode_subscription(introduction.protocols(("t",), -1)["sticky"])
+    join_metadata = JoinMetadata(("sticky",)).after("sticky", {TopicPartition("t", 0)}, 4)
+    subscription = decode_subscription(join_metadata.protocols(("t",), -1)["sticky"])
     assert subscription.generation is None
     assert subscription.user_data == bytes.fromhex("00000001000174000000010000000000000004")
