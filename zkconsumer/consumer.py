@@ -1,15 +1,15 @@
 """The high-level consumer of Kafka 0.8.2 (ZookeeperConsumerConnector) behind the interface of all designs.
 
-It puts the parts together; what happens in which order is decided in `rebalance.py`. Tasks: the executor
-(rebalances), the delivery of watches (`watching.py`), the commit timer, the leader finder and the fetchers. All of
-them live on one event loop; kazoo's thread ends in the session.
+It puts the parts together; what happens in which order is decided in `machine.py`. Tasks: the executor
+(rebalances), the delivery of watches (`watching/watcher.py`), the commit timer, the leader finder and the fetchers. All
+of them live on one event loop; kazoo's thread ends in the session.
 
 Kept from the original, because this design is here to show it, unless an option `fix.*` removes it:
 
 - `subscribe` runs the first rebalance and raises `RebalanceFailed` when every attempt failed; registration,
   watches and timer then stay, and the next change of the group helps the member.
 - With a pattern the topics are those that match now; a change of them is handled as the original does, on the task
-  that delivers every other change too (`topic_watching.py`).
+  that delivers every other change too (`watching/topics.py`).
 - Rebalances run in the background. `getmany` hands out what is queued and never waits for one.
 - Nothing stops on a lost connection or an expired session before the next rebalance does.
 - A commit to ZooKeeper writes all positions that changed, and nothing fences it.
@@ -28,20 +28,20 @@ from kernel.consumer import Capabilities, SilentListener
 from kernel.errors import RebalanceLabError, StreamsExist, UserError
 from kernel.zookeeper.errors import SessionClosed
 from kernel.zookeeper.session import ZooKeeperSession
-from zkconsumer.delivery import Delivery
-from zkconsumer.effects import CloseDemanded
-from zkconsumer.executor import Executor, Parts
-from zkconsumer.filters import TopicFilter
-from zkconsumer.iterators import StreamIterator
-from zkconsumer.leaders import FetcherManager
-from zkconsumer.membership import Membership
-from zkconsumer.offsets import BY_TIMER, Offsets
-from zkconsumer.registration import new_consumer_id
-from zkconsumer.rules import rules_of
-from zkconsumer.state import Rebalance, State
-from zkconsumer.streams import Registry, Stream
-from zkconsumer.subscription import Subscription
-from zkconsumer.watching import Watching
+from zkconsumer.member.executor import Executor, Parts
+from zkconsumer.member.membership import Membership
+from zkconsumer.member.registration import new_consumer_id
+from zkconsumer.member.subscription import Subscription
+from zkconsumer.offsets.commits import BY_TIMER, Offsets
+from zkconsumer.rebalance.config import rules_of
+from zkconsumer.rebalance.effects import CloseDemanded
+from zkconsumer.rebalance.state import Rebalance, State
+from zkconsumer.records.delivery import Delivery
+from zkconsumer.records.iterators import StreamIterator
+from zkconsumer.records.leaders import FetcherManager
+from zkconsumer.records.streams import Registry, Stream
+from zkconsumer.watching.watcher import Watching
+from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
     from kernel.values import Batch, CommitOutcome, TopicPartition
+    from zkconsumer.member.subscription import Streams
     from zkconsumer.settings import ZkConsumerConfig
-    from zkconsumer.subscription import Streams
 
 log = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ class ZooKeeperConsumer:
     def streams(self) -> Sequence[StreamIterator]:
         """After `subscribe`: one iterator for each stream, by topic and thread, the same ones at every call.
 
-        They take the place of `getmany`, which refuses from then on (see `iterators.py`).
+        They take the place of `getmany`, which refuses from then on (see `records/iterators.py`).
         """
         if self._executor is None:
             raise UserError("there are no streams yet: call subscribe() first")

@@ -26,7 +26,7 @@ from kernel.java_regex import compiled
 from kernel.serials import numbered_value, serial_of
 from kernel.settings import split_pairs
 from kernel.trace.writer import SilentTracer
-from zkconsumer.filters import TopicFilter
+from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -15,7 +15,7 @@ from kernel.assignors.thread_roundrobin import roundrobin_0_8_2, roundrobin_1_1
 from kernel.values import TopicPartition
 from tests.support.mixed_groups import MixedGroup, mixed_group
 from tests.support.originals import original_host
-from zkconsumer.filters import TopicFilter
+from zkconsumer.znodes.filters import TopicFilter
 
 HOSTS = {"0.8.2.2": "host_0_8", "1.1.1": "host_1_1"}
 

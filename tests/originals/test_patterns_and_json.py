@@ -10,8 +10,8 @@ from kernel.errors import UserError
 from kernel.java_regex import compiled
 from tests.support.java_oracle import VERSION, ask
 from tests.support.originals import require
-from zkconsumer.filters import TopicFilter
-from zkconsumer.payloads import UnreadableZnode, parse_partitions, parse_registration, registration_payload
+from zkconsumer.znodes.filters import TopicFilter
+from zkconsumer.znodes.payloads import UnreadableZnode, parse_partitions, parse_registration, registration_payload
 
 #: What random patterns are made of. Without (?i) beside \p, where Java knows no case and we do.
 PIECES = [

@@ -21,7 +21,7 @@ from tests.support.mixed_groups import mixed_group
 from tests.support.originals import real_broker
 from tests.support.zk_consumers import member, settled, shared
 from tests.support.zookeeper import opened
-from zkconsumer.filters import TopicFilter
+from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

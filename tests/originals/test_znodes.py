@@ -21,7 +21,7 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.mixed_groups import MixedGroup, Ours, Theirs, mixed_group
-from zkconsumer.filters import TopicFilter
+from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

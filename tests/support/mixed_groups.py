@@ -41,7 +41,7 @@ from tests.support.originals import PROPERTIES
 from tests.support.zk_consumers import SETTINGS, Member, new_member, owners
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import end_session, opened
-from zkconsumer.filters import TopicFilter
+from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping

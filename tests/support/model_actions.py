@@ -14,7 +14,7 @@ from kernel.zookeeper import paths
 from tests.support.model_group import ModelGroup
 from tests.support.model_member import GROUP, ModelMember
 from tests.support.model_zookeeper import Call, ModelZooKeeper, Session
-from zkconsumer.payloads import STATIC
+from zkconsumer.znodes.payloads import STATIC
 
 Choose = Callable[[int], int]
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from kernel.assignors.thread_range import thread_range
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from tests.support.model_member import GROUP, ModelMember, Wish
-from zkconsumer.filters import matching
-from zkconsumer.payloads import STATIC
-from zkconsumer.state import Rules
+from zkconsumer.rebalance.state import Rules
+from zkconsumer.znodes.filters import matching
+from zkconsumer.znodes.payloads import STATIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from kernel.values import NO_OFFSET
 from kernel.zookeeper import paths
 from tests.support.model_member import GROUP, Done, ModelMember
-from zkconsumer.payloads import STATIC, UnreadableZnode, parse_registration
-from zkconsumer.state import State
+from zkconsumer.rebalance.state import State
+from zkconsumer.znodes.payloads import STATIC, UnreadableZnode, parse_registration
 
 if TYPE_CHECKING:
     from tests.support.model_group import ModelGroup

@@ -6,8 +6,8 @@ that stands at the one thing that it wants next: a `Call` to ZooKeeper, a `Pause
 says which program goes on (`go_on`). What a lost connection does to a call, and that it is repeated in whatever session
 comes next, is as in ZkClient's retryUntilConnected.
 
-What it stands for: `zkconsumer.executor`, `consumer`, `watching`, `topic_watching` and `registration`, each in a dozen
-lines. Records are offsets: a partition is endless, and reading one moves `consumed`.
+What it stands for: the executor, the consumer, `zkconsumer.watching` and the registration, each in a
+dozen lines. Records are offsets: a partition is endless, and reading one moves `consumed`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,25 @@ from kernel.values import NO_OFFSET, TopicPartition
 from kernel.zookeeper import paths
 from tests.support.model_offsets import Commits, Position, Stored, ensure_path
 from tests.support.model_zookeeper import Call, ModelZooKeeper, Notice, Reply
-from zkconsumer import effects
-from zkconsumer.effects import Answer, Answered, Ask, OffsetsFetched, Operation, Performed, Refusal, Request, StepFailed
-from zkconsumer.filters import matching
-from zkconsumer.payloads import STATIC, registration_payload
-from zkconsumer.rebalance import is_busy, step
-from zkconsumer.state import Rebalance, Rules, State
+from zkconsumer.rebalance import effects
+from zkconsumer.rebalance.effects import (
+    Answer,
+    Answered,
+    Ask,
+    OffsetsFetched,
+    Operation,
+    Performed,
+    Refusal,
+    Request,
+    StepFailed,
+)
+from zkconsumer.rebalance.machine import is_busy, step
+from zkconsumer.rebalance.state import Rebalance, Rules, State
+from zkconsumer.znodes.filters import matching
+from zkconsumer.znodes.payloads import STATIC, registration_payload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from kernel.values import TopicPartition
 
 GROUP = "g"
 
@@ -286,7 +294,7 @@ class ModelMember:
             yield from self._topics_told()
 
     def _register(self) -> Program:
-        """As `zkconsumer.registration`: a node of another session is waited for."""
+        """As `zkconsumer.member.registration`: a node of another session is waited for."""
         path = paths.member_id(GROUP, self.consumer_id)
         payload = registration_payload(self.wish.wanted, self.session.number, self.wish.pattern)
         while True:

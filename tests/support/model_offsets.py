@@ -1,4 +1,4 @@
-"""A model member's commits: what `zkconsumer.offsets` and `commit_fences` do, as a program."""
+"""A model member's commits: what `zkconsumer.offsets.commits` and `commit_fences` do, as a program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kernel.errors import RebalanceLabError
 from kernel.zookeeper import paths
 from tests.support.model_zookeeper import Call, Reply
-from zkconsumer.payloads import offset_payload
+from zkconsumer.znodes.payloads import offset_payload
 
 if TYPE_CHECKING:
     from kernel.values import TopicPartition

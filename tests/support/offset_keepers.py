@@ -11,11 +11,11 @@ from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from kernel.zookeeper.session import ZooKeeperSession
-from zkconsumer.effects import Claim
-from zkconsumer.offsets import Offsets
+from zkconsumer.offsets.commits import Offsets
+from zkconsumer.rebalance.effects import Claim
+from zkconsumer.records.streams import PartitionInfo, Registry, Stream
 from zkconsumer.settings import ZkConsumerConfig
-from zkconsumer.streams import PartitionInfo, Registry, Stream
-from zkconsumer.watching import Watching
+from zkconsumer.watching.watcher import Watching
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

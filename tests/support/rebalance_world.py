@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
-from zkconsumer import effects
-from zkconsumer.effects import (
+from zkconsumer.rebalance import effects
+from zkconsumer.rebalance.effects import (
     Answer,
     Answered,
     Ask,
@@ -23,9 +23,9 @@ from zkconsumer.effects import (
     Request,
     StepFailed,
 )
-from zkconsumer.payloads import STATIC, registration_payload
-from zkconsumer.rebalance import is_busy, step
-from zkconsumer.state import Rebalance, Rules
+from zkconsumer.rebalance.machine import is_busy, step
+from zkconsumer.rebalance.state import Rebalance, Rules
+from zkconsumer.znodes.payloads import STATIC, registration_payload
 
 GROUP = "g"
 

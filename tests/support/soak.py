@@ -26,8 +26,8 @@ from kernel.zookeeper.errors import NoNode
 from tests.support.zk_consumers import owners
 from tests.support.zookeeper import expire
 from zkconsumer.consumer import ZooKeeperConsumer
-from zkconsumer.payloads import UnreadableZnode, parse_registration, thread_ids
 from zkconsumer.settings import ZkConsumerConfig
+from zkconsumer.znodes.payloads import UnreadableZnode, parse_registration, thread_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -23,7 +23,7 @@ from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.operations import SessionState
 from tests.support.zk_consumers import Member, member, new_member, wait_for_id
 from tests.support.zookeeper import end_session
-from zkconsumer.state import State
+from zkconsumer.rebalance.state import State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from kernel.zookeeper.session import ZooKeeperSession
-    from zkconsumer.filters import TopicFilter
+    from zkconsumer.znodes.filters import TopicFilter
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kernel.assignors.thread_roundrobin import UnequalSubscriptions
 from kernel.values import TopicPartition
-from zkconsumer.assignment import STRATEGIES, NotAMember, decide, threads_per_topic
+from zkconsumer.rebalance.assignment import STRATEGIES, NotAMember, decide, threads_per_topic
 
 GROUPS = st.dictionaries(
     st.sampled_from([f"g_{name}" for name in ("a", "b", "c1", "c10", "c2", "d-1")]),

@@ -20,7 +20,7 @@ import pytest
 
 from kernel.values import TopicPartition
 from tests.support.rebalance_world import ModelMember, World
-from zkconsumer import effects
+from zkconsumer.rebalance import effects
 
 FILES = sorted((Path(__file__).parent / "conversations").glob("*.txt"))
 

@@ -20,7 +20,7 @@ from tests.support.weak_members import begins
 from tests.support.zk_consumers import Member, led, member, new_member, produce, running_broker
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import end_session
-from zkconsumer.filters import TopicFilter
+from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence

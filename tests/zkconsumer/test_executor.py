@@ -14,12 +14,12 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionExpired
 from tests.support.rebalance_world import GROUP, ModelZooKeeper
-from zkconsumer import effects
-from zkconsumer.effects import Claim, Operation, Refusal, Request
-from zkconsumer.executor import Executor, Parts
-from zkconsumer.payloads import registration_payload
-from zkconsumer.state import Rebalance, Rules, State
-from zkconsumer.streams import Chunk, PartitionInfo, Registry, Stream
+from zkconsumer.member.executor import Executor, Parts
+from zkconsumer.rebalance import effects
+from zkconsumer.rebalance.effects import Claim, Operation, Refusal, Request
+from zkconsumer.rebalance.state import Rebalance, Rules, State
+from zkconsumer.records.streams import Chunk, PartitionInfo, Registry, Stream
+from zkconsumer.znodes.payloads import registration_payload
 
 T0 = TopicPartition("t", 0)
 ME = f"{GROUP}_c1"

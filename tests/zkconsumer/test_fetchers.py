@@ -21,11 +21,11 @@ from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.zookeeper.errors import NoNode
 from tests.support.scripted_broker import ScriptedBroker, scripted_broker
-from zkconsumer.effects import Claim
-from zkconsumer.fetchers import Fetcher
-from zkconsumer.leaders import FetcherManager, fetcher_id
+from zkconsumer.rebalance.effects import Claim
+from zkconsumer.records.fetchers import Fetcher
+from zkconsumer.records.leaders import FetcherManager, fetcher_id
+from zkconsumer.records.streams import PartitionInfo, Stream
 from zkconsumer.settings import ZkConsumerConfig
-from zkconsumer.streams import PartitionInfo, Stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

@@ -28,15 +28,15 @@ from tests.support.zk_consumers import (
 )
 from tests.support.zookeeper import opened
 from zkconsumer.consumer import ZooKeeperConsumer
-from zkconsumer.filters import TopicFilter
-from zkconsumer.leaders import fetcher_id
+from zkconsumer.records.leaders import fetcher_id
 from zkconsumer.settings import ZkConsumerConfig
+from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kernel.broker.broker import Broker
-    from zkconsumer.iterators import StreamIterator
+    from zkconsumer.records.iterators import StreamIterator
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from kernel.errors import UserError
-from zkconsumer.filters import BLACK_LIST, WHITE_LIST, TopicFilter, cleaned, matching
-from zkconsumer.payloads import registration_payload
+from zkconsumer.znodes.filters import BLACK_LIST, WHITE_LIST, TopicFilter, cleaned, matching
+from zkconsumer.znodes.payloads import registration_payload
 
 OFFSETS = "__consumer_offsets"
 

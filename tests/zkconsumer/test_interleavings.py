@@ -15,7 +15,7 @@ from tests.support.model_actions import ALL, CALM, GARBAGE, LISTENERS, SERVERS, 
 from tests.support.model_group import PATIENT
 from tests.support.model_invariants import Invariants
 from tests.support.model_zookeeper import ModelZooKeeper
-from zkconsumer.state import State
+from zkconsumer.rebalance.state import State
 
 #: Rules that are on or off.
 SWITCHES = (

@@ -11,10 +11,10 @@ import pytest
 from kernel.errors import ConsumerTimeout, MessageSizeTooLarge
 from kernel.records.records import CorruptRecords, NewRecord, build_batch
 from kernel.values import Batch, Record, TopicPartition
-from zkconsumer.chunks import chunk_of
-from zkconsumer.effects import Claim
-from zkconsumer.iterators import StreamIterator
-from zkconsumer.streams import Chunk, PartitionInfo, Stream
+from zkconsumer.rebalance.effects import Claim
+from zkconsumer.records.chunks import chunk_of
+from zkconsumer.records.iterators import StreamIterator
+from zkconsumer.records.streams import Chunk, PartitionInfo, Stream
 
 TP = TopicPartition("t", 0)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernel.client.connection import BrokerConnection
 from kernel.errors import Unavailable
 from kernel.values import NO_OFFSET, BrokerAddress
-from zkconsumer.payloads import (
+from zkconsumer.znodes.payloads import (
     NO_LISTENER,
     STATIC,
     UnreadableZnode,

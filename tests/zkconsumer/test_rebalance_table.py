@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import zkconsumer.state
+import zkconsumer.rebalance.state
 from kernel.trace.events import PHASES
-from zkconsumer.effects import Performed
-from zkconsumer.rebalance import is_busy, step
-from zkconsumer.state import Rebalance, Rules, State
-from zkconsumer.table import table
+from zkconsumer.rebalance.effects import Performed
+from zkconsumer.rebalance.machine import is_busy, step
+from zkconsumer.rebalance.state import Rebalance, Rules, State
+from zkconsumer.rebalance.table import table
 
 ORIGINAL = Rules(group="g", consumer_id="g_c")
 BETWEEN = {
@@ -116,7 +116,7 @@ def test_the_original_is_what_no_option_gives():
 
 
 def test_every_state_says_what_it_waits_for_and_which_states_come_next():
-    source = Path(zkconsumer.state.__file__).read_text(encoding="utf-8")
+    source = Path(zkconsumer.rebalance.state.__file__).read_text(encoding="utf-8")
     for state in State:
         documented = re.search(rf"^    {state.name} = auto\(\)  #: (.+)$", source, re.MULTILINE)
         assert documented, f"{state.name} has no line that says what it is"

@@ -23,7 +23,7 @@ from tests.support.count_model import Shape, failed_attempt, reads_of_expiry, re
 from tests.support.zk_consumers import Member, new_member, running_broker, wait_for_id
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import end_session, opened
-from zkconsumer.filters import TopicFilter
+from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

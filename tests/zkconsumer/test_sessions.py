@@ -13,8 +13,8 @@ from tests.support.wildcards import add_broker, add_topic, operations, rebalance
 from tests.support.zk_consumers import Member, member, new_member, settled, shared
 from tests.support.zk_proxy import Op, ZooKeeperProxy
 from tests.support.zookeeper import end_session, expire, opened
-from zkconsumer.registration import register
-from zkconsumer.subscription import Subscription
+from zkconsumer.member.registration import register
+from zkconsumer.member.subscription import Subscription
 
 VISITOR = b'{"pattern":"static","subscription":{}}'
 IDS = paths.member_ids("g")

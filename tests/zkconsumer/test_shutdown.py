@@ -17,7 +17,7 @@ from tests.support.wildcards import add_broker, add_topic, operations, rebalance
 from tests.support.zk_consumers import Member, member, new_member, owners, produce, running_broker
 from tests.support.zk_proxy import Op, ZooKeeperProxy
 from tests.support.zookeeper import opened
-from zkconsumer.filters import TopicFilter
+from zkconsumer.znodes.filters import TopicFilter
 
 VISITOR = b'{"pattern":"static","subscription":{}}'
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.values import NO_OFFSET, Record, TopicPartition
-from zkconsumer.effects import Claim
-from zkconsumer.leaders import fetcher_id
-from zkconsumer.streams import Chunk, PartitionInfo, Registry, Stream
+from zkconsumer.rebalance.effects import Claim
+from zkconsumer.records.leaders import fetcher_id
+from zkconsumer.records.streams import Chunk, PartitionInfo, Registry, Stream
 
 TP = TopicPartition("t", 0)
 

@@ -16,7 +16,7 @@ from tests.support.wildcards import add_broker, add_topic, operations, reads_of_
 from tests.support.zk_consumers import member, new_member, owners, produce, running_broker, settled, shared
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import expire, opened
-from zkconsumer.filters import TopicFilter
+from zkconsumer.znodes.filters import TopicFilter
 
 OFFSETS = "__consumer_offsets"
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.settings import Setting
     from kernel.trace.writer import Tracer
-    from zkconsumer.filters import TopicFilter
+    from zkconsumer.znodes.filters import TopicFilter
 
 
 log = logging.getLogger(__name__)

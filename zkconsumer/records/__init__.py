@@ -1,0 +1,3 @@
+"""Records on their way to the application: `leaders` and `fetchers` bring them, `chunks` checks them, `streams` queue
+them, `iterators` and `delivery` hand them out.
+"""

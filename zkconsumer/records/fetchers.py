@@ -1,0 +1,227 @@
+"""Fetching: one fetcher a broker (`num.consumer.fetchers` of them), which fills the streams' queues.
+
+Source: AbstractFetcherThread, ConsumerFetcherThread and SimpleConsumer, Kafka 0.8.2. A fetcher asks for all its
+partitions in one request. It knows nothing of ZooKeeper: it is not stopped by a lost connection or an expired session,
+only by `stop`.
+
+It holds its partitions while it deals with an answer, and so while it waits for room in a queue: a slow stream
+holds up everything that this fetcher fetches, and the leader finder too when that wants to add or count here.
+
+Its requests go one after the other, and one that fails is repeated once on a new connection; after that all its
+partitions go back to the leader finder. An offset out of range is reset at once, to where `auto.offset.reset` says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, TypeVar
+
+from kernel.client.client import EARLIEST, LATEST, fetch_bytes, list_offset
+from kernel.client.connection import BrokerConnection
+from kernel.errors import RebalanceLabError, Retriable
+from zkconsumer.records.chunks import chunk_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from kernel.client.client import FetchedBytes
+    from kernel.trace.writer import Tracer
+    from kernel.values import BrokerAddress, TopicPartition
+    from zkconsumer.records.streams import PartitionInfo
+    from zkconsumer.settings import ZkConsumerConfig
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+_OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
+#: 0.8 limits each partition's part of an answer, but not the answer.
+_ANSWER_BYTES_MAX = 2**31 - 1
+
+
+class Fetcher:
+    """Fetches from one broker; `give_back` gets the partitions that it cannot fetch any more."""
+
+    def __init__(
+        self,
+        broker: BrokerAddress,
+        config: ZkConsumerConfig,
+        tracer: Tracer,
+        member: str,
+        give_back: Callable[[Iterable[PartitionInfo]], None],
+    ) -> None:
+        self.broker = broker
+        self._config = config
+        self._tracer = tracer
+        self._member = member
+        self._give_back = give_back
+        self._infos: dict[TopicPartition, PartitionInfo] = {}
+        self._offsets: dict[TopicPartition, int] = {}  #: what is asked for next
+        self._hungry: frozenset[TopicPartition] = frozenset()  #: had something, but the last answer held none of it
+        self._partitions = asyncio.Lock()  #: partitionMapLock
+        self._added = asyncio.Event()
+        self._channel = asyncio.Lock()  #: one request at a time
+        self._connection: BrokerConnection | None = None
+
+    async def add(self, infos: Iterable[PartitionInfo]) -> None:
+        """Fetch these too, from where they stand; one that is here already keeps its offset.
+
+        What stands nowhere yet is resolved first; when the broker cannot say where, this raises and those are not
+        added.
+        """
+        async with self._partitions:
+            new = [info for info in infos if info.topic_partition not in self._infos]
+            await self._reset([info for info in new if info.fetched < 0])
+            for info in new:
+                self._infos[info.topic_partition] = info
+                self._offsets[info.topic_partition] = info.fetched
+                self._tell_started(info)
+            self._added.set()
+
+    async def count(self) -> int:
+        """How many partitions it has; waits while an answer is dealt with."""
+        async with self._partitions:
+            return len(self._infos)
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        try:
+            while True:
+                if not self._infos:
+                    self._added.clear()
+                    await self._added.wait()
+                await self._round()
+        finally:
+            await self._disconnect()
+
+    async def _round(self) -> None:
+        async with self._partitions:
+            asked = {tp: self._offsets[tp] for tp in sorted(self._offsets, key=lambda tp: tp not in self._hungry)}
+        try:
+            fetched = await self._ask(lambda connection: self._fetch(connection, asked))
+        except RebalanceLabError as error:
+            log.info("fetching from %s failed, looking for leaders anew: %s", self.broker, error)
+            async with self._partitions:
+                self._lose(list(self._infos))
+            return
+        self._hungry = frozenset(
+            tp for tp, part in fetched.items() if not part.data and part.high_watermark > asked[tp] and not part.error
+        )
+        async with self._partitions:
+            lost = [tp for tp, part in fetched.items() if not await self._taken(tp, asked[tp], part)]
+            self._lose(lost)
+
+    async def _fetch(
+        self, connection: BrokerConnection, asked: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, FetchedBytes]:
+        return await fetch_bytes(
+            connection,
+            asked,
+            max_wait_ms=self._config.fetch_wait_max_ms,
+            min_bytes=self._config.fetch_min_bytes,
+            max_bytes=_ANSWER_BYTES_MAX,
+            partition_max_bytes=self._config.fetch_message_max_bytes,
+            timeout_ms=self._config.socket_timeout_ms,
+        )
+
+    async def _taken(self, tp: TopicPartition, asked: int, part: FetchedBytes) -> bool:
+        """Deal with one partition's part; false when it needs another leader."""
+        info = self._infos.get(tp)
+        if info is None or self._offsets[tp] != asked:
+            return True
+        if part.error == _OUT_OF_RANGE:
+            try:
+                await self._reset([info])
+            except RebalanceLabError as error:
+                log.info("%s: offset %d is out of range, and where to go on is not known: %s", tp, asked, error)
+                return False
+            self._offsets[tp] = info.fetched
+        elif part.error:
+            log.info("%s on %s: %s, looking for its leader anew", tp, self.broker, part.error)
+            return False
+        else:
+            assert info.fetched == asked, f"{tp} was fetched from {asked}, expected {info.fetched}"
+            chunk, self._offsets[tp] = chunk_of(info, asked, part.data, bytes_max=self._config.fetch_message_max_bytes)
+            if chunk is not None:
+                await info.stream.put(chunk)
+            info.fetched = self._offsets[tp]
+        return True
+
+    async def _reset(self, infos: Sequence[PartitionInfo]) -> None:
+        """Ask where these begin or end: both their offsets are that from now on. Raises when it is not known."""
+        if not infos:
+            return
+        end = EARLIEST if self._config.auto_offset_reset == "smallest" else LATEST
+        wanted = {info.topic_partition: end for info in infos}
+        answers = await self._ask(
+            lambda connection: list_offset(connection, wanted, timeout_ms=self._config.socket_timeout_ms)
+        )
+        for info in infos:
+            error, offset = answers.get(info.topic_partition, ("no answer", -1))
+            if error:
+                raise Retriable(f"{self.broker} does not say where {info.topic_partition} begins or ends: {error}")
+            info.fetched = info.consumed = offset
+            self._tell("position_reset", info, offset, reset=self._config.auto_offset_reset)
+
+    def _lose(self, partitions: Sequence[TopicPartition]) -> None:
+        for tp in partitions:
+            del self._offsets[tp]
+        if partitions:
+            self._give_back([self._infos.pop(tp) for tp in partitions])
+
+    # -- trace -----------------------------------------------------------------------------------------------------
+
+    def _tell_started(self, info: PartitionInfo) -> None:
+        if not info.started:
+            info.started = True
+            self._tell("position_started", info, info.fetched)
+
+    def _tell(self, kind: str, info: PartitionInfo, offset: int, **more: str) -> None:
+        tp = info.topic_partition
+        self._tracer.emit(
+            kind,
+            member=self._member,
+            stream=info.stream.number,
+            cause="",
+            topic=tp.topic,
+            partition=tp.partition,
+            offset=offset,
+            **more,
+        )
+
+    # -- connection ------------------------------------------------------------------------------------------------
+
+    async def _ask(self, question: Callable[[BrokerConnection], Awaitable[Result]]) -> Result:
+        """Raises what the second try raised."""
+        async with self._channel:
+            try:
+                return await question(await self._connected())
+            except RebalanceLabError as error:
+                log.info("%s did not answer, connecting anew: %s", self.broker, error)
+            await self._disconnect()
+            try:
+                return await question(await self._connected())
+            except RebalanceLabError:
+                await self._disconnect()
+                raise
+
+    async def _connected(self) -> BrokerConnection:
+        if self._connection is None or self._connection.closed:
+            self._connection = await BrokerConnection.open(
+                self.broker.host,
+                self.broker.port,
+                self._config.client_id,
+                timeout_ms=self._config.socket_timeout_ms,
+                node_id=self.broker.node_id,
+                tracer=self._tracer,
+                receive_buffer_bytes=self._config.socket_receive_buffer_bytes,
+            )
+            self._connection.member = self._member
+        return self._connection
+
+    async def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+            await connection.wait_closed()

@@ -1,0 +1,96 @@
+"""Reading one stream, record by record, as applications of 0.8 did: `async for record in iterator`.
+
+Source: ConsumerIterator and IteratorTemplate, Kafka 0.8.2. `ZooKeeperConsumer.streams()` hands these out, and from then
+on `getmany` refuses: a record that an iterator has looked at is not in the stream any more.
+
+- The position moves when a record is handed out (`anext`), not when it was found: `has_next` looks ahead.
+- A record that was looked ahead at outlives a rebalance, which clears queue and current chunk. It is handed out
+  afterwards, and again by whoever owns its partition then, which may be this very stream: one possible duplicate.
+- Without a chunk for `consumer.timeout.ms`, `ConsumerTimeout` is raised; the iterator can be used again.
+- At a record above fetch.message.max.bytes, or at bytes that make no sense, `MessageSizeTooLarge` or `CorruptRecords`
+  is raised, and by every later call too: the iterator is of no more use, and what is queued stays there.
+- The consumer's close ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Self
+
+from kernel.errors import ConsumerTimeout
+from kernel.values import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kernel.values import Record
+    from zkconsumer.records.streams import Found, Stream
+
+
+class StreamIterator:
+    """One stream's records. One task at a time uses it, as one thread did a KafkaStream."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        *,
+        timeout_ms: int | None,
+        handed_out: Callable[[Batch], None],
+        check: Callable[[], None],
+    ) -> None:
+        """`handed_out` hears of every record; `check` raises when the consumer has failed as a whole."""
+        self._stream = stream
+        self._timeout_ms = timeout_ms
+        self._handed_out = handed_out
+        self._check = check
+        self._ahead: Found | None = None
+
+    @property
+    def number(self) -> int:
+        """The stream's number, as listeners and traces name it."""
+        return self._stream.number
+
+    @property
+    def thread(self) -> str:
+        """The thread id that owner nodes name."""
+        return self._stream.thread
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        if not await self.has_next():
+            raise StopAsyncIteration
+        found, self._ahead = self._ahead, None
+        assert found is not None
+        found.info.consumed = found.record.offset + 1
+        self._handed_out(Batch(self._stream.number, found.info.topic_partition, (found.record,)))
+        return found.record
+
+    async def has_next(self) -> bool:
+        """Wait for a record, which `anext` hands out then; false when the consumer was closed.
+
+        Raises `ConsumerTimeout`, or what the stream stopped at.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = None if self._timeout_ms is None else loop.time() + self._timeout_ms / 1000
+        filled = self._stream.filled
+        while self._ahead is None:
+            self._check()
+            # All streams of a consumer share the event: what is put after this wakes everybody who waits then.
+            filled.clear()
+            self._ahead = self._stream.find()
+            if self._ahead is not None:
+                break
+            if self._stream.failure is not None:
+                raise self._stream.failure
+            if self._stream.ended:
+                return False
+            if deadline is not None and loop.time() >= deadline:
+                raise ConsumerTimeout(f"{self.thread}: no record within consumer.timeout.ms={self._timeout_ms}")
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await filled.wait()
+            except TimeoutError:
+                continue  # one more look, then the deadline has passed
+        return True

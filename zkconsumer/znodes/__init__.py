@@ -1,0 +1,1 @@
+"""What the znodes hold, byte for byte, and the topic patterns that some of them name. Pure."""
