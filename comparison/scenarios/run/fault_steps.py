@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.vocabulary import CutAuthority, CutEnsemble, FreezeOwner, KillCoordinator, SlowOwner
 from comparison.scenarios.run.changes import SETTLE_S, reach
 from comparison.scenarios.testbed.link_ownership import ports_of_process
 from coordinator.membership.effects import Identity
@@ -15,7 +14,7 @@ from kernel.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from comparison.scenarios.plan.vocabulary import Step
+    from comparison.scenarios.plan.vocabulary import CutAuthority, CutEnsemble, FreezeOwner, KillCoordinator, SlowOwner
     from comparison.scenarios.run.changes import Changes
     from kernel.values import TopicPartition
 
@@ -31,24 +30,9 @@ class Faults:
         self._configuration = changes.configuration
         self._design = DESIGNS[changes.testbed.request.design]
 
-    async def perform(self, step: Step) -> None:
-        match step:
-            case FreezeOwner():
-                await self._freeze_owner(step)
-            case SlowOwner():
-                await self._slow_owner(step)
-            case CutAuthority():
-                await self._cut_authority(step)
-            case CutEnsemble():
-                await self._cut_ensemble(step)
-            case KillCoordinator():
-                await self._kill_coordinator()
-            case _:
-                raise AssertionError(step)
-
     # -- members -----------------------------------------------------------------------------------------------------
 
-    async def _freeze_owner(self, step: FreezeOwner) -> None:
+    async def freeze_owner(self, step: FreezeOwner) -> None:
         self._changes.enter_stage("fault")
         name = self._members.choose_owner()
         child = self._members.child(name)
@@ -87,7 +71,7 @@ class Faults:
         group, offsets = self._testbed.group, dict.fromkeys(held, 0)
         await self._testbed.access.commit_as(group, late, offsets, server=self._design.name == SERVER)
 
-    async def _slow_owner(self, step: SlowOwner) -> None:
+    async def slow_owner(self, step: SlowOwner) -> None:
         """The join comes while the member is slow, so the group's next rebalance is the one that waits for it."""
         self._changes.enter_stage("fault")
         name = self._members.choose_owner()
@@ -111,7 +95,7 @@ class Faults:
 
     # -- links -------------------------------------------------------------------------------------------------------
 
-    async def _cut_authority(self, step: CutAuthority) -> None:
+    async def cut_authority(self, step: CutAuthority) -> None:
         """What decides about the victim is out of its reach; its fetches are not.
 
         zookeeper: the ZooKeeper server of the victim is cut from the other two. server: its server is cut, so that
@@ -132,7 +116,7 @@ class Faults:
             heals.append(proxy.heal)
         await self._cut(step.over_ms, victim, cuts, heals)
 
-    async def _cut_ensemble(self, step: CutEnsemble) -> None:
+    async def cut_ensemble(self, step: CutEnsemble) -> None:
         """A server is cut off, and with it whoever uses it.
 
         zookeeper: the victim. The coordinator designs: the coordinating broker and nobody else; also in server, whose
@@ -178,7 +162,7 @@ class Faults:
 
     # -- brokers -----------------------------------------------------------------------------------------------------
 
-    async def _kill_coordinator(self) -> None:
+    async def kill_coordinator(self, _: KillCoordinator) -> None:
         view = self._members.view
         broker = self._testbed.coordinating_broker
         detail = {"target": broker.name, "coordinates": self._design.coordinator}

@@ -1,0 +1,97 @@
+"""Steps in which the group grows or shrinks, or runs undisturbed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comparison.scenarios.processes.children import ended_within
+from comparison.scenarios.run.changes import SETTLE_S
+from kernel.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from comparison.scenarios.plan.vocabulary import AddPartitions, Form, JoinOne, KillOwner, LeaveOne, Steady
+    from comparison.scenarios.run.changes import Changes
+    from kernel.values import TopicPartition
+
+#: With a longer commit interval the runner does not wait for an automatic commit: it asks the members to commit.
+_COMMIT_INTERVAL_MS_MAX = 2000
+
+
+class GroupSteps:
+    """Performs the steps in which members come and go, one after the other or at once."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._members = changes.members
+        self._testbed = changes.testbed
+        self._round = 0
+
+    async def form(self, step: Form) -> None:
+        size = step.size(self._members.present, self._testbed.request.parameters.members)
+        coming = size - self._members.present
+        self._round += 1
+
+        def join() -> None:
+            self._members.join(coming, step.settings)
+
+        if self._members.present == 0 and step.change == "form":
+            # Growth to the first size is not measured. Like a change, it ends when the group is quiet.
+            join()
+            await self._changes.settle()
+        else:
+            stage = "warm" if step.change in ("grow", "mass-start") else "fault"
+            await self._changes.make(step.change, join, members=size, round_=self._round, stage=stage)
+
+    async def join_one(self, step: JoinOne) -> None:
+        def join() -> None:
+            self._members.join(1)
+
+        members = self._members.present + 1
+        await self._changes.make("join", join, members=members, round_=step.round, counted=True)
+
+    async def leave_one(self, _: LeaveOne) -> None:
+        async def leave() -> None:
+            name = self._members.choose_owner()
+            self._members.leave(name)
+            await ended_within(self._members.child(name), self._changes.takeover_s)
+
+        await self._changes.make("leave", leave, members=self._members.present - 1)
+
+    async def kill_owner(self, _: KillOwner) -> None:
+        async def kill() -> None:
+            name = self._members.choose_owner()
+            self._testbed.tracer.emit("fault_started", fault="kill", target=name)
+            await self._members.kill(name)
+            self._testbed.tracer.emit("fault_ended", fault="kill", target=name)
+
+        await self._changes.make("crash", kill, members=self._members.present - 1)
+
+    async def add_partitions(self, step: AddPartitions) -> None:
+        topic = self._testbed.request.parameters.topic_names[0]
+        before = self._testbed.request.parameters.partitions
+        after = before + step.more
+
+        async def grow() -> None:
+            self._members.view.grow(await self._testbed.grow_topic(topic, after))
+            self._testbed.tracer.emit("topic_wanted", topic=topic, wanted=after)
+
+        detail = {"topic": topic, "before": before, "after": after}
+        await self._changes.make("partition-increase", grow, members=self._members.present, detail=detail)
+
+    async def steady(self, _: Steady) -> None:
+        self._changes.enter_stage("steady")
+        view = self._members.view
+        commit_ms = self._changes.configuration.commit_interval_ms
+        patience_s = SETTLE_S + min(commit_ms, _COMMIT_INTERVAL_MS_MAX) / 1000
+
+        def everywhere(offsets: Mapping[TopicPartition, int]) -> bool:
+            self._members.check()
+            return len(offsets) == len(view.partitions)
+
+        await until(lambda: everywhere(view.delivered), patience_s, "every partition is being delivered")
+        if commit_ms > _COMMIT_INTERVAL_MS_MAX:
+            self._members.commit()
+        await until(lambda: everywhere(view.committed), patience_s, "every partition was committed once")
+        await self._changes.reach_phase(commits=True)

@@ -1,0 +1,29 @@
+"""The table of steps: each kind is performed by one method."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, get_args
+
+from comparison.scenarios.plan.vocabulary import FreezeOwner, RestartEach, Step
+from comparison.scenarios.run.steps import performers
+
+
+def table() -> dict[Any, Any]:
+    request = SimpleNamespace(design="eager")
+    changes: Any = SimpleNamespace(
+        members=None, tracer=None, configuration=None, testbed=SimpleNamespace(request=request)
+    )
+    return dict(performers(changes))
+
+
+def test_every_kind_of_step_is_performed_by_a_method_of_its_own() -> None:
+    found = table()
+    assert set(found) == set(get_args(Step))
+    assert len({performer.__qualname__ for performer in found.values()}) == len(found)
+
+
+def test_step_is_performed_by_what_is_named_after_it() -> None:
+    found = table()
+    assert found[FreezeOwner].__qualname__ == "Faults.freeze_owner"
+    assert found[RestartEach].__qualname__ == "Restarts.restart_each"
