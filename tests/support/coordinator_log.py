@@ -7,7 +7,6 @@ and prints what it wrote, as JSON: `tests/coordinator/service/offsets-topic-4.1.
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -18,6 +17,7 @@ from kernel.records.records import headers_of
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
+from tests.support.recorded_json import entries_text
 from tests.support.wire_clients import WireConnection, wait_for_coordinator
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ async def main(port: int) -> None:
         written = await converse(connection)
     finally:
         connection.close()
-    sys.stdout.write(json.dumps(written, indent=1) + "\n")
+    sys.stdout.write(entries_text(written) + "\n")
 
 
 if __name__ == "__main__":

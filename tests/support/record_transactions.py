@@ -9,12 +9,12 @@ a timeout short). Each conversation is played twice, and what differs between th
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import uuid
 from typing import Any
 
 from tests.support.conversations import FOLDER, Player, Symbols
+from tests.support.recorded_json import conversations_text
 from tests.support.wire_clients import WireConnection
 
 SETTINGS = {
@@ -245,8 +245,8 @@ async def record(address: str) -> None:
         conversations.append({"name": f"data/{name}", "steps": once})
     about = "transactions on data, recorded from a real Kafka broker by tests/support/record_transactions.py"
     document = {"about": about, "brokers": ["4.1.1"], "settings": SETTINGS, "topics": {}, "blobs": {}}
-    text = json.dumps({**document, "conversations": conversations}, indent=1)
-    (FOLDER / "data.json").write_text(text + "\n", encoding="utf-8")
+    text = conversations_text({**document, "conversations": conversations})
+    (FOLDER / "data.json").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

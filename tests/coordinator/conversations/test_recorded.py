@@ -5,12 +5,19 @@ Everything is real but the broker around it: codec, handlers, machine, timers. `
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 import pytest
 
 from kernel.clock import ManualClock
-from tests.support.conversations import player, recording
+from tests.support.conversations import FOLDER, player, recording
 from tests.support.coordinators import LoneCoordinator
+from tests.support.recorded_json import conversations_text
 from tests.support.virtual_time import run_virtually
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RECORDINGS = {
     name: recording(name) for name in ("classic", "asked", "table", "transactions", "large", "bad", "further")
@@ -40,3 +47,9 @@ def test_recorded_conversation_is_answered_as_4_1_1_answered_it(name: str, conve
 
     differences = run_virtually(play(), clock)
     assert not differences, "\n".join(differences)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_recording_is_written_one_step_a_line(path: Path):
+    text = path.read_text(encoding="utf-8")
+    assert text == conversations_text(json.loads(text))
