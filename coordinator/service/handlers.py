@@ -27,8 +27,8 @@ from coordinator.groups.requests import DeleteGroup
 from coordinator.service import translation
 from coordinator.service.group_answers import JOIN_ANSWERS, SYNC_ANSWERS
 from coordinator.service.led_partition import LedPartition, next_token
+from coordinator.service.member_ids import fresh_id
 from coordinator.service.record_codec import TEXT_BYTES_MAX
-from coordinator.service.verification import verified
 from kernel.broker.server.handlers import Encoded, in_rows
 from kernel.wire import commit_messages
 
@@ -60,11 +60,11 @@ class GroupHandlers:
     """Membership, and looking at groups."""
 
     def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
+        self._partitions = coordinator.partitions
 
     def _at(self, group_id: str) -> LedPartition | Error:
         """Groups with members have a name; only offsets may do without."""
-        return self._coordinator.at(group_id) if group_id else Error.INVALID_GROUP_ID
+        return self._partitions.at(group_id) if group_id else Error.INVALID_GROUP_ID
 
     def join(self, context: RequestContext, body: JoinBody) -> Answer | Awaitable[Answer]:
         at = self._at(body.group_id)
@@ -73,10 +73,14 @@ class GroupHandlers:
         version = context.version
         if isinstance(at, Error):
             return JOIN_ANSWERS[version](JoinAnswer(error=at, member_id=body.member_id))
-        fresh_id = "" if body.member_id else self._coordinator.fresh_id()
         token = next_token()
         request = translation.join(
-            body, version, token, client_id=context.client_id, host=context.host, fresh_id=fresh_id
+            body,
+            version,
+            token,
+            client_id=context.client_id,
+            host=context.host,
+            fresh_id="" if body.member_id else fresh_id(),
         )
         return at.put(token, request, JOIN_ANSWERS[version])
 
@@ -108,7 +112,7 @@ class GroupHandlers:
         operations = getattr(body, "include_authorized_operations", False)
         names_absent = context.version >= translation.DESCRIBE_NAMES_ABSENT_GROUP
         for group_id in body.groups:
-            at = self._coordinator.at(group_id)
+            at = self._partitions.at(group_id)
             if isinstance(at, Error):
                 yield translation.described(group_id, GroupDescription(), error=at, operations=False)
                 continue
@@ -119,7 +123,7 @@ class GroupHandlers:
             yield translation.described(group_id, group, error=error, operations=shows)
 
     def list(self, context: RequestContext, body: Body) -> Answer:
-        led = self._coordinator.led()
+        led = self._partitions.led()
         if isinstance(led, Error):
             return {"error_code": int(led), "groups": []}
         states, types = getattr(body, "states_filter", ()), getattr(body, "types_filter", ())
@@ -140,7 +144,7 @@ class GroupHandlers:
         def row(answer: DeleteGroupAnswer) -> Plain:
             return {"group_id": group_id, "error_code": int(answer.error)}
 
-        at = self._coordinator.at(group_id)
+        at = self._partitions.at(group_id)
         if isinstance(at, Error):
             return row(DeleteGroupAnswer(at))
         answer = await _settled(at.ask(lambda token: DeleteGroup(token=token, group_id=group_id), row))
@@ -152,14 +156,16 @@ class OffsetHandlers:
     """Committed offsets. Plain commits and fetches may name no group; TxnOffsetCommit and OffsetDelete may not."""
 
     def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
+        self._partitions = coordinator.partitions
+        self._topics = coordinator.topics
+        self._verifier = coordinator.verifier
 
     def _at(self, group_id: str) -> LedPartition | Error:
-        return self._coordinator.at(group_id) if group_id else Error.INVALID_GROUP_ID
+        return self._partitions.at(group_id) if group_id else Error.INVALID_GROUP_ID
 
     def commit(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
         request = functools.partial(translation.commit, body, context.version, client_id=context.client_id)
-        return self._commit(body, request, self._coordinator.at, accepted=context.version)
+        return self._commit(body, request, self._partitions.at, accepted=context.version)
 
     def commit_in_transaction(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
         """TxnOffsetCommit."""
@@ -167,7 +173,7 @@ class OffsetHandlers:
         at = self._at(body.group_id)
         if isinstance(at, Error):
             return self._commit(body, request, lambda _: at)
-        verdict = verified(self._coordinator, body)
+        verdict = self._verifier.check_commit(body)
         if isinstance(verdict, Error):
             return self._commit(body, request, self._finder(verdict, context.version))
         return self._commit_when_verified(context.version, body, request, verdict)
@@ -194,7 +200,7 @@ class OffsetHandlers:
     ) -> Answer | Awaitable[Answer]:
         """`accepted` is the version in which an answer without errors is written by hand; None: kio writes it."""
         asked = translation.offsets_to_commit(body)
-        unknown = self._coordinator.unknown_among(asked)
+        unknown = self._topics.unknown_among(asked)
         known = tuple(o for o in asked if (o.topic, o.partition) not in unknown) if unknown else asked
 
         def answer(given: CommitAnswer) -> Answer:
@@ -206,7 +212,7 @@ class OffsetHandlers:
                 errors = [error for _, _, error in given.partitions]
             if accepted is not None and not any(errors) and all(topic.partitions for topic in body.topics):
                 return Encoded(commit_messages.accepted(accepted, translation.partitions_of(body)))
-            return translation.commit_answer(body, errors, self._coordinator.has_topic)
+            return translation.commit_answer(body, errors, self._topics.has_topic)
 
         if not known:
             return answer(CommitAnswer(()))  # a commit of nothing makes no group
@@ -222,7 +228,7 @@ class OffsetHandlers:
             stable = body.require_stable
             return {"groups": [self._fetch_group(g.group_id, g.topics, stable=stable) for g in body.groups]}
         wanted = translation.wanted(body.topics)
-        at = self._coordinator.at(body.group_id)
+        at = self._partitions.at(body.group_id)
         if isinstance(at, LedPartition):
             stable = context.version >= translation.FETCH_KNOWS_UNSTABLE and body.require_stable
             offsets = at.shard.fetch_offsets(body.group_id, wanted, stable=stable)
@@ -233,7 +239,7 @@ class OffsetHandlers:
         return {"error_code": int(at), "topics": []}
 
     def _fetch_group(self, group_id: str, topics: Any, *, stable: bool) -> Plain:
-        at = self._coordinator.at(group_id)
+        at = self._partitions.at(group_id)
         if isinstance(at, Error):
             return {"group_id": group_id, "topics": [], "error_code": int(at)}
         offsets = at.shard.fetch_offsets(group_id, translation.wanted(topics), stable=stable)
@@ -244,14 +250,14 @@ class OffsetHandlers:
         if isinstance(at, Error):
             return translation.offsets_not_deleted(at)
         request = translation.delete_offsets(body, 0)
-        known = [self._coordinator.has_partition(*p) for p in request.partitions]
+        known = [self._topics.has_partition(*p) for p in request.partitions]
 
         def answer(given: DeleteOffsetsAnswer) -> Plain:
             if given.error is not Error.NONE:
                 return translation.offsets_not_deleted(given.error)
             judged = (p.error for p in given.partitions)
             errors = [next(judged) if is_known else Error.UNKNOWN_TOPIC_OR_PARTITION for is_known in known]
-            return translation.delete_offsets_answer(body, errors, self._coordinator.has_topic)
+            return translation.delete_offsets_answer(body, errors, self._topics.has_topic)
 
         partitions = tuple(p for p, is_known in zip(request.partitions, known, strict=True) if is_known)
         return at.ask(lambda token: dataclasses.replace(request, token=token, partitions=partitions), answer)

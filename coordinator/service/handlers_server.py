@@ -25,11 +25,12 @@ class ServerHandlers:
     """Raise `MalformedFrame` for what is out of bounds, which closes the connection."""
 
     def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
+        self._partitions = coordinator.partitions
+        self._topics = coordinator.topics
 
     def await_command(self, context: RequestContext, body: Any) -> Plain | Awaitable[Plain]:
         asked = read_await(body)
-        at = self._coordinator.at(asked.group_id)
+        at = self._partitions.at(asked.group_id)
         if isinstance(at, Error):
             return commanded_body(Commanded(error=ServerError(at)))
         return at.ask(
@@ -39,8 +40,8 @@ class ServerHandlers:
 
     def commit_owned(self, context: RequestContext, body: Any) -> Plain | Awaitable[Plain]:
         commit = read_commit(body)
-        known = tuple(o for o in commit.offsets if self._coordinator.has_partition(o.topic, o.partition))
-        at = self._coordinator.at(commit.group_id)
+        known = tuple(o for o in commit.offsets if self._topics.has_partition(o.topic, o.partition))
+        at = self._partitions.at(commit.group_id)
         otherwise = ServerError(at) if isinstance(at, Error) else ServerError.UNKNOWN_TOPIC_OR_PARTITION
 
         def answer(given: CommitAnswer) -> Plain:

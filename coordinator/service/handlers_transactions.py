@@ -15,8 +15,6 @@ from coordinator.groups.requests import AddPartitions, Mark, Producer
 from coordinator.service import translation
 from coordinator.service.led_partition import LedPartition
 from coordinator.service.record_codec import TEXT_BYTES_MAX
-from coordinator.service.transaction_markers import written
-from coordinator.service.verification import seen_here
 from kernel.broker.apis.produce import new_producer
 from kernel.values import TopicPartition
 
@@ -35,23 +33,27 @@ class TransactionHandlers:
     """Transactional ids, which are looked after by the partition of their hash, as groups are."""
 
     def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
+        self._cluster = coordinator.services.cluster
+        self._partitions = coordinator.partitions
+        self._topics = coordinator.topics
+        self._markers = coordinator.markers
+        self._verifier = coordinator.verifier
 
     def _at(self, transactional_id: str) -> LedPartition | Error:
         if not transactional_id or len(transactional_id.encode()) > TEXT_BYTES_MAX:
             return Error.INVALID_REQUEST
-        return self._coordinator.at(transactional_id)
+        return self._partitions.at(transactional_id)
 
     async def init_producer_id(self, context: RequestContext, body: Body) -> Response:
         """With a transactional id also its place and epoch; without one just an id that nobody had."""
         if body.transactional_id is None:
-            return await new_producer(self._coordinator.services.cluster)
+            return await new_producer(self._cluster)
         at = self._at(body.transactional_id)
         if (getattr(body, "producer_id", -1) == -1) != (getattr(body, "producer_epoch", -1) == -1):
             at = Error.INVALID_REQUEST
         fresh_id = -1
         if isinstance(at, LedPartition) and at.shard.transactions.needs_producer_id(body.transactional_id):
-            fresh = await new_producer(self._coordinator.services.cluster)
+            fresh = await new_producer(self._cluster)
             if fresh["producer_id"] < 0:
                 return fresh
             fresh_id = fresh["producer_id"]
@@ -108,7 +110,7 @@ class TransactionHandlers:
     def _unknown(self, topics: Iterable[Body]) -> list[Plain] | None:
         """The answer if a partition is not there: nothing is added then."""
         wanted = translation.topic_partitions(topics)
-        absent = {tp for tp in wanted if not self._coordinator.has_partition(*tp)}
+        absent = {tp for tp in wanted if not self._topics.has_partition(*tp)}
         if not absent:
             return None
         return translation.partition_results(
@@ -128,7 +130,7 @@ class TransactionHandlers:
         id_, topics = transaction.transactional_id, transaction.topics
         producer = Producer(transaction.producer_id, transaction.producer_epoch)
         if transaction.verify_only:
-            return translation.partition_results(topics, lambda tp: seen_here(self._coordinator, id_, producer, tp))
+            return translation.partition_results(topics, lambda tp: self._verifier.check_here(id_, producer, tp))
         at = self._at(id_)
         if isinstance(at, Error):
             return translation.partition_results(topics, lambda _: at)
@@ -159,15 +161,15 @@ class TransactionHandlers:
         partitions = [
             TopicPartition(topic.name, number) for topic in marker.topics for number in topic.partition_indexes
         ]
-        errors = await asyncio.gather(*(written(self._coordinator, tp, mark) for tp in partitions))
-        told = dict(zip(partitions, errors, strict=True))
+        errors = await asyncio.gather(*(self._markers.write(tp, mark) for tp in partitions))
+        error_at = dict(zip(partitions, errors, strict=True))
         return {
             "producer_id": marker.producer_id,
             "topics": [
                 {
                     "name": topic.name,
                     "partitions": [
-                        {"partition_index": number, "error_code": int(told[TopicPartition(topic.name, number)])}
+                        {"partition_index": number, "error_code": int(error_at[TopicPartition(topic.name, number)])}
                         for number in topic.partition_indexes
                     ],
                 }

@@ -41,11 +41,12 @@ class HeartbeatHandler:
     """`kernel.broker.server.handlers.Repeatable`."""
 
     def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
+        self._services = coordinator.services
+        self._partitions = coordinator.partitions
 
     def __call__(self, context: RequestContext, body: Any) -> Answer | Awaitable[Answer]:
         tails = TAILS[context.version]
-        at = self._coordinator.at(body.group_id) if body.group_id else Error.INVALID_GROUP_ID
+        at = self._partitions.at(body.group_id) if body.group_id else Error.INVALID_GROUP_ID
         if isinstance(at, Error):
             return Encoded(tails[LOADING if at is Error.COORDINATOR_LOAD_IN_PROGRESS else at])
 
@@ -59,10 +60,10 @@ class HeartbeatHandler:
 
         Nor is there one for whoever was told to rejoin: what it sends next is a JoinGroup.
         """
-        coordinator, group_id, member_id = self._coordinator, body.group_id, body.member_id
-        cluster = coordinator.services.cluster
+        group_id, member_id = body.group_id, body.member_id
+        cluster = self._services.cluster
         snapshot = cluster.snapshot
-        at = coordinator.at(group_id) if group_id else Error.INVALID_GROUP_ID
+        at = self._partitions.at(group_id) if group_id else Error.INVALID_GROUP_ID
         if not isinstance(at, LedPartition):
             return None
         instance_id = getattr(body, "group_instance_id", None)
@@ -82,7 +83,7 @@ class HeartbeatHandler:
             group=group,
             generation=generation,
             member=group.members[member_id],
-            monotonic_ns=coordinator.services.clock.monotonic_ns,
+            monotonic_ns=self._services.clock.monotonic_ns,
             good=tails[Error.NONE],
             rebalancing=tails[Error.REBALANCE_IN_PROGRESS],
         ).answer

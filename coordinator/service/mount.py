@@ -1,8 +1,8 @@
 """The coordinator on a broker: which handler answers which request.
 
-Compose with `Broker(..., mount=[coordinator.service.mount.mount])`, whose own InitProducerId knows no transactional ids
-and is replaced. What is decided is in `coordinator.groups`; `record_codec` and `translation`
-have the bytes, `coordinator` says which groups this broker answers for.
+Compose with `Broker(..., mount=[coordinator.service.mount.mount])`; the broker's own InitProducerId, which knows no
+transactional ids, is replaced. `coordinator.groups` decides; `record_codec` and `translation` have the bytes,
+`led_partitions` says which groups this broker answers for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from coordinator.service.handlers_server import ServerHandlers
 from coordinator.service.handlers_transactions import TransactionHandlers
 from coordinator.service.heartbeats import HeartbeatHandler
 from coordinator.service.lookup import Lookup
-from coordinator.service.verification import PartitionVerifier
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.server.handlers import ReadByHand
 from kernel.wire.versions import Api
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
 def mount(services: BrokerServices) -> HandlerTable:
     """The handlers of the group protocol; subscribes to the leadership of `__consumer_offsets`."""
     coordinator = Coordinator(services)
-    services.cluster.subscribe(coordinator, topics=lambda name: name == GROUP_METADATA_TOPIC)
+    services.cluster.subscribe(coordinator.partitions, topics=lambda name: name == GROUP_METADATA_TOPIC)
     services.on_stop(coordinator.stop)
-    services.verification.verifier = PartitionVerifier(coordinator)
+    services.verification.verifier = coordinator.verifier
     group, offsets = GroupHandlers(coordinator), OffsetHandlers(coordinator)
     transactions, server = TransactionHandlers(coordinator), ServerHandlers(coordinator)
     return {

@@ -1,6 +1,6 @@
-"""What brokers ask each other: one connection a broker, opened when it is first needed and kept.
+"""Requests to other brokers, over one connection per broker that is opened on first use and kept.
 
-Source: InterBrokerSendThread and TransactionMarkerChannelManager of Kafka 3.9, which keep theirs as well.
+Source: InterBrokerSendThread and TransactionMarkerChannelManager of Kafka 3.9 keep theirs as well.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+from coordinator.groups.errors import Error
 from kernel.client.connection import BrokerConnection
 from kernel.errors import RebalanceLabError
 
@@ -20,10 +21,12 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_MS = 5_000
 CLIENT_ID = "coordinator"
+#: When another broker cannot be reached: clients retry.
+UNREACHABLE = Error.COORDINATOR_NOT_AVAILABLE
 
 
 class Peers:
-    """Connections to other brokers. A broker that cannot be reached is tried again by the next call."""
+    """Connections to other brokers. The next call tries again to reach an unreachable broker."""
 
     def __init__(self) -> None:
         self._connections: dict[int, BrokerConnection] = {}
@@ -31,7 +34,7 @@ class Peers:
         self._closed = False
 
     async def call(self, broker: BrokerAddress, api: Api, body: dict[str, Any]) -> Any | None:
-        """The broker's answer as kio's entity; None when there is none, and the log says why."""
+        """The answer as kio's entity, or None after logging why there is none."""
         if self._closed:
             return None
         try:
@@ -47,7 +50,7 @@ class Peers:
             if kept is not None and not kept.closed and (kept.host, kept.port) == (broker.host, broker.port):
                 return kept
             if kept is not None:
-                kept.close()  # the broker came back at another address
+                kept.close()  # the broker has a new address
             opened = await BrokerConnection.open(
                 broker.host, broker.port, CLIENT_ID, timeout_ms=TIMEOUT_MS, node_id=broker.node_id
             )
@@ -58,10 +61,15 @@ class Peers:
             return opened
 
     async def close(self) -> None:
-        """Calls under way have no answer, nor have later ones."""
+        """Current and later calls return None."""
         self._closed = True
         connections = list(self._connections.values())
         for connection in connections:
             connection.close()
         for connection in connections:
             await connection.wait_closed()
+
+
+def error_of(code: int) -> Error:
+    """The error in another broker's answer."""
+    return Error(code) if int(code) in set(Error) else Error.UNKNOWN_SERVER_ERROR

@@ -15,7 +15,7 @@ from coordinator.groups.placement import partition_of
 from coordinator.groups.server.requests import WatchIds
 from coordinator.service import led_partition as partition_module
 from coordinator.service.mount import mount
-from coordinator.service.transaction_markers import Deliveries
+from coordinator.service.transaction_markers import TransactionMarkers
 from coordinator.service.watched_groups import Eyes
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.mistakes import stopped
@@ -269,7 +269,8 @@ def test_marker_that_cannot_be_delivered_for_a_mistake_stops_the_partition(
     """Its transaction would never end."""
 
     async def body(scene: Scene) -> None:
-        monkeypatch.setattr(Deliveries, "_tell", failing(Deliveries._tell, RuntimeError("oops"), lambda *_: True))
+        deliver = failing(TransactionMarkers._deliver_once, RuntimeError("oops"), lambda *_: True)
+        monkeypatch.setattr(TransactionMarkers, "_deliver_once", deliver)
         connection = await scene.coordinator.connect("t")
         given = await connection.call(
             Api.InitProducerId, 4, transactional_id=SICK, transaction_timeout=60_000, producer_id=-1, producer_epoch=-1

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import Protocol
-from coordinator.service.coordinator import METADATA_BYTES_LEAST, limits_of
+from coordinator.service.limits import METADATA_BYTES_LEAST, limits_of
 from kernel.broker.settings.configuration import BrokerConfig
 from tests.support.group_machine import LIMITS, RANGE, Machine, assignment, stable
 

@@ -1,0 +1,34 @@
+"""The machine's limits, from the broker's settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coordinator.groups.outcome import Limits
+
+if TYPE_CHECKING:
+    from kernel.broker.settings.configuration import BrokerConfig
+
+#: The least that members may send however small message.max.bytes is, unless a setting says otherwise.
+METADATA_BYTES_LEAST = 65_536
+
+
+def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:
+    return Limits(
+        initial_rebalance_delay_ms=config.number("group.initial.rebalance.delay.ms"),
+        session_timeout_ms_min=config.number("group.min.session.timeout.ms"),
+        session_timeout_ms_max=config.number("group.max.session.timeout.ms"),
+        members_max=config.number("group.max.size"),
+        member_bytes_max=config.number("group.member.metadata.max.bytes") or _part_of_a_record(config, 1 / 2),
+        group_bytes_max=config.number("group.metadata.max.bytes") or _part_of_a_record(config, 3 / 4),
+        offset_metadata_bytes_max=config.number("offset.metadata.max.bytes"),
+        retention_ms=config.number("offsets.retention.minutes") * 60_000,
+        retention_check_ms=config.number("offsets.retention.check.interval.ms"),
+        transaction_timeout_ms_max=config.number("transaction.max.timeout.ms"),
+        traced=traced,
+    )
+
+
+def _part_of_a_record(config: BrokerConfig, part: float) -> int:
+    """A group is stored as one record: its members' subscriptions must leave room for their assignments."""
+    return max(int(config.number("message.max.bytes") * part), METADATA_BYTES_LEAST)

@@ -1,0 +1,46 @@
+"""Which topics and partitions exist, by the broker's view of the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernel.values import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from coordinator.groups.requests import OffsetToCommit
+    from kernel.broker.cluster.cluster_view import ClusterView
+
+
+class Topics:
+    """As the broker knows them now."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        self._cluster = cluster
+
+    def has_topic(self, topic: str) -> bool:
+        return topic in self._cluster.snapshot.topics
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        """Whether offsets may be committed for it. Commits for absent topics are refused partition by partition."""
+        return self._cluster.snapshot.partition(TopicPartition(topic, partition)) is not None
+
+    def unknown_among(self, offsets: Iterable[OffsetToCommit]) -> set[tuple[str, int]]:
+        """Those for which `has_partition` is false."""
+        topics = self._cluster.snapshot.topics
+        unknown: set[tuple[str, int]] = set()
+        topic, size = "", 0  # of the previous offset: they come grouped by topic
+        for o in offsets:
+            if o.topic != topic:
+                topic = o.topic
+                view = topics.get(topic)
+                size = 0 if view is None else len(view.partitions)
+            if not 0 <= o.partition < size:
+                unknown.add((topic, o.partition))
+        return unknown
+
+    def size_of(self, topic: str) -> int:
+        """The topic's number of partitions, 0 if it does not exist."""
+        view = self._cluster.snapshot.topics.get(topic)
+        return 0 if view is None else len(view.partitions)
