@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comparison.cli.by_hand import started_zookeeper, state_option, tell_of_silence, zookeeper_at
+from comparison.cli.by_hand import report_silence, started_zookeeper, state_option, zookeeper_at
 from comparison.cli.detaching import detach
 from comparison.cli.state import forget, state_dir, states, stop_server, this_process, write_state
 from comparison.exits import Exit
@@ -78,7 +78,7 @@ def broker(
         return
     given, warnings = for_part(BROKER_SETTINGS, split_pairs(pairs))
     settings = {"port": str(port), **LAB_DEFAULTS, **given}
-    _tell(warnings)
+    _print_warnings(warnings)
     connect = zookeeper_at(connect) if connect else started_zookeeper()
     if in_background:
         arguments = ["broker", "--port", str(port)]
@@ -87,17 +87,17 @@ def broker(
         arguments += ["--folder", str(folder.absolute())] if folder else []
         arguments += ["--trace", str(trace.absolute())] if trace else []
         config, _ = BrokerConfig.from_settings(settings)
-        tell_of_silence(connect, config.number("zookeeper.connection.timeout.ms"))
+        report_silence(connect, config.number("zookeeper.connection.timeout.ms"))
         click.echo(detach(arguments, "broker-", state_dir() / f"broker-starting-{os.getpid()}.log").address)
         return
     measured_loop.run(_serve(connect, settings, folder or state_dir() / "data", trace))
 
 
 async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Path | None) -> None:
-    told = asyncio.Event()
+    stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(number, stopping.set)
     with contextlib.ExitStack() as stack:
         tracer: Tracer = SilentTracer()
         if trace is not None:
@@ -108,9 +108,9 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
         _writable(folder)
         server, _ = broker_of(settings, connect, folder, tracer)
         waits_ms = server.config.number("zookeeper.connection.timeout.ms")
-        await asyncio.to_thread(tell_of_silence, connect, waits_ms)
+        await asyncio.to_thread(report_silence, connect, waits_ms)
         try:
-            if not await _started(told, server):
+            if not await _started(stopping, server):
                 return
             state = this_process(
                 f"broker-{server.address.port}", f"127.0.0.1:{server.address.port}", folder, zookeeper=connect
@@ -119,14 +119,14 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
             stack.callback(forget, state)
             click.echo(state.address)
             click.echo(f"broker {server.address.node_id}, data in {folder}; stop with Ctrl-C", err=True)
-            await _told_or_failed(told, server)
+            await _stopped_or_failed(stopping, server)
         finally:
             await server.stop()
 
 
-async def _started(told: asyncio.Event, server: Broker) -> bool:
+async def _started(stopping: asyncio.Event, server: Broker) -> bool:
     """Start it; False when it is told to stop before it serves."""
-    starting, waiting = asyncio.create_task(server.start()), asyncio.create_task(told.wait())
+    starting, waiting = asyncio.create_task(server.start()), asyncio.create_task(stopping.wait())
     await asyncio.wait([starting, waiting], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     if not starting.done():
@@ -137,9 +137,9 @@ async def _started(told: asyncio.Event, server: Broker) -> bool:
     return True
 
 
-async def _told_or_failed(told: asyncio.Event, server: Broker) -> None:
+async def _stopped_or_failed(stopping: asyncio.Event, server: Broker) -> None:
     """Until it is told to stop. Raises what made it useless, if a mistake of ours did."""
-    waiting = [asyncio.create_task(told.wait()), asyncio.create_task(server.failed())]
+    waiting = [asyncio.create_task(stopping.wait()), asyncio.create_task(server.failed())]
     _, failed = waiting
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for task in waiting:
@@ -148,7 +148,7 @@ async def _told_or_failed(told: asyncio.Event, server: Broker) -> None:
         raise await server.failed()
 
 
-def _tell(warnings: Sequence[str]) -> None:
+def _print_warnings(warnings: Sequence[str]) -> None:
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
 

@@ -44,7 +44,7 @@ def zookeeper_at(text: str) -> str:
     return target.connect_string
 
 
-def tell_of_silence(connect: str, wait_ms: int | None = None) -> None:
+def report_silence(connect: str, wait_ms: int | None = None) -> None:
     """Say on standard error when a ZooKeeper does not serve yet, and how long it is waited for. Takes up to 3 s."""
     try:
         require_serving(parse_target(connect))

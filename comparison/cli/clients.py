@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from comparison.cli.by_hand import bootstrap_of, started_zookeeper, state_option, tell_of_silence, zookeeper_at
+from comparison.cli.by_hand import bootstrap_of, report_silence, started_zookeeper, state_option, zookeeper_at
 from comparison.cli.state import states
 from comparison.printable import printable
 from comparison.scenarios.plan.configuration import for_part
@@ -237,7 +237,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
         settings=settings,
     )
     if request.zookeeper:
-        tell_of_silence(request.zookeeper)
+        report_silence(request.zookeeper)
     consumer = CONSUMERS[design].consumer
     asyncio.run(_consume(design, lambda: consumer(request, SilentTracer()), wanted, Printer(form), max_records))
 
@@ -247,9 +247,9 @@ async def _consume(
 ) -> None:
     consumer = make()
     printer.assignment = consumer.assignment
-    told = _told()
+    stopping = _stop_on_signal()
     polling = asyncio.create_task(_poll(design, consumer, wanted, printer, most))
-    waiting = asyncio.create_task(told.wait())
+    waiting = asyncio.create_task(stopping.wait())
     try:
         await asyncio.wait([polling, waiting], return_when=asyncio.FIRST_COMPLETED)
         if polling.done():
@@ -301,14 +301,14 @@ def produce(topic: str, bootstrap: str | None, rate: float, count: int | None, f
 async def _produce(
     bootstrap: str, topic: str, rate: float, count: int | None, printer: Printer, *, from_stdin: bool
 ) -> None:
-    told = _told()
+    stopping = _stop_on_signal()
     access = await ClusterAccess.open(bootstrap)
     try:
         partitions = await access.partitions_of(topic, create=True)
         readline = await _lines_of_stdin() if from_stdin else None
         number = 0
-        while not told.is_set() and (count is None or number < count):
-            line = await _line_unless(told, readline) if readline is not None else b""
+        while not stopping.is_set() and (count is None or number < count):
+            line = await _line_unless(stopping, readline) if readline is not None else b""
             if readline is not None and not line:
                 break
             tp = partitions[number % len(partitions)]
@@ -319,7 +319,7 @@ async def _produce(
             printer.say("stored", f"{tp} @{offset}", topic=tp.topic, partition=tp.partition, offset=offset)
             number += 1
             if readline is None and (count is None or number < count):
-                await _pause(told, 1 / rate)
+                await _pause(stopping, 1 / rate)
     finally:
         await access.close()
 
@@ -339,9 +339,9 @@ async def _lines_of_stdin() -> Callable[[], Awaitable[bytes]]:
     return lines.readline
 
 
-async def _line_unless(told: asyncio.Event, readline: Callable[[], Awaitable[bytes]]) -> bytes:
+async def _line_unless(stopping: asyncio.Event, readline: Callable[[], Awaitable[bytes]]) -> bytes:
     """The next line, or nothing at the end of the input and when told to end. Raises `UserError` for a long one."""
-    reading, waiting = asyncio.ensure_future(readline()), asyncio.ensure_future(told.wait())
+    reading, waiting = asyncio.ensure_future(readline()), asyncio.ensure_future(stopping.wait())
     try:
         await asyncio.wait([reading, waiting], return_when=asyncio.FIRST_COMPLETED)
         return reading.result() if reading.done() else b""
@@ -353,17 +353,17 @@ async def _line_unless(told: asyncio.Event, readline: Callable[[], Awaitable[byt
         await asyncio.gather(reading, waiting, return_exceptions=True)
 
 
-async def _pause(told: asyncio.Event, seconds: float) -> None:
+async def _pause(stopping: asyncio.Event, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
-            await told.wait()
+            await stopping.wait()
     except TimeoutError:
         return
 
 
-def _told() -> asyncio.Event:
+def _stop_on_signal() -> asyncio.Event:
     """Set by SIGINT or SIGTERM."""
-    told = asyncio.Event()
+    stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
-    return told
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    return stopping

@@ -1,4 +1,4 @@
-"""Running a server in the foreground until it is told to stop, or in the background until `stop`."""
+"""Run a server in the foreground until a signal, or in the background until `stop`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 START_S = 60.0
 
 
-class Told:
-    """Set by SIGINT or SIGTERM: the orderly end of a server in the foreground."""
+class StopSignal:
+    """Set by SIGINT or SIGTERM, to stop a server in the foreground."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -34,8 +34,8 @@ class Told:
 def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
     """Start this command again in a session of its own, and return its state once it has written one.
 
-    The state's name begins with `prefix`, since a server that chooses its own port is named by it only then; so is the
-    log. Raises `EnvironmentFault` with what it said when it ends instead.
+    The name of the state and of the log begins with `prefix`: a server that chooses its own port gets its full name
+    only then. Raises `EnvironmentFault` with the last line of the log when the process exits instead.
     """
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
     while child.poll() is None:
         for state in states(prefix):
             if (state.pid, state.started) == (child.pid, started):
-                child.returncode = 0  # it lives on: not ours to wait for
+                child.returncode = 0  # it keeps running, so Popen must not wait for it
                 log.replace(log.with_name(f"{state.name}.log"))
                 return state
         if time.monotonic() > deadline:

@@ -20,6 +20,7 @@ from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require
 from comparison.cli.progress import RunProgress
 from comparison.exits import Exit
 from comparison.run_folder import run_dirs_in
+from comparison.scenarios.plan.applicability import check_applicability
 from comparison.scenarios.plan.catalogue import (
     CATALOGUE,
     COMPARED,
@@ -31,7 +32,6 @@ from comparison.scenarios.plan.catalogue import (
 from comparison.scenarios.plan.configuration import check
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.presets import PRESETS
-from comparison.scenarios.plan.reach import reach
 from comparison.scenarios.plan.vocabulary import Form
 from comparison.scenarios.run.experiments import Experiments, estimated_s, expanded, left_out, plan
 from kernel.designs import DESIGN_NAMES
@@ -225,7 +225,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         raise ConfigurationError(
             "; ".join(f"{each.scenario} makes no sense for {each.design}: {each.reason}" for each in without)
         )
-    warnings = [*check(settings), *reach(designs, settings), *ineffective(names, options)]
+    warnings = [*check(settings), *check_applicability(designs, settings), *ineffective(names, options)]
     warnings += not_judged_on(zookeeper, names, designs)
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)

@@ -106,23 +106,23 @@ def _exit_code(arguments: list[str] | None) -> int:
         error.show()
         return Exit.USAGE
     except click.ClickException as error:
-        return _told(error.format_message(), Exit.USAGE)
+        return _report(error.format_message(), Exit.USAGE)
     except (click.Abort, KeyboardInterrupt):
-        return _told("interrupted", Exit.INTERRUPTED)
+        return _report("interrupted", Exit.INTERRUPTED)
     except UserError as error:
-        return _told(str(error), Exit.USAGE)
+        return _report(str(error), Exit.USAGE)
     except RebalanceLabError as error:
-        return _told(str(error), Exit.INTERNAL)
+        return _report(str(error), Exit.INTERNAL)
     except BrokenPipeError:
         # Whoever read our output has had enough (`| head`); Python would complain once more at its end.
         sys.stdout = None
         return Exit.AS_EXPECTED
     except OSError as error:
-        return _told(f"{error.filename or 'the operating system'}: {error.strerror or error}", Exit.INTERNAL)
+        return _report(f"{error.filename or 'the operating system'}: {error.strerror or error}", Exit.INTERNAL)
     return result if isinstance(result, int) else Exit.AS_EXPECTED
 
 
-def _told(message: str, code: Exit) -> int:
+def _report(message: str, code: Exit) -> int:
     click.echo(f"rebalance-lab: {' '.join(message.split())}", err=True)
     return code
 
@@ -134,7 +134,7 @@ def _internal_error(kind: type[BaseException], error: BaseException, where: Trac
         "w", prefix="rebalance-lab-", suffix=".txt", delete=False, encoding="utf-8"
     ) as file:
         file.write(text)
-    code = _told(f"internal error: {kind.__name__}: {error} (traceback in {Path(file.name)})", Exit.INTERNAL)
+    code = _report(f"internal error: {kind.__name__}: {error} (traceback in {Path(file.name)})", Exit.INTERNAL)
     raise SystemExit(code)
 
 

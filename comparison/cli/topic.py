@@ -78,7 +78,7 @@ def create(
     if pairs:
         for setting in _with_admin(text, lambda admin: admin.settings(name)):
             if setting.note:
-                click.echo(f"warning: {_told(setting)}", err=True)
+                click.echo(f"warning: {_setting_text(setting)}", err=True)
 
 
 @topic.command(name="list")
@@ -128,10 +128,10 @@ def _show(found: TopicDescription) -> None:
         offsets = "unknown" if each.end_offset is None else f"{each.begin_offset} to {each.end_offset}"
         click.echo(f"  {each.number}: {leader}, replicas {replicas}, in sync {in_sync}, offsets {offsets}")
     for setting in found.settings:
-        click.echo(f"  {_told(setting)}")
+        click.echo(f"  {_setting_text(setting)}")
 
 
-def _told(setting: SettingDescription) -> str:
+def _setting_text(setting: SettingDescription) -> str:
     return f"{setting.name}={setting.value}" + (f" ({setting.note})" if setting.note else "")
 
 

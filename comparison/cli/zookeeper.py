@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from comparison.cli.by_hand import state_option
-from comparison.cli.detaching import Told, detach
+from comparison.cli.detaching import StopSignal, detach
 from comparison.cli.state import forget, read_state, state_dir, stop_server, this_process, write_state
 from comparison.exits import Exit
 from kernel.errors import EnvironmentFault
@@ -60,14 +60,14 @@ def start(port: int, folder: Path | None, in_background: bool) -> None:
         arguments += ["--folder", str(folder.absolute())] if folder else []
         click.echo(detach(arguments, NAME, state_dir() / f"zookeeper-starting-{os.getpid()}.log").address)
         return
-    told = Told()
+    stopping = StopSignal()
     with EmbeddedZooKeeper(folder or state_dir() / NAME, port=port or None) as server:
         state = this_process(NAME, server.connect_string, server.servers[0].data_dir)
         write_state(state)
         try:
             click.echo(server.connect_string)
             click.echo(f"log: {server.servers[0].log_path}; stop with Ctrl-C", err=True)
-            while not told.wait(0.5):
+            while not stopping.wait(0.5):
                 if not server.servers[0].running:
                     raise EnvironmentFault(f"the ZooKeeper server has ended; see {server.servers[0].log_path}")
         finally:

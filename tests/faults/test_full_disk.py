@@ -75,8 +75,8 @@ def test_a_member_that_cannot_trace_ends_its_run_is_no_evidence_and_an_analysis_
     crash: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     (trace,) = tmp_path.glob("2*/crash/eager/trace/m1.jsonl")  # with this seed the scenario kills m2
-    nursery = next(child for child in psutil.Process(crash.pid).children() if child.children())
-    (member,) = [child for child in nursery.children() if str(trace) in {file.path for file in child.open_files()}]
+    fork_server = next(child for child in psutil.Process(crash.pid).children() if child.children())
+    (member,) = [child for child in fork_server.children() if str(trace) in {file.path for file in child.open_files()}]
     no_more_room(member)
     told = " ".join(crash.communicate(timeout=240)[1].split())
     assert crash.returncode == Exit.UNKNOWN, told

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from comparison.scenarios.plan.reach import reach
+from comparison.scenarios.plan.applicability import check_applicability
 from comparison.scenarios.run.experiments import plan
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
@@ -81,7 +81,7 @@ def given(row: dict[str, Any]) -> dict[str, object]:
 def refusal(row: dict[str, Any]) -> str:
     """Why a row is refused before anything starts; '' when it is not."""
     try:
-        reach([row["design"]], row["settings"])
+        check_applicability([row["design"]], row["settings"])
         plan([row["scenario"]], [row["design"]], given(row))
     except ConfigurationError as error:
         return str(error)

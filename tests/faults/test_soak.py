@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.scenarios.processes.fork_server import Nursery
+from comparison.scenarios.processes.fork_server import ForkServer
 from kernel.client.producer import Producer
 from kernel.serials import numbered_value
 from kernel.values import TopicPartition
@@ -73,9 +73,9 @@ async def story(folder: Path, ensemble: ZooKeeperEnsemble, steps: int) -> tuple[
         session = await stack.enter_async_context(
             opened(ensemble.connect_string, timeout_ms=30_000, retry_forever=True)
         )
-        nursery = await Nursery.open()
-        stack.push_async_callback(nursery.stop)
-        run = Soak(folder, ensemble, nursery, session, SEED)
+        fork_server = await ForkServer.open()
+        stack.push_async_callback(fork_server.stop)
+        run = Soak(folder, ensemble, fork_server, session, SEED)
         stack.push_async_callback(run.end)
         stop = asyncio.Event()
         producing = asyncio.create_task(produce(broker, stop))

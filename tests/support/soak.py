@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from comparison.scenarios.processes.fork_server import Nursery
+    from comparison.scenarios.processes.fork_server import ForkServer
     from kernel.zookeeper.embedded import ZooKeeperEnsemble
     from kernel.zookeeper.session import ZooKeeperSession
 
@@ -134,7 +134,7 @@ class Soak:
 
     folder: Path
     ensemble: ZooKeeperEnsemble
-    nursery: Nursery
+    fork_server: ForkServer
     session: ZooKeeperSession
     seed: int
     members: list[Member] = field(default_factory=list)
@@ -239,7 +239,7 @@ class Soak:
             settings=settings,
         )
         child = await ChildProcess.spawn(
-            self.nursery,
+            self.fork_server,
             "comparison.scenarios.processes.member_process",
             name,
             self.folder / f"{name}.log",

@@ -10,10 +10,10 @@ from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
     Form,
-    GoOver,
     JoinOne,
     KillCoordinator,
     RestartEach,
+    Resubscribe,
     SlowOwner,
     Steady,
 )
@@ -122,7 +122,7 @@ CHANGES = (
             "partitions of the topics that nobody changed: stopped all the same where the whole group rebalances",
         ),
         # Two members for each of two topics; then one of each side goes over to the other.
-        steps=(Form(), Steady(), GoOver(1, (1,), 1), GoOver(3, (0,), 2)),
+        steps=(Form(), Steady(), Resubscribe(1, (1,), 1), Resubscribe(3, (0,), 2)),
         defaults=Parameters(members=4, topics=2, partitions=6),
         first_topics=MappingProxyType({1: (0,), 2: (0,), 3: (1,), 4: (1,)}),
         members_min=4,

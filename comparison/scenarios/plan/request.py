@@ -40,7 +40,7 @@ class RunRequest:
         return any(isinstance(step, CutEnsemble) for step in self.scenario.steps)
 
     @property
-    def victim_beside_cut(self) -> bool:
+    def victim_on_cut_server(self) -> bool:
         """Whether the victim of the cut has its session with the server that is cut off."""
         design = DESIGNS[self.design]
         return design.zookeeper_sessions and not (self.cuts_ensemble and design.coordinator)

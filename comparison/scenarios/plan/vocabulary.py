@@ -125,7 +125,7 @@ class AddPartitions:
 
 
 @dataclass(frozen=True, slots=True)
-class GoOver:
+class Resubscribe:
     """A member unsubscribes from its topics and subscribes to those named here.
 
     By the place of its process (m1 is 1). Where a design cannot change a subscription in place (zookeeper), the
@@ -150,5 +150,5 @@ Step = (
     | CutEnsemble
     | KillCoordinator
     | AddPartitions
-    | GoOver
+    | Resubscribe
 )

@@ -1,1 +1,1 @@
-"""Child processes of a run: brokers and members, how they start, what they are told, how they end."""
+"""Child processes of a run, brokers and members: how they start, take commands and end."""

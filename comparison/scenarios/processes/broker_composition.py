@@ -1,4 +1,4 @@
-"""How a broker is put together: the kernel's data plane, with the coordinator mounted on it."""
+"""Builds a broker: the kernel's data plane with the coordinator mounted on it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def broker_of(settings: Mapping[str, str], zookeeper: str, data_dir: Path, tracer: Tracer) -> tuple[Broker, list[str]]:
-    """A broker that is not started yet, and what its user is to be warned of.
+    """A broker that is not started yet, and warnings about its settings.
 
-    Raises `ConfigurationError` for a setting that is neither Kafka's nor ours, or a value out of range.
+    Raises `ConfigurationError` for an unknown setting or a value out of range.
     """
     config, warnings = BrokerConfig.from_settings(settings)
     return Broker(config, zookeeper, data_dir, tracer, mount=(mount,)), warnings

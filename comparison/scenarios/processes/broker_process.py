@@ -1,8 +1,8 @@
 """A broker as a process: the kernel's broker with the coordinator mounted on it.
 
-Standard input: one line of configuration (`BrokerProcessConfig`); its end, or `{"command": "stop"}`, ends the
-broker. Standard output: `{"event": "ready", "port": N}` once it serves; `{"event": "failed", "error": ...}` when it
-cannot, or when a mistake of ours ends it later.
+Standard input: one line of configuration (`BrokerProcessConfig`). The end of the input, or `{"command": "stop"}`,
+ends the broker. Standard output: `{"event": "ready", "port": N}` once it serves, `{"event": "failed", "error": ...}`
+when it cannot start, or when a bug of ours ends it later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from comparison.scenarios.processes.broker_composition import broker_of
 from comparison.scenarios.processes.child_trace import ChildTrace
-from comparison.scenarios.processes.lines import lines_of_stdin, tell
+from comparison.scenarios.processes.lines import lines_of_stdin, write_event
 from kernel.broker.loop import measured_loop
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
@@ -41,7 +41,7 @@ class BrokerProcessConfig:
     settings: dict[str, str] = field(default_factory=dict)  #: by Kafka's names, port and broker.id among them
 
 
-async def _until_told(lines: AsyncIterator[Mapping[str, object]]) -> None:
+async def _until_stopped(lines: AsyncIterator[Mapping[str, object]]) -> None:
     async for line in lines:
         if line.get("command") == "stop":
             return
@@ -50,29 +50,29 @@ async def _until_told(lines: AsyncIterator[Mapping[str, object]]) -> None:
 async def run() -> int:
     lines = lines_of_stdin()
     first = await anext(lines, None)
-    if first is None or "command" in first:  # told to stop before it was needed
+    if first is None or "command" in first:  # stopped before it was needed
         return 0
     config = msgspec.convert(first, BrokerProcessConfig)
     tracer = ChildTrace.of(config, Role.BROKER)
-    told = asyncio.create_task(_until_told(lines))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.cancel)
+    stopping = asyncio.create_task(_until_stopped(lines))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.cancel)
     try:
         broker, _ = broker_of(config.settings, config.zookeeper, Path(config.data_dir), tracer)
         await broker.start()
     except RebalanceLabError as error:
-        tell({"event": "failed", "error": str(error)})
-        told.cancel()
+        write_event({"event": "failed", "error": str(error)})
+        stopping.cancel()
         tracer.close()
         return 1
-    tell({"event": "ready", "port": broker.address.port})
+    write_event({"event": "ready", "port": broker.address.port})
     failed = asyncio.create_task(broker.failed())
-    await asyncio.wait([told, failed], return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait([stopping, failed], return_when=asyncio.FIRST_COMPLETED)
     code = 0
     if failed.done():
-        tell({"event": "failed", "error": str(failed.result())})
+        write_event({"event": "failed", "error": str(failed.result())})
         code = 1
     failed.cancel()
-    told.cancel()
+    stopping.cancel()
     await broker.stop()
     tracer.close()
     return code

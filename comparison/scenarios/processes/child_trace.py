@@ -1,4 +1,4 @@
-"""The trace of a child: without it nothing that the child does is worth anything, so it ends with it."""
+"""The trace of a child: a child that cannot write its trace exits, since its work could not be judged."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from kernel.trace.events import Role
 
-#: The exit code of a child that cannot write its trace (EX_IOERR of sysexits.h). It has no other way to say so:
+#: The exit code of a child that cannot write its trace (EX_IOERR of sysexits.h). It has no other way to report this:
 #: its log is on the same disk.
 UNTRACED = os.EX_IOERR
 
 
 class Traced(Protocol):
-    """The part of a child's configuration that says whose trace it writes, and where (`RunRequest.identity`)."""
+    """The part of a child's configuration that identifies its trace (`RunRequest.identity`)."""
 
     @property
     def process(self) -> str: ...
@@ -36,14 +36,14 @@ class Traced(Protocol):
 
 
 class ChildTrace(TraceWriter):
-    """A trace whose process ends at once when it cannot be written: a full disk, a limit on files.
+    """A trace that ends its process when it cannot be written: a full disk, a limit on files.
 
-    A member that went on untraced would change what the group does, and a verdict would be told of half of it.
+    A member that went on untraced would still affect the group, and the verdict would see only half of it.
     """
 
     @classmethod
     def of(cls, config: Traced, role: Role, *, tee: Callable[[Mapping[str, object]], None] | None = None) -> ChildTrace:
-        """The trace that a child's configuration asks for."""
+        """The trace of a configured child."""
         identity = TraceIdentity(
             run=config.run,
             scenario=config.scenario,

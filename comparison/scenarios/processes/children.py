@@ -1,7 +1,7 @@
-"""Child processes of a run: a JSON line in configures, JSON lines in command, JSON lines out tell.
+"""Child processes of a run: the first JSON line in configures, further lines command, JSON lines out report events.
 
-Every child is born in the nursery, is its own process group, ends with its input, and is reaped: `stop` asks,
-then terminates, then kills, and returns when the child is gone.
+The fork server forks every child. A child has its own process group, ends when its input ends, and is reaped: `stop`
+asks it to stop, then terminates, then kills it, and returns when it is gone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from comparison.scenarios.processes.fork_server import Born, Nursery
+    from comparison.scenarios.processes.fork_server import ForkedChild, ForkServer
+
+    OnEvent = Callable[[Mapping[str, object]], None]
 
 _STOP_S = 5.0
 _TERMINATE_S = 1.0
@@ -30,38 +32,43 @@ _LOG_TAIL_LINES = 5
 
 
 class ChildFailed(RebalanceLabError):
-    """A child ended by itself or told of an error; the message has the end of what it wrote to stderr."""
+    """A child exited or reported an error; the message has the last lines of its stderr."""
 
 
 class ChildProcess:
-    """One child. `on_event` is called on the event loop with every event that it tells."""
+    """One child. `on_event` is called on the event loop with every event that it reports."""
 
-    def __init__(self, name: str, log: Path, born: Born, on_event: Callable[[Mapping[str, object]], None]) -> None:
+    def __init__(self, name: str, log: Path, forked: ForkedChild, on_event: OnEvent) -> None:
         self.name = name
         self.log = log
         self.frozen = False
-        self._born = born
+        self._forked = forked
         self._reading = asyncio.create_task(self._read(on_event), name=f"events of {name}")
 
     @classmethod
     async def spawn(
-        cls, nursery: Nursery, module: str, name: str, log: Path, on_event: Callable[[Mapping[str, object]], None]
+        cls,
+        fork_server: ForkServer,
+        module: str,
+        name: str,
+        log: Path,
+        on_event: OnEvent,
     ) -> ChildProcess:
-        """Start `module.main()`; it waits for its configuration."""
-        return cls(name, log, await nursery.spawn(module, log), on_event)
+        """Start `module.main()`, which waits for its configuration."""
+        return cls(name, log, await fork_server.spawn(module, log), on_event)
 
     @property
     def pid(self) -> int:
-        return self._born.pid
+        return self._forked.pid
 
     @property
     def returncode(self) -> int | None:
-        return self._born.ended.result() if self._born.ended.done() else None
+        return self._forked.ended.result() if self._forked.ended.done() else None
 
     def send(self, line: Mapping[str, object]) -> None:
-        """Write one line. A child that is gone is not an error: its end is told elsewhere."""
-        if self.returncode is None and not self._born.writer.is_closing():
-            self._born.writer.write(msgspec.json.encode(line) + b"\n")
+        """Write one line. Writing to a child that has ended is no error: its end is reported elsewhere."""
+        if self.returncode is None and not self._forked.writer.is_closing():
+            self._forked.writer.write(msgspec.json.encode(line) + b"\n")
 
     def freeze(self) -> None:
         self._signal(signal.SIGSTOP)
@@ -77,7 +84,7 @@ class ChildProcess:
         return await self.gone()
 
     async def stop(self, *, at_once: bool = False) -> int:
-        """Ask it to end in its own order, and see to it that it does; the exit code. `at_once` does not ask."""
+        """Stop it, by force if it does not end in time; the exit code. `at_once` kills it right away."""
         if self.returncode is None and not at_once:
             if self.frozen:
                 self.thaw()
@@ -90,10 +97,10 @@ class ChildProcess:
         return await self.kill()
 
     async def gone(self) -> int:
-        """The exit code, once the child has ended and everything that it told was heard."""
-        # Shielded because wait_for cancels what it waits for, and others wait for the same end.
-        code = await asyncio.shield(self._born.ended)
-        self._born.writer.close()
+        """The exit code, once the child has ended and all its events were handled."""
+        # Shielded: wait_for cancels what it waits for, and others wait for the same future.
+        code = await asyncio.shield(self._forked.ended)
+        self._forked.writer.close()
         await asyncio.shield(self._reading)
         return code
 
@@ -110,8 +117,8 @@ class ChildProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
 
-    async def _read(self, on_event: Callable[[Mapping[str, object]], None]) -> None:
-        async for line in self._born.reader:
+    async def _read(self, on_event: OnEvent) -> None:
+        async for line in self._forked.reader:
             with contextlib.suppress(msgspec.DecodeError):  # a line torn by SIGKILL
                 event = msgspec.json.decode(line)
                 if isinstance(event, dict):
@@ -119,7 +126,7 @@ class ChildProcess:
 
 
 async def ended_within(child: ChildProcess, timeout_s: float) -> int:
-    """The exit code of a child that is expected to end by itself."""
+    """Wait for a child that is expected to exit; its exit code. Raises `WaitTimeout`."""
     try:
         return await asyncio.wait_for(child.gone(), timeout_s)
     except TimeoutError:

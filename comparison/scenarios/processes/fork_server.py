@@ -1,11 +1,11 @@
-"""Children that start at once: one process that has loaded their code already, forked for each of them.
+"""The fork server: one process that has loaded the children's code, and forks each of them.
 
-Loading the code takes half a second of processor time a process; a comparison starts about a hundred. Each child
-still is a process of its own, in a session of its own, that dies when the nursery dies, and the nursery dies with
-the runner: by the parent-death signal, and by the end of the channel between them.
+Loading the code takes half a second of processor time per process, and a comparison starts about a hundred. A child
+is a process in a session of its own. It dies with the fork server, and the fork server with the runner: by the
+parent-death signal, and by the end of the channel between them.
 
-The channel (a socket that keeps messages apart) carries requests one way, with the child's standard input,
-output and error as descriptors, and the births and deaths of children the other way.
+The channel (a SOCK_SEQPACKET socket) carries requests in one direction, with the child's standard input, output and
+error as descriptors, and reports of forks and exits in the other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from comparison.scenarios.processes.parent_death import die_with
+from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from kernel.errors import EnvironmentFault
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ _STOP_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Born:
-    """A child: its pipes on our side, and its exit code when it has ended (minus the signal, if one killed it)."""
+class ForkedChild:
+    """A child: our ends of its pipes, and its exit code once it has ended (the negative signal if one killed it)."""
 
     pid: int
     reader: asyncio.StreamReader
@@ -47,24 +47,24 @@ class Born:
     ended: asyncio.Future[int]
 
 
-class Nursery:
-    """The runner's side; made by `open`."""
+class ForkServer:
+    """The runner's side; start it with `open`."""
 
     def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
         self._process = process
         self._channel = channel
         self._ended: dict[int, asyncio.Future[int]] = {}
-        #: Who waits for a birth, in the order of the requests, which is that of the births.
-        self._expecting: deque[asyncio.Future[int]] = deque()
-        self._listening = asyncio.create_task(self._listen(), name="nursery")
+        #: Requests without a fork yet, in order: forks are reported in the order of their requests.
+        self._requested: deque[asyncio.Future[int]] = deque()
+        self._listening = asyncio.create_task(self._listen(), name="fork server")
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     @classmethod
-    async def open(cls) -> Nursery:
-        """Start it; children can be asked for at once. Raises `EnvironmentFault` when it cannot be started."""
+    async def open(cls) -> ForkServer:
+        """Start the process; `spawn` may be called at once. Raises `EnvironmentFault` when it cannot be started."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         with theirs:
@@ -84,10 +84,10 @@ class Nursery:
                 raise EnvironmentFault(f"no process can be started: {error.strerror}") from error
         return cls(process, ours)
 
-    async def spawn(self, module: str, log: Path) -> Born:
-        """A child that runs `module.main()`, with its stderr appended to `log`.
+    async def spawn(self, module: str, log: Path) -> ForkedChild:
+        """Fork a child that runs `module.main()`, with its stderr appended to `log`.
 
-        Raises `EnvironmentFault` when there will be none, at once when the nursery itself has ended.
+        Raises `EnvironmentFault` when no child was forked; at once when the fork server has ended.
         """
         loop = asyncio.get_running_loop()
         in_read, in_write = os.pipe()
@@ -103,16 +103,16 @@ class Nursery:
                 os.close(in_read)
                 os.close(out_write)
         except BaseException as error:
-            # A child that is born nevertheless ends with its input.
+            # If a child is forked nevertheless, it ends with its input.
             reading.close()
             transport.close()
             if isinstance(error, TimeoutError):
                 raise EnvironmentFault(f"no process was started within {_START_S:g} s") from None
             raise
-        return Born(pid, reader, asyncio.StreamWriter(transport, flow, None, loop), self._ended[pid])
+        return ForkedChild(pid, reader, asyncio.StreamWriter(transport, flow, None, loop), self._ended[pid])
 
     def _request(self, module: str, log: Path, stdin: int, stdout: int) -> asyncio.Future[int]:
-        """Ask for a child; its pid when it is born."""
+        """Request a child. The future has its pid once it is forked."""
         if self._listening.done():
             raise self._gone()
         with log.open("ab") as errors:
@@ -122,7 +122,7 @@ class Nursery:
             except ConnectionError as error:
                 raise self._gone() from error
         expected: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._expecting.append(expected)
+        self._requested.append(expected)
         return expected
 
     def _gone(self) -> EnvironmentFault:
@@ -131,7 +131,7 @@ class Nursery:
         )
 
     async def stop(self) -> None:
-        """End it, and with it whatever it still has."""
+        """End the fork server and its remaining children."""
         self._channel.shutdown(socket.SHUT_WR)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), _STOP_S)
@@ -144,29 +144,29 @@ class Nursery:
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
-        with contextlib.suppress(ConnectionError):  # killed with a request unread: an end like any other
+        with contextlib.suppress(ConnectionError):  # the server was killed with a request unread
             while message := await loop.sock_recv(self._channel, _MESSAGE_MAX):
-                told = msgspec.json.decode(message, type=dict[str, int])
-                if "born" in told:
-                    self._ended[told["born"]] = loop.create_future()
-                    expected = self._expecting.popleft()
-                    if not expected.done():  # nobody waits any more
-                        expected.set_result(told["born"])
+                report = msgspec.json.decode(message, type=dict[str, int])
+                if "forked" in report:
+                    self._ended[report["forked"]] = loop.create_future()
+                    expected = self._requested.popleft()
+                    if not expected.done():  # the caller was cancelled
+                        expected.set_result(report["forked"])
                 else:
-                    self._ended[told["ended"]].set_result(told["code"])
-        for expected in self._expecting:
+                    self._ended[report["ended"]].set_result(report["code"])
+        for expected in self._requested:
             if not expected.done():
                 expected.set_exception(self._gone())
         for ended in self._ended.values():
             if not ended.done():
-                ended.set_result(-signal.SIGKILL)  # the nursery is gone, and its children with it
+                ended.set_result(-signal.SIGKILL)  # its children died with it
 
 
-# -- the nursery's own side ------------------------------------------------------------------------------------------
+# -- the server's side -----------------------------------------------------------------------------------------------
 
 
 def _serve(channel: socket.socket) -> None:
-    """Fork for each request, tell of each end, until the runner closes the channel."""
+    """Fork a child for each request and report each exit, until the runner closes the channel."""
     ourselves = os.getpid()
     signals, wakes = socket.socketpair()
     wakes.setblocking(False)
@@ -176,11 +176,11 @@ def _serve(channel: socket.socket) -> None:
         ready, _, _ = select.select([channel, signals], [], [])
         if signals in ready:
             signals.recv(_MESSAGE_MAX)
-            _tell_ends(channel)
+            _report_ends(channel)
         if channel in ready:
             message, descriptors, _, _ = socket.recv_fds(channel, _MESSAGE_MAX, 3)
             if not message:
-                # Children that end from now on would be told to a socket that is gone.
+                # Exits from now on cannot be reported: the socket is closed.
                 signal.set_wakeup_fd(-1)
                 return
             module = msgspec.json.decode(message, type=dict[str, str])["module"]
@@ -193,13 +193,13 @@ def _serve(channel: socket.socket) -> None:
                 _be_child(module, descriptors, ourselves, is_grouped)
             for descriptor in (*descriptors, is_grouped):
                 os.close(descriptor)
-            # Told only when it is a group of its own: a signal to the group would miss it before.
+            # Reported only once the child has a process group: a signal to the group would miss it before.
             os.read(grouped, 1)
             os.close(grouped)
-            channel.send(msgspec.json.encode({"born": pid}))
+            channel.send(msgspec.json.encode({"forked": pid}))
 
 
-def _tell_ends(channel: socket.socket) -> None:
+def _report_ends(channel: socket.socket) -> None:
     with contextlib.suppress(ChildProcessError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -208,11 +208,11 @@ def _tell_ends(channel: socket.socket) -> None:
             channel.send(msgspec.json.encode({"ended": pid, "code": os.waitstatus_to_exitcode(status)}))
 
 
-def _be_child(module: str, descriptors: list[int], nursery: int, is_grouped: int) -> NoReturn:
+def _be_child(module: str, descriptors: list[int], server: int, is_grouped: int) -> NoReturn:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    die_with(nursery)
+    set_parent_death_signal(server)
     os.close(is_grouped)
     for standard, descriptor in enumerate(descriptors):
         os.dup2(descriptor, standard)
@@ -223,7 +223,7 @@ def _be_child(module: str, descriptors: list[int], nursery: int, is_grouped: int
 
 def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
-    die_with(int(sys.argv[2]))
+    set_parent_death_signal(int(sys.argv[2]))
     for module in PRELOADED:
         importlib.import_module(module)
     gc.freeze()

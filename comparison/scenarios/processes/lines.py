@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def lines_of_stdin() -> AsyncIterator[Mapping[str, object]]:
-    """Each line as an object; what is none is told on stderr and skipped. Ends with the input."""
+    """Each line as an object, until the input ends. Other lines are reported on stderr and skipped."""
     reader = asyncio.StreamReader(limit=1 << 20)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
@@ -30,8 +30,8 @@ async def lines_of_stdin() -> AsyncIterator[Mapping[str, object]]:
         transport.close()
 
 
-def tell(event: Mapping[str, object]) -> None:
-    """Write one line to standard output, past its buffer. That nobody reads any more is no failure of ours."""
+def write_event(event: Mapping[str, object]) -> None:
+    """Write one line to standard output, unbuffered. A closed reader is not an error."""
     data = memoryview(msgspec.json.encode(event) + b"\n")
     with contextlib.suppress(BrokenPipeError):
         while data:

@@ -1,19 +1,19 @@
-"""A member as a process: consumers of one design, told what to do in JSON lines, telling what they do.
+"""A member as a process: consumers of one design that take commands and report events as JSON lines.
 
 Standard input: one line of configuration (`MemberConfig`), then one command a line:
 
-- `{"command": "join"}`: one more member in this process, with the configuration's topics;
-- `{"command": "pause_consumption"}`, `{"command": "resume"}`: poll no more; go on;
-- `{"command": "commit"}`: commit what was handed out, on every member of the process;
-- `{"command": "commit", "remembered": true}`: the same from the application's own memory, as code does that
-  processes records at its own pace: also partitions that the consumer may know to have lost meanwhile, but not
-  those that it was told to give back, for which it has had its chance;
-- `{"command": "subscribe", "topics": {"t": 1}}`: every member of the process changes over to these topics;
-- `{"command": "leave"}`: leave in the design's own order, and end the process;
-- `{"command": "stop"}`: the same. The end of the input means it too.
+- `{"command": "join"}`: start one more member in this process, with the configured topics;
+- `{"command": "pause_consumption"}`, `{"command": "resume"}`: stop polling; continue;
+- `{"command": "commit"}`: commit what was delivered, on every member of the process;
+- `{"command": "commit", "remembered": true}`: commit the positions that the application remembers, as an application
+  does that processes records at its own pace. They include partitions that the consumer may have lost meanwhile, but
+  not those that were revoked in order, for which the application had time to commit;
+- `{"command": "subscribe", "topics": {"t": 1}}`: every member of the process subscribes to these topics instead;
+- `{"command": "leave"}`: leave the group as the design does, and exit;
+- `{"command": "stop"}`: the same, as is the end of the input.
 
-Standard output: the events of its trace that a runner decides by (`TOLD`, and who decides in a group), as JSON
-lines. An implementation that is not ours keeps the same contract.
+Standard output: the trace events that the runner needs (`REPORTED`, and who decides in a group), as JSON lines.
+Original and stock consumers keep the same contract.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import msgspec
 
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from comparison.scenarios.processes.child_trace import ChildTrace
-from comparison.scenarios.processes.lines import lines_of_stdin, tell
+from comparison.scenarios.processes.lines import lines_of_stdin, write_event
 from kernel.consumer import SilentListener
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from kernel.trace.writer import Tracer
     from kernel.values import Batch, TopicPartition
 
-#: What goes to standard output as well as to the trace.
-TOLD = frozenset(
+#: Events that go to standard output as well as to the trace.
+REPORTED = frozenset(
     {
         "member_started",
         "member_closed",
@@ -60,8 +60,8 @@ TOLD = frozenset(
 POLL_MS = 100
 
 
-def _is_told(event: Mapping[str, object]) -> bool:
-    return event["kind"] in TOLD or (event["kind"] == "phase_entered" and event["phase"] == "decide")
+def _is_reported(event: Mapping[str, object]) -> bool:
+    return event["kind"] in REPORTED or (event["kind"] == "phase_entered" and event["phase"] == "decide")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,16 +75,16 @@ class MemberConfig:
     seed: int
     trace: str  #: path of the trace file
     group: str
-    topics: dict[str, int]  #: streams by topic
+    topics: dict[str, int]  #: number of streams of each topic
     zookeeper: str
     bootstrap: str  #: host:port,...
     settings: dict[str, str] = field(default_factory=dict)  #: by Kafka's names
     members: int = 1  #: consumers to start at once
-    place: str = ""  #: where the process is deployed: a name that the next process there has as well
+    place: str = ""  #: where the process is deployed; a process started in its place has the same
 
 
 class Memory(SilentListener):
-    """What one application knows to have processed: the next offset of each partition."""
+    """What one application has processed: the next offset of each partition."""
 
     def __init__(self) -> None:
         self.positions: dict[TopicPartition, int] = {}
@@ -93,7 +93,7 @@ class Memory(SilentListener):
         self.positions |= {batch.topic_partition: batch.records[-1].offset + 1 for batch in batches}
 
     async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        """Given back in order: what it goes on to commit would be another member's. (A loss is heard of too late.)"""
+        """Forget partitions revoked in order: another member commits them now. A loss is noticed too late for that."""
         for partition in partitions:
             self.positions.pop(partition, None)
 
@@ -111,7 +111,7 @@ class Members:
         self._memories: dict[GroupConsumer, Memory] = {}
 
     def join(self) -> None:
-        """One more member. Its failure is told as `member_failed`, the process goes on."""
+        """Start one more member. When it fails, the process emits `member_failed` and goes on."""
         number = len(self._polls)
         request = ConsumerRequest(
             process=self._config.process,
@@ -134,16 +134,16 @@ class Members:
         self._flowing.set()
 
     def commit(self, *, remembered: bool = False) -> None:
-        """Ask every member to commit, without waiting: a frozen or cut one may take long."""
+        """Have every member commit, without waiting: a frozen or cut one may take long."""
         for consumer in self._polls.values():
-            offsets = None  # whatever was handed out
+            offsets = None  # everything delivered
             known = self._memories[consumer].positions
             if remembered and known and consumer.capabilities.commit_single_partitions:
                 offsets = dict(known)
             self._request(self._commit(consumer, offsets))
 
     def subscribe(self, topics: Mapping[str, int]) -> None:
-        """Every member changes over to these topics, without waiting for it."""
+        """Have every member subscribe to these topics, without waiting."""
         for consumer in self._polls.values():
             self._request(self._subscribe(consumer, topics))
 
@@ -153,7 +153,7 @@ class Members:
         task.add_done_callback(self._requests.discard)
 
     async def leave(self) -> None:
-        """Stop polling, then leave, all at once."""
+        """Stop polling, then close all members at the same time."""
         for task in self._polls:
             task.cancel()
         await asyncio.gather(*self._polls, return_exceptions=True)
@@ -168,7 +168,7 @@ class Members:
             await consumer.start()
             await consumer.subscribe(self._config.topics, memory)
         except RebalanceLabError as error:
-            # A rebalance that failed leaves an 0.8 member registered: it goes on as the original did.
+            # An 0.8 member stays registered after a failed rebalance and goes on, as the original did.
             self._failed(error)
         while True:
             await self._flowing.wait()
@@ -202,8 +202,8 @@ class Members:
         self._tracer.emit("member_failed", error=f"{type(error).__name__}: {error}")
 
 
-async def obey(lines: AsyncIterator[Mapping[str, object]], members: Members) -> None:
-    """Do what the lines say until one says stop, or there are no more."""
+async def perform_commands(lines: AsyncIterator[Mapping[str, object]], members: Members) -> None:
+    """Perform commands until one is `leave` or `stop`, or the input ends."""
     async for line in lines:
         match line.get("command"):
             case "join":
@@ -225,16 +225,16 @@ async def obey(lines: AsyncIterator[Mapping[str, object]], members: Members) -> 
 async def run() -> None:
     lines = lines_of_stdin()
     first = await anext(lines, None)
-    if first is None or "command" in first:  # told to stop before it was needed
+    if first is None or "command" in first:  # stopped before it was needed
         return
     config = msgspec.convert(first, MemberConfig)
-    tracer = ChildTrace.of(config, Role.MEMBER, tee=lambda event: tell(event) if _is_told(event) else None)
+    tracer = ChildTrace.of(config, Role.MEMBER, tee=lambda event: write_event(event) if _is_reported(event) else None)
     members = Members(config, tracer)
-    obeying = asyncio.create_task(obey(lines, members))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, obeying.cancel)
+    performing = asyncio.create_task(perform_commands(lines, members))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, performing.cancel)
     for _ in range(config.members):
         members.join()
-    await asyncio.wait([obeying])
+    await asyncio.wait([performing])
     await members.leave()
     tracer.close()
 

@@ -1,4 +1,4 @@
-"""A child that never outlives its parent, also when the parent is killed: Linux's parent-death signal."""
+"""Linux's parent-death signal: a child never outlives its parent, even when the parent is killed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import sys
 _PR_SET_PDEATHSIG = 1
 
 
-def die_with(parent_pid: int) -> None:
-    """Be killed when the parent dies; leave at once when it is dead already.
+def set_parent_death_signal(parent_pid: int) -> None:
+    """Have the kernel kill this process when its parent dies; exit at once if the parent is dead already.
 
-    Elsewhere than on Linux the end of standard input has to do, which every child watches as well.
+    On other systems the end of standard input has to do, which every child watches as well.
     """
     if sys.platform != "linux":
         return

@@ -41,7 +41,7 @@ class Changes:
     async def quiet(self) -> None:
         await self.members.until_quiet(_QUIET_S)
 
-    async def reach_phase(self, *, commits: bool = False) -> None:
+    async def wait_for_phase(self, *, commits: bool = False) -> None:
         """Wait until the phase at which the next change comes; see `comparison.scenarios.plan.phase`.
 
         Over the members' heartbeats, and with `commits` over their automatic commits as well.
@@ -97,6 +97,6 @@ class Changes:
         await self.settle()
 
 
-async def reach(monotonic_s: float) -> None:
-    """Until that moment: how long a fault lasts is part of the experiment."""
+async def sleep_until(monotonic_s: float) -> None:
+    """Sleep until `time.monotonic()` reaches this value: a fault's length is part of the experiment."""
     await asyncio.sleep(max(0.0, monotonic_s - time.monotonic()))

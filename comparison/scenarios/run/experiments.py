@@ -21,7 +21,7 @@ from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.parameters import SEED_MAX, Parameters
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.plan.vocabulary import CutAuthority, FreezeOwner, KillOwner, LeaveOne, RestartEach, SlowOwner
-from comparison.scenarios.processes.fork_server import Nursery
+from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.runner import RunOutcome, perform
 from kernel.errors import UserError
 
@@ -216,17 +216,17 @@ class Experiments:
     async def _perform(self, planned: Sequence[Planned]) -> bool:
         interrupted = asyncio.Event()
         _listen(interrupted, self._progress)
-        nursery = await Nursery.open()
+        fork_server = await ForkServer.open()
         try:
             for each in planned:
                 if interrupted.is_set():
                     break
-                await self._run(each, nursery, interrupted)
+                await self._run(each, fork_server, interrupted)
         finally:
-            await nursery.stop()
+            await fork_server.stop()
         return interrupted.is_set()
 
-    async def _run(self, each: Planned, nursery: Nursery, interrupted: asyncio.Event) -> None:
+    async def _run(self, each: Planned, fork_server: ForkServer, interrupted: asyncio.Event) -> None:
         request = RunRequest(
             scenario=scenario_named(each.scenario),
             design=each.design,
@@ -240,7 +240,7 @@ class Experiments:
         self._run_dirs.append(request.run_dir)
         self._progress.started(each.title)
         try:
-            outcome = await perform(request, self._about, nursery, interrupted, self._progress.stage)
+            outcome = await perform(request, self._about, fork_server, interrupted, self._progress.stage)
         except UserError as error:
             if not self._outcomes:
                 raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.run.changes import SETTLE_S, reach
+from comparison.scenarios.run.changes import SETTLE_S, sleep_until
 from comparison.scenarios.testbed.link_ownership import ports_of_process
 from coordinator.membership.effects import Identity
 from kernel.designs import DESIGNS, SERVER
@@ -54,7 +54,7 @@ class Faults:
         self._changes.healing.append(thaw)
         await self._members.until_settled(self._changes.takeover_s, without=name)
         await self._late_commit(name, held, generations_ago=0)
-        await reach(begun + for_ms / 1000)
+        await sleep_until(begun + for_ms / 1000)
         await self._changes.heal_and_settle()
 
     async def _late_commit(self, name: str, held: frozenset[TopicPartition], *, generations_ago: int) -> None:
@@ -87,7 +87,7 @@ class Faults:
 
         async def join() -> None:
             self._members.join(1)
-            await reach(begun + for_ms / 1000)
+            await sleep_until(begun + for_ms / 1000)
             self._changes.heal()
 
         self._changes.healing.append(polls_again)
@@ -151,7 +151,7 @@ class Faults:
             self._members.view.leave_out(victim)
             await self._members.until_settled(for_ms / 1000, without=victim)
             self._members.commit_remembered(victim)
-        await reach(begun + for_ms / 1000)
+        await sleep_until(begun + for_ms / 1000)
         if victim:
             self._members.commit_remembered(victim)
         else:

@@ -94,4 +94,4 @@ class GroupSteps:
         if commit_ms > _COMMIT_INTERVAL_MS_MAX:
             self._members.commit()
         await until(lambda: everywhere(view.committed), patience_s, "every partition was committed once")
-        await self._changes.reach_phase(commits=True)
+        await self._changes.wait_for_phase(commits=True)

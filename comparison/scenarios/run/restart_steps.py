@@ -9,7 +9,7 @@ from kernel.designs import DESIGNS
 from kernel.waiting import until
 
 if TYPE_CHECKING:
-    from comparison.scenarios.plan.vocabulary import GoOver, RestartEach
+    from comparison.scenarios.plan.vocabulary import RestartEach, Resubscribe
     from comparison.scenarios.run.changes import Changes
 
 
@@ -37,7 +37,7 @@ class Restarts:
                 await until(lambda: self._went_through_one(before), self._changes.takeover_s, "all others know it went")
             await self._members.come_back(place, step.settings)
 
-        await self._changes.reach_phase()
+        await self._changes.wait_for_phase()
         detail = {
             "target": self._members.process_at(place),
             "life": self._members.next_at(place),
@@ -53,7 +53,7 @@ class Restarts:
         now = self._members.view.rebalanced()
         return all(ended > before.get(process, 0) for process, ended in now.items())
 
-    async def go_over(self, step: GoOver) -> None:
+    async def resubscribe(self, step: Resubscribe) -> None:
         """A member takes other topics, in its process where its design can, in a new one where it cannot."""
         names = self._changes.testbed.request.parameters.topic_names
         topics = [names[number] for number in step.topics]

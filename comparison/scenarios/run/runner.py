@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from comparison.run_folder import UNWRITABLE, unwritable, write_json
 from comparison.scenarios.plan.vocabulary import Form, JoinOne, RestartEach, SlowOwner
-from comparison.scenarios.processes.together import together
+from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.final_reads import read_final_offsets
 from comparison.scenarios.run.steps import Nemesis
 from comparison.scenarios.testbed.group_members import GroupMembers, processes_needed
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from comparison.scenarios.plan.request import RunRequest
-    from comparison.scenarios.processes.fork_server import Nursery
+    from comparison.scenarios.processes.fork_server import ForkServer
     from kernel.values import TopicPartition
 
 _DRAIN_S = 60.0
@@ -49,16 +49,16 @@ class RunOutcome:
 class Run:
     """Performs one request; make a new one for each."""
 
-    def __init__(self, request: RunRequest, nursery: Nursery, on_stage: Callable[[str], None]) -> None:
+    def __init__(self, request: RunRequest, fork_server: ForkServer, on_stage: Callable[[str], None]) -> None:
         self._request = request
         self._on_stage = on_stage
         #: Until the run has ended: what to say of one that broke off.
         self.outcome = RunOutcome(outcome="failed", error="the run broke off", seconds=0.0, baseline={})
         self._tracer = self._writer(Role.RUNNER, "runner")
         self._proxy_tracer = self._writer(Role.PROXY, "proxy")
-        self._testbed = Testbed(request, nursery, self._tracer, self._proxy_tracer)
+        self._testbed = Testbed(request, fork_server, self._tracer, self._proxy_tracer)
         self._members = GroupMembers(
-            self._testbed, nursery, processes_needed(members_in_all(request), request.scenario.members_per_process)
+            self._testbed, fork_server, processes_needed(members_in_all(request), request.scenario.members_per_process)
         )
         self._nemesis = Nemesis(self._testbed, self._members, self._enter)
 
@@ -83,22 +83,22 @@ class Run:
         self._tracer.emit("run_started", parameters=_detail(self._request))
         # What no branch below names is a mistake of ours: such a run is never complete.
         outcome, error = "failed", ""
-        story = asyncio.create_task(self._story())
+        steps = asyncio.create_task(self._perform_steps())
         stopped = asyncio.create_task(interrupted.wait())
         try:
             await asyncio.wait(
-                [story, stopped],
+                [steps, stopped],
                 timeout=self._request.parameters.time_limit_s,
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            if not story.done():
+            if not steps.done():
                 outcome = "interrupted" if interrupted.is_set() else "failed"
                 error = (
                     "" if interrupted.is_set() else f"time limit of {self._request.parameters.time_limit_s:g} s reached"
                 )
             else:
-                error = _told(story.exception())
-                story.result()
+                error = _error_text(steps.exception())
+                steps.result()
                 outcome = "complete"
         except UserError:
             raise
@@ -108,18 +108,18 @@ class Run:
             if caught.errno in UNWRITABLE:
                 raise
         finally:
-            for task in (story, stopped):
+            for task in (steps, stopped):
                 task.cancel()
-            await asyncio.gather(story, stopped, return_exceptions=True)
+            await asyncio.gather(steps, stopped, return_exceptions=True)
             try:
                 await self._stop(outcome, error)
             finally:
                 self.outcome = replace(self.outcome, seconds=round(time.monotonic() - begun, 3))
         return self.outcome
 
-    async def _story(self) -> None:
+    async def _perform_steps(self) -> None:
         self._enter("warm")
-        await together(self._members.warm_up(), self._testbed.start())
+        await gather_or_cancel(self._members.warm_up(), self._testbed.start())
         for step in self._request.scenario.steps:
             await self._nemesis.perform(step)
         await self._drain()
@@ -171,12 +171,14 @@ class Run:
     def _ended(self, outcome: str, error: str) -> Callable[[object, BaseException | None, object], None]:
         """Traces how the run ended. One whose parts could not be stopped is not complete: traces may lack their end."""
 
-        def tell(_kind: object, caught: BaseException | None, _traceback: object) -> None:
-            failed = ("failed", _told(caught)) if caught is not None and outcome == "complete" else (outcome, error)
+        def trace_end(_kind: object, caught: BaseException | None, _traceback: object) -> None:
+            failed = (
+                ("failed", _error_text(caught)) if caught is not None and outcome == "complete" else (outcome, error)
+            )
             self.outcome = RunOutcome(outcome=failed[0], error=failed[1], seconds=0.0, baseline=self._testbed.baseline)
             self._tracer.emit("run_ended", outcome=failed[0], error=failed[1])
 
-        return tell
+        return trace_end
 
     def _enter(self, stage: str) -> None:
         self._tracer.emit("stage_entered", stage=stage)
@@ -198,7 +200,7 @@ def members_in_all(request: RunRequest) -> int:
 async def perform(
     request: RunRequest,
     provenance: Mapping[str, object],
-    nursery: Nursery,
+    fork_server: ForkServer,
     interrupted: asyncio.Event,
     on_stage: Callable[[str], None] = lambda _: None,
 ) -> RunOutcome:
@@ -214,7 +216,7 @@ async def perform(
         "warnings": list(request.warnings),
     }
     write_json(request.run_dir / "run.json", about)
-    run = Run(request, nursery, on_stage)
+    run = Run(request, fork_server, on_stage)
     try:
         return await run.perform(interrupted)
     finally:
@@ -222,7 +224,7 @@ async def perform(
             write_json(request.run_dir / "run.json", {**about, **asdict(run.outcome)})
 
 
-def _told(caught: BaseException | None) -> str:
+def _error_text(caught: BaseException | None) -> str:
     """An error as the trace has it: the world's errors speak for themselves, a mistake of ours names its class."""
     if caught is None:
         return ""

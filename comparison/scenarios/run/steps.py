@@ -10,12 +10,12 @@ from comparison.scenarios.plan.vocabulary import (
     CutEnsemble,
     Form,
     FreezeOwner,
-    GoOver,
     JoinOne,
     KillCoordinator,
     KillOwner,
     LeaveOne,
     RestartEach,
+    Resubscribe,
     SlowOwner,
     Steady,
 )
@@ -43,7 +43,7 @@ def performers(changes: Changes) -> Mapping[type[Step], Callable[[Any], Awaitabl
         KillOwner: group.kill_owner,
         AddPartitions: group.add_partitions,
         RestartEach: restarts.restart_each,
-        GoOver: restarts.go_over,
+        Resubscribe: restarts.resubscribe,
         FreezeOwner: faults.freeze_owner,
         SlowOwner: faults.slow_owner,
         CutAuthority: faults.cut_authority,
@@ -55,7 +55,7 @@ def performers(changes: Changes) -> Mapping[type[Step], Callable[[Any], Awaitabl
 def _comes_at_a_phase(step: Step) -> bool:
     """Whether a step changes a group at rest, so that its phase is drawn. `RestartEach` draws one for each restart."""
     grows = isinstance(step, Form) and step.more is not None
-    return grows or isinstance(step, JoinOne | LeaveOne | KillOwner | AddPartitions | GoOver)
+    return grows or isinstance(step, JoinOne | LeaveOne | KillOwner | AddPartitions | Resubscribe)
 
 
 class Nemesis:
@@ -69,7 +69,7 @@ class Nemesis:
     async def perform(self, step: Step) -> None:
         """Perform one step to its end. Raises `WaitTimeout` when what it waits for does not come."""
         if _comes_at_a_phase(step) and not isinstance(self._before, Steady):
-            await self._changes.reach_phase()
+            await self._changes.wait_for_phase()
         self._before = step
         await self._performers[type(step)](step)
 

@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.processes.children import ChildProcess, ended_within
-from comparison.scenarios.processes.together import all_ended, together
+from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
 from comparison.scenarios.testbed.group_view import GroupView
 from kernel.designs import DESIGNS
 from kernel.waiting import until
@@ -20,7 +20,7 @@ from kernel.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comparison.scenarios.processes.fork_server import Nursery
+    from comparison.scenarios.processes.fork_server import ForkServer
     from comparison.scenarios.testbed.testbed import Testbed
 
 MEMBER_MODULE = "comparison.scenarios.processes.member_process"
@@ -32,8 +32,8 @@ QUIET_MS = 300
 class GroupMembers:
     """Processes at the places `m1`, `m2`, ...; several members in each where the scenario says so."""
 
-    def __init__(self, testbed: Testbed, nursery: Nursery, processes: int) -> None:
-        self._nursery = nursery
+    def __init__(self, testbed: Testbed, fork_server: ForkServer, processes: int) -> None:
+        self._fork_server = fork_server
         self._testbed = testbed
         self._request = testbed.request
         self._tracer = testbed.tracer
@@ -59,11 +59,11 @@ class GroupMembers:
 
     async def warm_up(self) -> None:
         """Start the processes; they load their code and wait. Joining then takes no longer than it must."""
-        await together(*(self._spawn(name) for name in self.places))
+        await gather_or_cancel(*(self._spawn(name) for name in self.places))
 
     async def _spawn(self, name: str) -> None:
         log = self._request.run_dir / f"{name}.log"
-        child = await ChildProcess.spawn(self._nursery, MEMBER_MODULE, name, log, self.view.apply)
+        child = await ChildProcess.spawn(self._fork_server, MEMBER_MODULE, name, log, self.view.apply)
         self._children[name] = child
         self._tracer.emit("process_started", target=name, child_pid=child.pid)
 
@@ -197,7 +197,7 @@ class GroupMembers:
             self.check()
             return self.view.settled(present * streams, memberships)
 
-        await until(settled, timeout_s, lambda: f"the group is settled ({self.view.told()})")
+        await until(settled, timeout_s, lambda: f"the group is settled ({self.view.summary()})")
 
     async def until_quiet(self, timeout_s: float) -> None:
         """Nobody rebalances, and nothing has happened for a while."""
@@ -206,11 +206,11 @@ class GroupMembers:
             self.check()
             return self.view.quiet(time.monotonic_ns(), QUIET_MS)
 
-        await until(quiet, timeout_s, lambda: f"the group is quiet ({self.view.told()})")
+        await until(quiet, timeout_s, lambda: f"the group is quiet ({self.view.summary()})")
 
     async def stop(self, *, at_once: bool = False) -> None:
         """Tell every member to leave and kill those that do not, or kill them all `at_once`."""
-        await all_ended(*(self._stop(name, child, at_once=at_once) for name, child in self._children.items()))
+        await gather_all(*(self._stop(name, child, at_once=at_once) for name, child in self._children.items()))
 
     async def _stop(self, name: str, child: ChildProcess, *, at_once: bool) -> None:
         ended_before = child.returncode is not None

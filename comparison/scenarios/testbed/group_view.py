@@ -144,7 +144,7 @@ class GroupView:
     def _rebalancing(self) -> list[str]:
         return sorted(p for p, begun in self._open_rebalances.items() if begun > 0 and p not in self._absent)
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """One line for the message of a wait that failed."""
         owners = self.owners()
         unowned = [str(tp) for tp, units in owners.items() if not units]

@@ -101,9 +101,9 @@ class LiveObserver:
                 continue
             now = (data.decode("utf-8", "replace"), stat.czxid) if stat is not None else None
             if named is not None and named != now:
-                self._tell("authority_cleared", tp, named, reason="gone")
+                self._emit("authority_cleared", tp, named, reason="gone")
             if now is not None and stat is not None and named != now:
-                self._tell("authority_named", tp, now, session=session_name(stat.ephemeral_owner))
+                self._emit("authority_named", tp, now, session=session_name(stat.ephemeral_owner))
             named = now
             await self._until(fired)
 
@@ -143,7 +143,7 @@ class LiveObserver:
                 )
             )
 
-    def _tell(self, kind: str, tp: TopicPartition, named: tuple[str, int], **fields: str) -> None:
+    def _emit(self, kind: str, tp: TopicPartition, named: tuple[str, int], **fields: str) -> None:
         owner, zxid = named
         self._tracer.emit(
             kind,

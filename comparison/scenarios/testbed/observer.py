@@ -51,7 +51,7 @@ _OFFSET = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ObservedEvent:
     """One event and the wall time at which ZooKeeper decided it."""
 
     time_ms: int
@@ -73,7 +73,7 @@ class Observed:
         self._owners: dict[str, tuple[str, int]] = {}  # owner node -> thread id, zxid
         self._ids: dict[str, int] = {}  # id node -> session
 
-    def tell(self, transaction: Transaction) -> Iterator[Told]:
+    def events_of(self, transaction: Transaction) -> Iterator[ObservedEvent]:
         """The events of one transaction; none for what is not about groups."""
         if transaction.op == "closeSession":
             # Only a server that gave the session up closes it without a request number of the client's.
@@ -90,33 +90,33 @@ class Observed:
     def _inside(self, path: str) -> str:
         return path.removeprefix(self._chroot) if path.startswith(f"{self._chroot}/") else ""
 
-    def _written(self, transaction: Transaction, path: str) -> Iterator[Told]:
+    def _written(self, transaction: Transaction, path: str) -> Iterator[ObservedEvent]:
         text = (transaction.data or b"").decode("utf-8", errors="replace")
         session = session_name(transaction.session)
         if match := _ID.fullmatch(path):
             if transaction.op == "create":
                 self._ids[path] = transaction.session
-                yield Told(
+                yield ObservedEvent(
                     transaction.time_ms, "group_member_joined", {"group": match[1], "id": match[2], "session": session}
                 )
         elif match := _OWNER.fullmatch(path):
             self._owners[path] = (text, transaction.zxid)
             fields = _partition(match) | {"owner": text, "epoch": transaction.zxid, "session": session}
-            yield Told(transaction.time_ms, "authority_named", fields)
+            yield ObservedEvent(transaction.time_ms, "authority_named", fields)
         elif (match := _OFFSET.fullmatch(path)) and text.lstrip("-").isdigit():
             by = self._members.get(transaction.session, f"session:{session}")
             fields = {"offset": int(text), "by": by, "epoch": transaction.zxid, "session": session}
-            yield Told(transaction.time_ms, "offset_written", _partition(match) | fields)
+            yield ObservedEvent(transaction.time_ms, "offset_written", _partition(match) | fields)
 
-    def _gone(self, transaction: Transaction, path: str, reason: str) -> Iterator[Told]:
+    def _gone(self, transaction: Transaction, path: str, reason: str) -> Iterator[ObservedEvent]:
         if match := _ID.fullmatch(path):
             session = session_name(self._ids.pop(path, transaction.session))
             fields: dict[str, object] = {"group": match[1], "id": match[2], "reason": reason, "session": session}
-            yield Told(transaction.time_ms, "group_member_left", fields)
+            yield ObservedEvent(transaction.time_ms, "group_member_left", fields)
         elif (match := _OWNER.fullmatch(path)) and path in self._owners:
             owner, zxid = self._owners.pop(path)
             fields = _partition(match) | {"owner": owner, "epoch": zxid, "reason": reason}
-            yield Told(transaction.time_ms, "authority_cleared", fields)
+            yield ObservedEvent(transaction.time_ms, "authority_cleared", fields)
 
 
 def _partition(match: re.Match[str]) -> dict[str, object]:
@@ -196,10 +196,10 @@ def write_observed(
     writer = TraceWriter(path, identity, clock=clock)
     count = 0
     for transaction in kept:
-        for told in observed.tell(transaction):
-            clock.stand_at(told.time_ms)
+        for event in observed.events_of(transaction):
+            clock.stand_at(event.time_ms)
             cause = f"zxid:{transaction.zxid}"
-            writer.emit(told.kind, cause=cause, **told.fields)
+            writer.emit(event.kind, cause=cause, **event.fields)
             count += 1
     writer.close()
     return count

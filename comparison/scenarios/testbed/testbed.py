@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.processes.children import ChildFailed, ChildProcess
-from comparison.scenarios.processes.together import all_ended, together
+from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
 from comparison.scenarios.testbed.baseline import measure_baseline
 from comparison.scenarios.testbed.cluster_access import ClusterAccess
 from comparison.scenarios.testbed.load import Load
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from comparison.scenarios.plan.request import RunRequest
-    from comparison.scenarios.processes.fork_server import Nursery
+    from comparison.scenarios.processes.fork_server import ForkServer
     from kernel.trace.writer import Tracer
 
 BROKER_MODULE = "comparison.scenarios.processes.broker_process"
@@ -61,9 +61,9 @@ class BrokerChild:
 class Testbed:
     """Everything of a run but its members."""
 
-    def __init__(self, request: RunRequest, nursery: Nursery, tracer: Tracer, proxy_tracer: Tracer) -> None:
+    def __init__(self, request: RunRequest, fork_server: ForkServer, tracer: Tracer, proxy_tracer: Tracer) -> None:
         self.request = request
-        self._nursery = nursery
+        self._fork_server = fork_server
         self.tracer = tracer
         self.zookeeper = ZooKeeperBed(request, tracer, proxy_tracer)
         self.brokers = [BrokerChild(number) for number in range(1, request.parameters.brokers + 1)]
@@ -103,7 +103,7 @@ class Testbed:
 
     async def start(self) -> None:
         """Bring everything up and start the load. Raises `RebalanceLabError` kin when something does not come up."""
-        await together(self.zookeeper.start(), *(self._spawn(broker) for broker in self.brokers))
+        await gather_or_cancel(self.zookeeper.start(), *(self._spawn(broker) for broker in self.brokers))
         self.baseline = await measure_baseline(self.zookeeper.connect_for_member(victim=False))
         for broker in self.brokers:
             await self._configure(broker)
@@ -157,21 +157,21 @@ class Testbed:
             await asyncio.gather(self._loading, return_exceptions=True)
         if self._access is not None:
             await self._access.close()
-        await all_ended(*(self._stop(broker, at_once=at_once) for broker in self.brokers))
+        await gather_all(*(self._stop(broker, at_once=at_once) for broker in self.brokers))
         if self.coordinator_proxy is not None:
             await self.coordinator_proxy.stop()
 
     def _proxied(self, broker: BrokerChild) -> bool:
         return self.coordinator_proxy is not None and broker.node_id == COORDINATING_BROKER
 
-    def _beside_cut(self, broker: BrokerChild) -> bool:
+    def _uses_cut_server(self, broker: BrokerChild) -> bool:
         """Whether this broker is to use the server that is cut off: the coordinating one, in the ensemble form."""
         coordinator = DESIGNS[self.request.design].coordinator
         return self.request.cuts_ensemble and coordinator and broker.node_id == COORDINATING_BROKER
 
     async def _spawn(self, broker: BrokerChild) -> None:
         log = self.request.run_dir / f"{broker.name}.log"
-        broker.child = await ChildProcess.spawn(self._nursery, BROKER_MODULE, broker.name, log, broker.heard)
+        broker.child = await ChildProcess.spawn(self._fork_server, BROKER_MODULE, broker.name, log, broker.heard)
         self.tracer.emit("process_started", target=broker.name, child_pid=broker.child.pid)
 
     async def _configure(self, broker: BrokerChild) -> None:
@@ -184,7 +184,7 @@ class Testbed:
         broker.child.send(
             {
                 **self.request.identity(broker.name),
-                "zookeeper": self.zookeeper.connect_for_broker(beside_cut=self._beside_cut(broker)),
+                "zookeeper": self.zookeeper.connect_for_broker(on_cut_server=self._uses_cut_server(broker)),
                 "data_dir": str(self.request.run_dir / "data"),
                 "settings": settings,
             }

@@ -112,13 +112,13 @@ class ZooKeeperBed:
         """A victim that is cut from ZooKeeper knows only the server that is cut off; the others only the majority."""
         if self.cut_server is None:
             return self.connect_string
-        return self.cut_server.address if victim and self._request.victim_beside_cut else self._majority()
+        return self.cut_server.address if victim and self._request.victim_on_cut_server else self._majority()
 
-    def connect_for_broker(self, *, beside_cut: bool) -> str:
+    def connect_for_broker(self, *, on_cut_server: bool) -> str:
         """In the ensemble form the coordinating broker knows only the server that is cut off."""
         if self.cut_server is None:
             return self.connect_string
-        return self.cut_server.address if beside_cut else self._majority()
+        return self.cut_server.address if on_cut_server else self._majority()
 
     def _majority(self) -> str:
         return ",".join(server.address for server in self.servers if server is not self.cut_server)

@@ -104,7 +104,7 @@ def test_a_migration_is_a_run_of_the_design_that_it_ends_in() -> None:
     assert designs_for(["protocol-migration", "crash"], ()) == COMPARED_DESIGNS
 
 
-def test_settings_of_a_scenario_go_over_the_preset_and_under_what_a_user_gives() -> None:
+def test_settings_of_a_scenario_resubscribe_the_preset_and_under_what_a_user_gives() -> None:
     made = CATALOGUE["slow-member"].parameters({"settings": {"session.timeout.ms": "4000"}})
     assert made.settings == {**CATALOGUE["slow-member"].settings, "session.timeout.ms": "4000"}
     assert configuration("eager", made).max_poll_ms == 5000

@@ -42,7 +42,7 @@ def drawn(
 
     async def three() -> None:
         for _ in range(3):
-            await changes.reach_phase(commits=commits)
+            await changes.wait_for_phase(commits=commits)
 
     asyncio.run(three())
     return slept, [event["detail"] for event in tracer.events]

@@ -1,4 +1,4 @@
-"""Children of a run: born at once, told in lines, ended whatever they do."""
+"""Children of a run: forked at once, commanded by lines, ended whatever they do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from comparison.scenarios.processes.children import ChildProcess, ended_within
-from comparison.scenarios.processes.fork_server import Nursery
+from comparison.scenarios.processes.fork_server import ForkServer
 from kernel.errors import EnvironmentFault
 from kernel.waiting import WaitTimeout, until
 
@@ -25,15 +25,15 @@ BROKER = "comparison.scenarios.processes.broker_process"
 
 
 @asynccontextmanager
-async def nursery_in(folder: Path) -> AsyncIterator[Any]:
-    """A function that spawns a child of a module and gives it with the list of what it tells."""
-    nursery = await Nursery.open()
+async def fork_server_in(folder: Path) -> AsyncIterator[Any]:
+    """A function that spawns a child of a module and returns it with the list of its events."""
+    fork_server = await ForkServer.open()
     children: list[ChildProcess] = []
 
     async def spawn(module: str) -> tuple[ChildProcess, list[Mapping[str, object]]]:
         told: list[Mapping[str, object]] = []
         name = f"child-{len(children)}"
-        child = await ChildProcess.spawn(nursery, module, name, folder / f"{name}.log", told.append)
+        child = await ChildProcess.spawn(fork_server, module, name, folder / f"{name}.log", told.append)
         children.append(child)
         return child, told
 
@@ -42,12 +42,12 @@ async def nursery_in(folder: Path) -> AsyncIterator[Any]:
     finally:
         for child in children:
             await child.kill()
-        await nursery.stop()
+        await fork_server.stop()
 
 
 def test_a_child_that_is_not_needed_ends_when_it_is_stopped(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with nursery_in(tmp_path) as spawn:
+        async with fork_server_in(tmp_path) as spawn:
             (member, _), (broker, _) = await spawn(MEMBER), await spawn(BROKER)
             assert await asyncio.gather(member.stop(), broker.stop()) == [0, 0]
             assert member.log_tail() == ""
@@ -57,7 +57,7 @@ def test_a_child_that_is_not_needed_ends_when_it_is_stopped(tmp_path: Path) -> N
 
 def test_a_killed_child_is_told_by_its_signal_and_a_frozen_one_can_be_stopped(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with nursery_in(tmp_path) as spawn:
+        async with fork_server_in(tmp_path) as spawn:
             (killed, _), (frozen, _) = await spawn(MEMBER), await spawn(MEMBER)
             assert await killed.kill() == -signal.SIGKILL
             assert killed.returncode == -signal.SIGKILL
@@ -72,7 +72,7 @@ def test_a_killed_child_is_told_by_its_signal_and_a_frozen_one_can_be_stopped(tm
 
 def test_a_child_that_does_not_end_in_time_is_a_timeout(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with nursery_in(tmp_path) as spawn:
+        async with fork_server_in(tmp_path) as spawn:
             child, _ = await spawn(MEMBER)
             with pytest.raises(WaitTimeout, match=r"child-0 did not end within 0\.1 s"):
                 await ended_within(child, 0.1)
@@ -81,58 +81,58 @@ def test_a_child_that_does_not_end_in_time_is_a_timeout(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_the_end_of_the_nursery_is_the_end_of_its_children(tmp_path: Path) -> None:
+def test_children_end_with_the_fork_server(tmp_path: Path) -> None:
     async def scenario() -> None:
-        nursery = await Nursery.open()
-        child = await ChildProcess.spawn(nursery, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
+        fork_server = await ForkServer.open()
+        child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
         process = psutil.Process(child.pid)
-        await nursery.stop()
+        await fork_server.stop()
         await until(lambda: not process.is_running(), 20, "the child is gone")
         assert child.returncode == -signal.SIGKILL
 
     asyncio.run(scenario())
 
 
-def test_a_killed_nursery_ends_its_children_and_whoever_waits_for_one_at_once(tmp_path: Path) -> None:
+def test_killed_fork_server_ends_its_children_and_fails_pending_requests(tmp_path: Path) -> None:
     async def scenario() -> None:
-        nursery = await Nursery.open()
-        child = await ChildProcess.spawn(nursery, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
+        fork_server = await ForkServer.open()
+        child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
         open_before = psutil.Process().num_fds()
-        os.kill(nursery.pid, signal.SIGSTOP)
-        waiting = [asyncio.create_task(nursery.spawn(MEMBER, tmp_path / "waits.log")) for _ in range(2)]
+        os.kill(fork_server.pid, signal.SIGSTOP)
+        waiting = [asyncio.create_task(fork_server.spawn(MEMBER, tmp_path / "waits.log")) for _ in range(2)]
         await until(lambda: psutil.Process().num_fds() >= open_before + 8, 20, "both have asked")
-        os.kill(nursery.pid, signal.SIGKILL)
+        os.kill(fork_server.pid, signal.SIGKILL)
         async with asyncio.timeout(20):
             for result in await asyncio.gather(*waiting, return_exceptions=True):
                 assert isinstance(result, EnvironmentFault), result
-                assert f"(pid {nursery.pid}) has ended" in str(result)
+                assert f"(pid {fork_server.pid}) has ended" in str(result)
             assert await child.gone() == -signal.SIGKILL
             with pytest.raises(EnvironmentFault, match="has ended"):
-                await nursery.spawn(MEMBER, tmp_path / "late.log")
+                await fork_server.spawn(MEMBER, tmp_path / "late.log")
             await until(lambda: psutil.Process().num_fds() <= open_before, 20, "no pipe is left open")
-        await nursery.stop()
+        await fork_server.stop()
 
     asyncio.run(scenario())
 
 
-def test_a_child_that_nobody_waits_for_any_more_ends_and_the_next_one_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_child_of_a_cancelled_request_ends_and_the_next_one_is_not_taken_for_it(tmp_path: Path) -> None:
     async def scenario() -> None:
-        nursery = await Nursery.open()
-        waiting = asyncio.create_task(nursery.spawn(MEMBER, tmp_path / "given-up.log"))
+        fork_server = await ForkServer.open()
+        waiting = asyncio.create_task(fork_server.spawn(MEMBER, tmp_path / "given-up.log"))
         await until((tmp_path / "given-up.log").exists, 20, "it was asked for")
         waiting.cancel()
-        child = await ChildProcess.spawn(nursery, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
-        await until(lambda: len(psutil.Process(nursery.pid).children()) == 1, 30, "the other one has ended")
+        child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
+        await until(lambda: len(psutil.Process(fork_server.pid).children()) == 1, 30, "the other one has ended")
         assert child.returncode is None
         assert await child.stop() == 0
-        await nursery.stop()
+        await fork_server.stop()
 
     asyncio.run(scenario())
 
 
 def test_a_configuration_that_makes_no_sense_ends_the_child_with_the_reason_in_its_log(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with nursery_in(tmp_path) as spawn:
+        async with fork_server_in(tmp_path) as spawn:
             child, _ = await spawn(MEMBER)
             child.send({"process": "m1"})
             assert await ended_within(child, 30) == 1
@@ -143,7 +143,7 @@ def test_a_configuration_that_makes_no_sense_ends_the_child_with_the_reason_in_i
 
 def test_a_broker_that_cannot_start_tells_why(tmp_path: Path, unused_port: int) -> None:
     async def scenario() -> None:
-        async with nursery_in(tmp_path) as spawn:
+        async with fork_server_in(tmp_path) as spawn:
             child, told = await spawn(BROKER)
             child.send(
                 {
@@ -161,9 +161,9 @@ def test_a_broker_that_cannot_start_tells_why(tmp_path: Path, unused_port: int) 
     asyncio.run(scenario())
 
 
-def test_a_member_tells_its_life_in_events_and_leaves_when_told(tmp_path: Path, chroot: str) -> None:
+def test_member_reports_its_events_and_leaves_on_command(tmp_path: Path, chroot: str) -> None:
     async def scenario() -> None:
-        async with nursery_in(tmp_path) as spawn:
+        async with fork_server_in(tmp_path) as spawn:
             child, told = await spawn(MEMBER)
             child.send(
                 {

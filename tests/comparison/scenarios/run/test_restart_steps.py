@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from comparison.scenarios.plan.vocabulary import GoOver, RestartEach
+from comparison.scenarios.plan.vocabulary import RestartEach, Resubscribe
 from comparison.scenarios.run.restart_steps import Restarts
 from comparison.scenarios.testbed.group_view import GroupView
 
@@ -32,7 +32,7 @@ class Group:
             testbed=SimpleNamespace(request=SimpleNamespace(design=design, parameters=parameters)),
             takeover_s=5.0,
             make=self.make,
-            reach_phase=self.reach_phase,
+            wait_for_phase=self.wait_for_phase,
         )
         for name in self.places:
             self.rebalances(name)
@@ -42,7 +42,7 @@ class Group:
         self.view.apply({**about, "kind": "rebalance_started", "trigger": "t"})
         self.view.apply({**about, "kind": "rebalance_ended", "outcome": "ok"})
 
-    async def reach_phase(self) -> None: ...
+    async def wait_for_phase(self) -> None: ...
 
     async def make(self, change: str, make: Callable[[], Awaitable[None]], **told: Any) -> None:
         self.told.append({"change": change, **told})
@@ -114,7 +114,7 @@ def test_where_nobody_notices_who_is_away_nobody_is_waited_for() -> None:
 def test_who_goes_over_to_other_topics_restarts_only_where_it_must(design: str, done: list[str]) -> None:
     async def scenario() -> None:
         group = Group(design)
-        await Restarts(group.changes).go_over(GoOver(2, (1,), 2))
+        await Restarts(group.changes).resubscribe(Resubscribe(2, (1,), 2))
         assert group.done == done
         (told,) = group.told
         assert told["detail"] == {"target": "m2", "topics": ["orders-1"], "restart": design == "zookeeper"}

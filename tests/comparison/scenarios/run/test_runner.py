@@ -16,8 +16,8 @@ from comparison.run_folder import run_dir_of
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
-from comparison.scenarios.processes.fork_server import Nursery
-from comparison.scenarios.processes.together import together
+from comparison.scenarios.processes.fork_server import ForkServer
+from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.runner import Run, perform
 from comparison.scenarios.testbed import testbed
 from kernel.errors import EnvironmentFault, Unavailable
@@ -60,7 +60,7 @@ def test_of_several_things_at_once_none_outlives_the_first_failure() -> None:
 
     async def scenario() -> None:
         with pytest.raises(Unavailable, match="no"):
-            await together(goes_on(), fails(), goes_on())
+            await gather_or_cancel(goes_on(), fails(), goes_on())
         assert ended == [True, True]
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -71,11 +71,11 @@ def test_a_run_whose_processes_cannot_start_leaves_no_zookeeper_that_was_still_s
     before = children()
 
     async def scenario() -> None:
-        nursery = await Nursery.open()
-        os.kill(nursery.pid, signal.SIGKILL)
+        fork_server = await ForkServer.open()
+        os.kill(fork_server.pid, signal.SIGKILL)
         with pytest.raises(EnvironmentFault, match="has ended"):
-            await perform(request_in(tmp_path, "crash", "eager"), {}, nursery, asyncio.Event())
-        await nursery.stop()
+            await perform(request_in(tmp_path, "crash", "eager"), {}, fork_server, asyncio.Event())
+        await fork_server.stop()
 
     asyncio.run(scenario())
     assert (tmp_path / "crash/eager/zookeeper-1").is_dir(), "it had begun to start"
@@ -87,11 +87,11 @@ def broken(folder: Path) -> None:
     """A run that ends in a mistake of ours."""
 
     async def scenario() -> None:
-        nursery = await Nursery.open()
+        fork_server = await ForkServer.open()
         try:
-            await perform(request_in(folder, "crash", "eager"), {}, nursery, asyncio.Event())
+            await perform(request_in(folder, "crash", "eager"), {}, fork_server, asyncio.Event())
         finally:
-            await nursery.stop()
+            await fork_server.stop()
 
     with pytest.raises(AssertionError, match="not so"):
         asyncio.run(scenario())
@@ -124,7 +124,7 @@ def test_a_run_that_ends_in_a_mistake_of_ours_is_traced_as_failed_and_never_judg
 def test_a_run_whose_parts_cannot_be_stopped_is_traced_as_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(_: Run) -> None:
+    async def steps(_: Run) -> None:
         """All went well so far."""
 
     stop = testbed.Testbed.stop_brokers
@@ -133,7 +133,7 @@ def test_a_run_whose_parts_cannot_be_stopped_is_traced_as_failed(
         await stop(bed, at_once=at_once)
         raise AssertionError("not so")
 
-    monkeypatch.setattr(Run, "_story", story)
+    monkeypatch.setattr(Run, "_perform_steps", steps)
     monkeypatch.setattr(testbed.Testbed, "stop_brokers", stop_badly)
     broken(tmp_path)
     assert_failed(tmp_path / "crash/eager", "AssertionError: not so")

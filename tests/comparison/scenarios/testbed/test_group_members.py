@@ -66,7 +66,7 @@ class Group:
         self.children: dict[str, Child] = {}
         self.members = GroupMembers(testbed, None, members)  # type: ignore[arg-type]  # as much as is used of both
 
-    async def spawn(self, _nursery: object, _module: str, name: str, _log: Path, _heard: object) -> Child:
+    async def spawn(self, _fork_server: object, _module: str, name: str, _log: Path, _heard: object) -> Child:
         self.children[name] = Child(name)
         return self.children[name]
 
@@ -107,7 +107,7 @@ def test_a_process_that_comes_back_is_another_one_at_the_same_place(group: Group
 
 
 @pytest.mark.parametrize("group", [("subscription-change", "eager", 5)], indirect=True)
-def test_places_subscribe_to_what_the_scenario_says_and_go_over_in_place(group: Group) -> None:
+def test_places_subscribe_to_what_the_scenario_says_and_resubscribe_in_place(group: Group) -> None:
     async def scenario() -> None:
         members = group.members
         await members.warm_up()
@@ -128,7 +128,7 @@ def test_places_subscribe_to_what_the_scenario_says_and_go_over_in_place(group: 
 
 
 @pytest.mark.parametrize("group", [("subscription-change", "zookeeper", 4)], indirect=True)
-def test_a_process_that_cannot_go_over_comes_back_with_other_topics(group: Group) -> None:
+def test_a_process_that_cannot_resubscribe_comes_back_with_other_topics(group: Group) -> None:
     async def scenario() -> None:
         members = group.members
         await members.warm_up()

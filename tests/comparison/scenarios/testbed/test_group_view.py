@@ -38,7 +38,7 @@ def test_a_group_is_not_settled_while_a_partition_is_owned_twice(view: GroupView
     assert view.settled(1, 0)
     view.apply(owns("m2", P1))
     assert not view.settled(2, 0)
-    assert "owned twice: t-1" in view.told()
+    assert "owned twice: t-1" in view.summary()
 
 
 def test_more_members_than_partitions_settle_with_idle_ones(view: GroupView) -> None:
@@ -54,7 +54,7 @@ def test_a_group_is_not_settled_while_somebody_owns_what_it_has_unsubscribed_fro
     assert view.settled(2, 0)
     view.subscribed["m2"] = frozenset({"u"})
     assert not view.settled(2, 0)
-    assert "owned by an unsubscribed member: t-1" in view.told()
+    assert "owned by an unsubscribed member: t-1" in view.summary()
 
 
 def test_a_group_is_not_settled_before_partitions_that_were_added_are_owned(view: GroupView) -> None:
@@ -127,4 +127,4 @@ def test_deliveries_and_commits_move_forward_only(view: GroupView) -> None:
 
 def test_a_failure_is_remembered_for_the_message_of_a_wait(view: GroupView) -> None:
     view.apply(about("member_failed", "m1", error="no brokers"))
-    assert "m1: no brokers" in view.told()
+    assert "m1: no brokers" in view.summary()

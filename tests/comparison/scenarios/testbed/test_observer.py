@@ -30,7 +30,7 @@ class Tx:
 
 def told(*transactions: Tx, chroot: str = "") -> list[tuple[str, dict[str, object]]]:
     observed = Observed(members_by_session(transactions, chroot), chroot)
-    return [(each.kind, dict(each.fields)) for tx in transactions for each in observed.tell(tx)]
+    return [(each.kind, dict(each.fields)) for tx in transactions for each in observed.events_of(tx)]
 
 
 ID = "/consumers/g/ids/g_c1"

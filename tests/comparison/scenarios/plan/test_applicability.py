@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from comparison.scenarios.plan.applicability import check_applicability
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.parameters import Parameters
-from comparison.scenarios.plan.reach import reach
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 
@@ -40,7 +40,7 @@ def test_a_setting_that_reaches_no_chosen_design_is_refused_with_the_remedy(
     designs: tuple[str, ...], name: str, value: str, complaint: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
-        reach(designs, {name: value})
+        check_applicability(designs, {name: value})
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_setting_that_reaches_no_chosen_design_is_refused_with_the_remedy(
 def test_a_setting_that_reaches_only_some_of_the_chosen_designs_is_a_warning_that_names_them(
     designs: tuple[str, ...], name: str, value: str, warning: str
 ) -> None:
-    (told,) = reach(designs, {name: value})
+    (told,) = check_applicability(designs, {name: value})
     assert warning in told
 
 
@@ -84,7 +84,7 @@ def test_a_setting_that_reaches_only_some_of_the_chosen_designs_is_a_warning_tha
 def test_a_setting_that_reaches_what_it_is_for_is_not_warned_of(
     designs: tuple[str, ...], settings: dict[str, str]
 ) -> None:
-    assert reach(designs, settings) == []
+    assert check_applicability(designs, settings) == []
 
 
 @pytest.mark.parametrize("design", DESIGN_NAMES)

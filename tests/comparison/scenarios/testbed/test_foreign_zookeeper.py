@@ -1,4 +1,4 @@
-"""What the runner does in a ZooKeeper beside the group: a place of its own, a baseline, an observer."""
+"""What the runner does in a ZooKeeper that is not ours: a chroot of its own, a baseline, an observer."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _OLD_STRATEGIES = ("range", "roundrobin")
 
 
-def reach(designs: Sequence[str], given: Mapping[str, str]) -> list[str]:
+def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> list[str]:
     """Warnings for settings that reach only some of `designs`, one a setting.
 
     Raises `ConfigurationError` for a value that a design which knows the name cannot take: any number or boolean,
