@@ -7,7 +7,7 @@ fenced means that somebody else leads by now: everything that waits is answered 
 cluster's view will say.
 
 What the machine raises, or what is raised while its outcome is performed or its records are encoded, is a mistake of
-ours (kernel.broker.mistakes): what the machine holds cannot be relied on any more, and the partition stops.
+ours (`internal_errors`): what the machine holds cannot be relied on any more, and the partition stops.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from coordinator.service.loading import in_pieces
 from coordinator.service.record_codec import decode_all, encode, encode_ahead
 from coordinator.service.reply_queue import Outbox
 from coordinator.service.timers import Timers
-from kernel.broker.mistakes import stopped
 from kernel.broker.server.handlers import lost
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageFailed
+from kernel.broker.storage.internal_errors import stopped
 from kernel.clock import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class LedPartition:
                     self._perform(outcome, replies=replies)
                 return later
             self._perform(outcome, replies=())
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             self.stop(mistake)
             return lost()
         return translate(replies[0].answer)
@@ -208,7 +208,7 @@ class LedPartition:
         """Perform what follows from an event that nobody waits for."""
         try:
             self._perform(event())
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             self.stop(mistake)
 
     def _perform(self, outcome: Outcome, *, replies: Iterable[Reply] | None = None) -> None:
@@ -240,7 +240,7 @@ class LedPartition:
     async def _deliver_marker(self, marker: Marker) -> None:
         try:
             await self._deliver(marker)
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             self.stop(mistake)
         if not self.closed:
             self._performed(lambda: self.shard.marked(marker, self._now()))
@@ -256,7 +256,7 @@ class LedPartition:
                 writes = [self._writes.popleft() for _ in range(min(len(self._writes), WRITES_PER_BATCH))]
                 try:
                     errors = await self._store(writes)
-                except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+                except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
                     self.stop(mistake)
                     errors = [Error.UNKNOWN_SERVER_ERROR] * len(writes)
                 await in_pieces(self._report(writes, errors))

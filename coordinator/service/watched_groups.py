@@ -56,7 +56,7 @@ class Eyes:
             self._topics = None
 
     def _stop_all_on_mistake(self, task: asyncio.Task[None]) -> None:
-        """Nobody would hear of topics any more (kernel.broker.mistakes)."""
+        """Nobody would hear of topics any more (kernel.broker.storage.internal_errors)."""
         if not task.cancelled() and (mistake := task.exception()) is not None:
             for partition in self._every_led():
                 partition.stop(mistake)

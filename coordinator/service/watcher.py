@@ -228,6 +228,6 @@ class MemberWatches:
 
 
 def _tell_mistake(failed: Callable[[BaseException], None], task: asyncio.Task[None]) -> None:
-    """What the world can do is dealt with in the task: whatever it raises is our mistake (kernel.broker.mistakes)."""
+    """What the world can do is dealt with in the task: whatever it raises is our mistake (`internal_errors`)."""
     if not task.cancelled() and (mistake := task.exception()) is not None:
         failed(mistake)

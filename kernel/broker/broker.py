@@ -165,7 +165,7 @@ class Broker:
     async def failed(self) -> RebalanceLabError:
         """Return when a mistake of ours has made the broker useless, with what to tell its user: stop the broker then.
 
-        The traceback has been logged (kernel.broker.mistakes).
+        The traceback has been logged (kernel.broker.storage.internal_errors).
         """
         await self._failed.wait()
         assert self._failure is not None

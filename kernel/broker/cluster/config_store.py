@@ -16,10 +16,10 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from kernel.broker.cluster import znodes
-from kernel.broker.mistakes import stopped
 from kernel.broker.settings.effective_configs import DYNAMIC_BROKER_SETTINGS, BrokerLayers, effective
 from kernel.broker.settings.topic_configs import TopicConfig, problem, warnings_of
 from kernel.broker.storage.errors import StorageFailed
+from kernel.broker.storage.internal_errors import stopped
 from kernel.errors import RebalanceLabError, Retriable
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionClosed, ZooKeeperError

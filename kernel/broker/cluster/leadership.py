@@ -21,8 +21,8 @@ from kernel.broker.cluster.observing import Observer
 from kernel.broker.cluster.registration import allocate_block, ensure_cluster, register
 from kernel.broker.cluster.topics import Topics
 from kernel.broker.cluster.znodes import MalformedNode
-from kernel.broker.mistakes import stopped
 from kernel.broker.storage.errors import StorageError
+from kernel.broker.storage.internal_errors import stopped
 from kernel.clock import Clock, SystemClock
 from kernel.errors import Retriable
 from kernel.zookeeper.ending import SessionCredentials

@@ -4,7 +4,7 @@ What is *wanted* comes from the view (and is nothing at all without a registrati
 *led* is what every listener has taken on. One task a partition closes the gap, as long as there is one, so a
 slow take-over of one partition holds up no other, and no partition is told two things at a time.
 
-A partition that a mistake of ours has stopped (kernel.broker.mistakes) is resigned, and not led again at the same
+A partition that a mistake of ours has stopped (`internal_errors`) is resigned, and not led again at the same
 leadership.
 """
 
@@ -16,8 +16,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from kernel.broker.cluster.cluster_view import NO_LEADER, ClusterSnapshot, Leadership, changed_topics
-from kernel.broker.mistakes import stopped
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError
+from kernel.broker.storage.internal_errors import stopped
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Leading:
                 await self._resign(tp)
             elif (leadership := self._wanted.get(tp)) is not None:
                 return await self._lead(leadership)
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             stopped(f"the leadership of {tp}", mistake)
             leadership = self._led.pop(tp, None) or self._wanted.get(tp)
             if leadership is not None:

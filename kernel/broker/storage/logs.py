@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from kernel.broker.mistakes import stopped
 from kernel.broker.storage.chain import Segment, extended, trimmed
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange
+from kernel.broker.storage.internal_errors import stopped
 from kernel.broker.storage.jobs import Append, Trim, Upsert
 from kernel.broker.storage.pair_batches import PairBatches
 from kernel.records.transactions import AbortedTransaction, OpenTransactions, last_stable_offset

@@ -11,8 +11,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from kernel.broker.mistakes import stopped
 from kernel.broker.storage.errors import Fenced, LogStopped, OffsetOutOfRange, StorageFailed
+from kernel.broker.storage.internal_errors import stopped
 
 if TYPE_CHECKING:
     from kernel.broker.cluster.config_store import ConfigStore

@@ -15,10 +15,10 @@ import shutil
 import uuid
 from typing import TYPE_CHECKING, TypeVar
 
-from kernel.broker.mistakes import stopped
 from kernel.broker.storage.epochs import topic_folder, topic_named
 from kernel.broker.storage.errors import Fenced, StorageError
 from kernel.broker.storage.files import SUFFIX, faults_named
+from kernel.broker.storage.internal_errors import stopped
 from kernel.broker.storage.jobs import Append, Forget, Index, Stop, TakeOver, Trim, Upsert
 from kernel.broker.storage.logs import KeyValueLog, Log, PartitionLog
 from kernel.broker.storage.reading import Reader
@@ -193,7 +193,7 @@ class Storage:
                     job.acknowledged()
                 if isinstance(job, Append | Upsert | Trim) and error is not None:
                     self._notice(job.term, error)
-            except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+            except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
                 assert isinstance(job, Append | Upsert | Trim), job
                 error = job.term.stop(mistake)
                 self._notice(job.term, error)

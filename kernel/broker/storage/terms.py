@@ -28,13 +28,13 @@ from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from kernel.broker.mistakes import stopped
 from kernel.broker.storage.appending import ProducerState, RememberedBatch
 from kernel.broker.storage.chain import Chain, Segment, extended, from_json, to_json
 from kernel.broker.storage.earlier_lives import check_never_led
 from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, name_topic, synced
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import FOLDER, Transaction, attached, faults_named, has_transactions, open_reader
+from kernel.broker.storage.internal_errors import stopped
 from kernel.records.transactions import (
     NO_TRANSACTIONS,
     OpenTransaction,
@@ -176,7 +176,7 @@ def _insert_all(
             return [_insert(writer, schema, one) for one in ready]
     except StorageFailed as failure:
         return [failure] * len(ready)
-    except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+    except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
         partitions = ", ".join(str(one.wish.topic_partition) for one in ready)
         return [stopped(f"the takeover of {partitions}", mistake)] * len(ready)
 
@@ -187,7 +187,7 @@ def _attempt(wish: TermWish, step: Callable[[], Done]) -> Done | StorageError:
             return step()
     except StorageError as error:
         return error
-    except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+    except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
         return stopped(f"the takeover of {wish.topic_partition}", mistake)
 
 

@@ -6,7 +6,7 @@ transaction fails (a full disk), none of it is stored, nobody is acknowledged, a
 When the *look* fails, the write is stored but not acknowledged, and the term is closed: it has to be taken over
 again before more is appended.
 
-Our own mistakes (kernel.broker.mistakes): one that comes up while one log's job is at work takes the transaction back,
+Our own mistakes (`internal_errors`): one that comes up while one log's job is at work takes the transaction back,
 stops that log, and the transaction is begun again without it; what comes up between jobs stops the logs of all that
 are at work; one of the thread itself ends the storage, and the thread goes on only to refuse what comes.
 """
@@ -23,10 +23,10 @@ from dataclasses import astuple, dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from kernel.broker.mistakes import stopped
 from kernel.broker.storage.appending import AppendPlan, ProducerState, plan_append
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import FOLDER, MISUSES, PAIRS_BY_OFFSET, Transaction, create_file, faults_named
+from kernel.broker.storage.internal_errors import stopped
 from kernel.broker.storage.jobs import Answer, Append, Forget, Index, Job, Stop, TakeOver, Trim, Upsert
 from kernel.broker.storage.terms import Term, producer_row, take_over
 from kernel.broker.storage.trimming import trim
@@ -111,7 +111,7 @@ class Writer:
     def _run(self) -> None:
         try:
             self._work()
-        except BaseException as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+        except BaseException as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             self._refuse_all(stopped(f"the storage in {self._file}", mistake))
 
     def _work(self) -> None:
@@ -177,7 +177,7 @@ class Writer:
             trim(self._connection, self._file, job)
         except StorageError as refusal:
             return job, None, refusal
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             return job, None, stopped(f"giving up records in {self._file}", mistake)
         return job, None, None
 
@@ -191,7 +191,7 @@ class Writer:
                     self._connection.executemany(f"DELETE FROM {table} WHERE term = ?", terms)
         except StorageFailed as failure:
             return job, None, failure
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             return job, None, stopped(f"the deletion of a topic's records in {self._file}", mistake)
         return job, None, None
 
@@ -202,7 +202,7 @@ class Writer:
                 self._connection.execute(PAIRS_BY_OFFSET)
         except StorageFailed as failure:
             log.warning("%s", failure)
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             return job, None, stopped(f"the index of pairs in {self._file}", mistake)
         return job, None, None
 
@@ -349,7 +349,7 @@ def _settled(term: Term, becomes: _Staged) -> StorageError | None:
         _settle(term, becomes)
         # THE fence: behind the commit, before any acknowledgement.
         return _refusal(term)
-    except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.mistakes
+    except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
         return term.stop(mistake)
 
 

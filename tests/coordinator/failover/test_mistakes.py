@@ -18,7 +18,7 @@ from coordinator.service.mount import mount
 from coordinator.service.transaction_markers import TransactionMarkers
 from coordinator.service.watched_groups import Eyes
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
-from kernel.broker.mistakes import stopped
+from kernel.broker.storage.internal_errors import stopped
 from kernel.clock import ManualClock
 from kernel.values import TopicPartition
 from kernel.waiting import until

@@ -1,7 +1,7 @@
-"""What becomes of our own mistakes in a broker: whatever is raised that nobody raises on purpose.
+"""Unexpected exceptions in a broker: bugs of ours.
 
-One policy: the smallest thing whose state can no longer be trusted stops, the traceback is logged, and everybody who
-waits for it is answered with an error. docs/architecture.md, "Our own mistakes", lists what stops when.
+One policy: the smallest thing whose state can no longer be trusted stops, its traceback is logged, and every client
+that waits for it gets an error. docs/architecture.md, "Internal errors", lists what stops when.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def stopped(what: str, mistake: BaseException) -> LogStopped:
-    """Log that `what` stops, with the traceback; the error that answers whoever waits for it."""
+    """Log that `what` stops, with the traceback, and return the error for those who wait for it."""
     log.critical("%s has stopped because of a bug in this program:", what, exc_info=mistake)
     return LogStopped(
         f"{what} has stopped because of a bug in this program ({type(mistake).__name__}: {mistake}). The broker's log"
