@@ -1,18 +1,18 @@
-# Everything that a user or a developer runs. `make` alone explains.
+# Everything that a user or a developer runs. `make` alone lists the targets.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# What only the originals need, installed when they are first run.
+# Packages that only the originals need, installed on first use.
 ORIGINALS := $(VENV)/.installed-originals
 
 .DEFAULT_GOAL := help
 .PHONY: help setup compare test test-faults test-originals test-long lint bench draw names clean
 
-help:  ## this text
+help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP)  ## a virtual environment in .venv with everything installed
+setup: $(STAMP)  ## create a virtual environment in .venv with everything installed
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "rebalance-lab needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=..." >&2; exit 1; }
@@ -24,34 +24,34 @@ $(ORIGINALS): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[originals]'
 	@touch $@
 
-compare: setup  ## run the basic scenarios under zookeeper and eager and compare them (SMOKE=1: crash and herd; ARGS=--all: everything)
+compare: setup  ## compare zookeeper and eager in the basic scenarios (SMOKE=1: two scenarios; ARGS=--all: all designs and scenarios)
 	$(BIN)/rebalance-lab compare $(if $(SMOKE),--smoke) $(ARGS)
 
-test: setup  ## the tests (about 8 minutes)
+test: setup  ## run the tests except whole scenarios (up to 15 minutes)
 	$(BIN)/python -m pytest -m "not faults and not originals and not long" $(ARGS)
 
-test-faults: setup  ## scenarios as failure-injection tests, where they tell most (at most 10 minutes)
+test-faults: setup  ## run scenarios as failure-injection tests, each where it is most informative (up to 10 minutes)
 	$(BIN)/python -m pytest -m "faults and not long" $(ARGS)
 
-test-originals: $(ORIGINALS)  ## beside Kafka's own consumers and brokers (a Maven repository needed, once)
+test-originals: $(ORIGINALS)  ## test against Kafka's own consumers and brokers (needs a Maven repository once)
 	$(BIN)/python -m pytest -m "originals and not long" $(ARGS)
 
-test-long: $(ORIGINALS)  ## what CI has no time for: every scenario in every design, races under more seeds, options in pairs, the long soak
+test-long: $(ORIGINALS)  ## run what CI has no time for: all scenarios in all designs, more seeds, pairs of options, the long soak
 	$(BIN)/python -m pytest -m "long" $(ARGS)
 
-lint: setup  ## format, lint and types
+lint: setup  ## check formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: setup  ## the figures (SMOKE=1: small sizes)
+bench: setup  ## measure performance beside Kafka's (SMOKE=1: small sizes; ARGS="--only groups": one part)
 	$(BIN)/python -m bench $(if $(SMOKE),--smoke) $(ARGS)
 
-draw: setup  ## the diagrams in docs/, from runs made now
+draw: setup  ## redraw the diagrams and tables in docs/ from new runs
 	$(BIN)/python -m docs.draw $(ARGS)
 
-names: setup  ## the page that maps the tests of Kafka's coordinator to ours
+names: setup  ## rewrite the page that maps the tests of Kafka's coordinator to ours
 	$(BIN)/python -m docs.name_tests
 
-clean:  ## forget the virtual environment and all runs
+clean:  ## remove the virtual environment, builds and all runs
 	rm -rf $(VENV) runs build *.egg-info

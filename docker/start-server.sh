@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts ZooKeeper in the local image, configured by the official image's variables. Built-in commands only:
-# there is nothing in the image but this shell and a Java runtime.
+# Start ZooKeeper in the local image, configured by the official image's variables. Shell built-ins only: the
+# image has no other commands besides a Java runtime.
 set -eu
 
 config=/conf/zoo.cfg
@@ -13,11 +13,11 @@ config=/conf/zoo.cfg
     echo "maxClientCnxns=${ZOO_MAX_CLIENT_CNXNS:-60}"
     echo "admin.enableServer=${ZOO_ADMINSERVER_ENABLED:-true}"
     echo "4lw.commands.whitelist=${ZOO_4LW_COMMANDS_WHITELIST:-srvr}"
-    set -f # no names of files for a *
+    set -f # do not expand a *
     for line in ${ZOO_CFG_EXTRA:-}; do
         echo "$line"
     done
-    # server.N=host:quorum:election;client: the client's port is the one above, for all of them.
+    # server.N=host:quorum:election;client: drop the client port, which clientPort sets for every server.
     for server in ${ZOO_SERVERS:-}; do
         echo "${server%%;*}"
     done

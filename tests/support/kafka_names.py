@@ -1,4 +1,4 @@
-"""Names of Kafka's tests of a classic group coordinator, and why some have no test of ours.
+"""Names of Kafka's tests of a classic group coordinator, and why we have no test for some.
 
 The names are those of Kafka's trunk of October 2024. A name is covered by tests that are marked with it,
 `@pytest.mark.kafka("testName", ...)`, or by a text that names it (`tests.support.kafka_markers`).
@@ -257,7 +257,7 @@ JAVA: Mapping[str, str] = {
     """,
 }
 
-#: Whole groups of GroupMetadataManagerTest.java that are left out: group -> why.
+#: Whole groups of GroupMetadataManagerTest.java that are left out: group -> reason.
 GROUPS_LEFT_OUT: Mapping[str, str] = MappingProxyType(
     {
         "Consumer groups: validation and epochs, static members, assignment, metadata refresh, timers (37 names)": (
@@ -269,7 +269,7 @@ GROUPS_LEFT_OUT: Mapping[str, str] = MappingProxyType(
 )
 
 _NEW_PROTOCOL = "KIP-848's protocol is not built yet"
-_METRICS = "about Kafka's metrics; a change of state is a trace event here"
+_METRICS = "tests Kafka's metrics; here a change of state is a trace event"
 
 _REASONS: Mapping[str, str] = {
     _NEW_PROTOCOL: """
@@ -288,13 +288,13 @@ _REASONS: Mapping[str, str] = {
         testUpdateClassicGroupSizeCounter testClassicGroupCompletedRebalanceSensor
         testOnClassicGroupStateTransitionOnLoading
     """,
-    "a group id that is null cannot come over the wire": "testDeleteGroupWithInvalidGroupId",
-    "an id is handed out without waiting for the empty group's record: no promise hangs on it": (
+    "a null group id cannot be sent in the protocol": "testDeleteGroupWithInvalidGroupId",
+    "a member id is returned without waiting for the empty group's record, because nothing depends on that record": (
         "testGenerateRecordsOnNewClassicGroupFailureTransformsError"
     ),
 }
 
-#: Name -> why no test of ours is marked with it.
+#: Name -> the reason why no test is marked with it.
 LEFT_OUT: Mapping[str, str] = MappingProxyType(
     {name: reason for reason, names in _REASONS.items() for name in names.split()}
 )
