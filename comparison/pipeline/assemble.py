@@ -6,12 +6,12 @@ whose authority was not traced has no `stale_writes`.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.coordinators import terms
 from comparison.pipeline.counts import MISSING, QUARANTINED, TOTAL
 from comparison.pipeline.delivery import OFFSETS, SERIALS
+from comparison.pipeline.measured import ProcessEnded, RunEnded, RunStarted, StageEntered
 from comparison.pipeline.ownership import AUTHORITY, BELIEVED, DELIVERING
 from comparison.pipeline.per_change import RunKind, change_of, delivery_of
 from comparison.pipeline.readings import compared
@@ -23,10 +23,8 @@ from comparison.pipeline.windows import FORMING, WHOLE_RUN
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import Row
-
-    from comparison.pipeline.collect import Measured
     from comparison.pipeline.ingest import TraceRun
+    from comparison.pipeline.measured import Coverage, Measured
 
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
@@ -43,8 +41,8 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
     design = str(run.header.get("design", ""))
     scenario = str(run.header.get("scenario", ""))
     kind = RunKind(scenario, design, parameters)
-    changes = [change_of(kind, measured, row, by_window[row.window]) for row in measured.changes]
-    ended = next((row for row in measured.told if row.kind == "run_ended"), None)
+    changes = [change_of(kind, measured, window, by_window[window.window]) for window in measured.changes]
+    ended = next((event for event in measured.runner if isinstance(event, RunEnded)), None)
     return Run(
         path=str(run.folder),
         scenario=scenario,
@@ -53,42 +51,42 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         seed=int(run.header.get("seed", 0)),
         outcome=ended.outcome if ended else "",
         error=(ended.error or "") if ended else "",
-        drained=any(row.kind == "stage_entered" and row.stage == "final" for row in measured.told),
+        drained=any(isinstance(event, StageEntered) and event.stage == "final" for event in measured.runner),
         parameters=parameters,
-        duration_s=_s((measured.span.end_ns - measured.span.start_ns) if measured.span else 0) or 0.0,
+        duration_s=_s((measured.span.end_ns - measured.span.start_ns) if measured.span else 0),
         tolerance_ms=run.tolerance_ns / _NS_PER_MS,
         events=whole.sum(TOTAL, role=None),
-        quarantined={row.outcome: row.n for row in whole.rows if row.kind == QUARANTINED},
+        quarantined={count.outcome: count.n for count in whole.counts if count.kind == QUARANTINED},
         missing_events=whole.sum(MISSING, role=None),
         metrics=_metrics(measured, whole, [c for c in changes if c.change != FORMING]),
-        requests=whole.by("request_answered", lambda row: str(row.name)),
-        zk_operations=whole.by("zk_op", lambda row: row.name if row.outcome == "ok" else f"{row.name} ({row.outcome})"),
+        requests=whole.by("request_answered", lambda count: count.name),
+        zk_operations=whole.by(
+            "zk_op", lambda count: count.name if count.outcome == "ok" else f"{count.name} ({count.outcome})"
+        ),
         phases=phase_times(measured.phases),
         changes=changes,
         waits=waits_of(measured.rounds, measured.group, measured.phases, _ended(measured)),
         delivery=delivery_of(measured),
-        counters=compared(measured.told, measured.counters),
+        counters=compared(measured.runner, measured.operations),
         coordinators=terms(measured.takeovers, measured.acting),
         overlaps=[
             overlap
             for view in (DELIVERING, BELIEVED)
-            if (overlap := _overlap(measured.stretches.get((WHOLE_RUN, view)), view)) is not None
+            if (overlap := _overlap(measured.coverage.get((WHOLE_RUN, view)), view)) is not None
         ],
-        failures=[f"{row.process}: {row.error}" for row in measured.failures],
+        failures=[f"{failure.process}: {failure.error}" for failure in measured.failures],
         verdicts=[],
         verdict=Outcome.UNKNOWN,
     )
 
 
 def _ended(measured: Measured) -> dict[str, int]:
-    return {row.target: row.t_ns for row in measured.told if row.kind == "process_ended"}
+    return {event.target: event.t_ns for event in measured.runner if isinstance(event, ProcessEnded)}
 
 
 def _parameters(measured: Measured) -> dict[str, Any]:
-    started = next((row for row in measured.told if row.kind == "run_started"), None)
-    parameters = json.loads(started.parameters) if started else {}
-    assert isinstance(parameters, dict)  # the schema of record says so, and ingest has flagged what is not
-    return parameters
+    started = next((event for event in measured.runner if isinstance(event, RunStarted)), None)
+    return started.parameters if started else {}
 
 
 def _metrics(measured: Measured, whole: Tallies, changes: list[Change]) -> dict[str, float | None]:
@@ -102,17 +100,17 @@ def _metrics(measured: Measured, whole: Tallies, changes: list[Change]) -> dict[
         "rounds": sum(change.rounds for change in changes) if changes else None,
         "rebalances": whole.sum("rebalance_started"),
         "attempts": whole.sum("attempt_ended"),
-        "attempts_failed": whole.sum("attempt_ended", where=lambda row: row.outcome != "ok"),
+        "attempts_failed": whole.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
         "notifications": whole.sum("zk_notified"),
         "zk_reads": whole.operations(reads=True, ok=True),
         "zk_writes": whole.operations(reads=False, ok=True),
         "zk_reads_failed": whole.operations(reads=True, ok=False),
         "zk_writes_failed": whole.operations(reads=False, ok=False),
-        "group_requests": whole.sum("request_answered", where=lambda row: row.name in _GROUP_REQUESTS),
-        "heartbeats": whole.sum("request_answered", where=lambda row: row.name == "Heartbeat"),
-        "commit_requests": whole.sum("request_answered", where=lambda row: row.name == "OffsetCommit")
+        "group_requests": whole.sum("request_answered", where=lambda count: count.name in _GROUP_REQUESTS),
+        "heartbeats": whole.sum("request_answered", where=lambda count: count.name == "Heartbeat"),
+        "commit_requests": whole.sum("request_answered", where=lambda count: count.name == "OffsetCommit")
         + whole.operations(reads=False, commits=True),
-        "fetches": whole.sum("request_answered", where=lambda row: row.name == "Fetch"),
+        "fetches": whole.sum("request_answered", where=lambda count: count.name == "Fetch"),
         **_ownership_metrics(measured),
         "stalled_s": _sum_of_known(change.stalled_s for change in changes),
         "moved": sum(pair[0] or 0 for pair in moved) if told_all else None,
@@ -131,46 +129,47 @@ def _sum_of_known(values: Iterable[float | None]) -> float | None:
 
 
 def _ownership_metrics(measured: Measured) -> dict[str, float | None]:
-    def stretch(view: str, name: str) -> float | None:
-        row = measured.stretches.get((WHOLE_RUN, view))
-        return _s(row[name]) if row is not None else None
-
-    delivered_at_all = (WHOLE_RUN, OFFSETS) in measured.stretches
-    authority_traced = any(row.kind == "authority_named" for row in measured.counts)
+    believed, authority, delivering = (
+        measured.coverage.get((WHOLE_RUN, view)) for view in (BELIEVED, AUTHORITY, DELIVERING)
+    )
+    delivered_at_all = (WHOLE_RUN, OFFSETS) in measured.coverage
+    authority_traced = any(count.kind == "authority_named" for count in measured.counts)
+    doubled = delivering.doubled if delivering is not None else 0
+    doubled_longest = (delivering.doubled_longest or 0) if delivering is not None else 0
     return {
-        "unowned_partition_s": stretch(BELIEVED, "gap"),
-        "unowned_authority_partition_s": stretch(AUTHORITY, "gap") if authority_traced else None,
-        "double_owned_partition_s": stretch(BELIEVED, "doubled"),
-        "two_delivering_partition_s": (stretch(DELIVERING, "doubled") or 0.0) if delivered_at_all else None,
-        "two_delivering_longest_s": (stretch(DELIVERING, "doubled_longest") or 0.0) if delivered_at_all else None,
+        "unowned_partition_s": _s(believed.gap) if believed is not None else None,
+        "unowned_authority_partition_s": _s(authority.gap) if authority is not None and authority_traced else None,
+        "double_owned_partition_s": _s(believed.doubled) if believed is not None else None,
+        "two_delivering_partition_s": _s(doubled) if delivered_at_all else None,
+        "two_delivering_longest_s": _s(doubled_longest) if delivered_at_all else None,
     }
 
 
 def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
-    serials, offsets = (measured.stretches.get((WHOLE_RUN, view)) for view in (SERIALS, OFFSETS))
+    serials, offsets = (measured.coverage.get((WHOLE_RUN, view)) for view in (SERIALS, OFFSETS))
     numbered = serials is not None and serials.held > 0
     return {
         "delivered": float(offsets.held + offsets.doubled) if offsets is not None else None,
         "duplicates": offsets.doubled if offsets is not None else None,
         "lost": serials.gap if serials is not None and numbered else None,
-        "out_of_order": sum(row.out_of_order for row in measured.polls) if measured.polls else None,
+        "out_of_order": sum(each.out_of_order for each in measured.delivered) if measured.delivered else None,
     }
 
 
 def _commit_metrics(measured: Measured, whole: Tallies) -> dict[str, float | None]:
-    row, final = measured.commits, measured.final_offsets
+    commits, final = measured.commits, measured.final_offsets
     authority_traced = whole.first_ns("authority_named") is not None
-    written = row is not None and row.written + row.refused > 0
+    written = commits if commits is not None and commits.written + commits.refused > 0 else None
     return {
-        "stale_deliveries": row.stale_delivered if row is not None and authority_traced else None,
-        "commits": row.written if row is not None and written else None,
-        "stale_writes": row.stale_writes if row is not None and written and authority_traced else None,
-        "moved_back": row.moved_back if row is not None and written else None,
-        "moved_back_records": row.moved_back_records if row is not None and written else None,
-        "old_accepted": row.old_accepted if row is not None and written else None,
-        "refused": row.refused if row is not None and written else None,
-        "fenced": row.fenced if row is not None and written else None,
-        "started_behind": row.started_behind if row is not None and written else None,
+        "stale_deliveries": commits.stale_delivered if commits is not None and authority_traced else None,
+        "commits": written.written if written is not None else None,
+        "stale_writes": written.stale_writes if written is not None and authority_traced else None,
+        "moved_back": written.moved_back if written is not None else None,
+        "moved_back_records": written.moved_back_records if written is not None else None,
+        "old_accepted": written.old_accepted if written is not None else None,
+        "refused": written.refused if written is not None else None,
+        "fenced": written.fenced if written is not None else None,
+        "started_behind": written.started_behind if written is not None else None,
         "final_read": final.read if final is not None else None,
         "final_behind": final.behind if final is not None else None,
         "final_beyond": final.beyond if final is not None else None,
@@ -179,10 +178,10 @@ def _commit_metrics(measured: Measured, whole: Tallies) -> dict[str, float | Non
     }
 
 
-def _overlap(row: Row | None, view: str) -> Overlap | None:
-    if row is None or row.doubled_first is None:
+def _overlap(coverage: Coverage | None, view: str) -> Overlap | None:
+    if coverage is None or coverage.doubled_first is None:
         return None
-    first = row.doubled_first
+    first = coverage.doubled_first
     return Overlap(
         view=view,
         topic=first.topic,
@@ -197,5 +196,5 @@ def _ms(ns: int) -> float:
     return round(ns / _NS_PER_MS, 3)
 
 
-def _s(ns: int | None) -> float | None:
-    return round(ns / _NS_PER_S, 3) if ns is not None else None
+def _s(ns: int) -> float:
+    return round(ns / _NS_PER_S, 3)

@@ -22,7 +22,7 @@ from comparison.pipeline.result import Term
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Row
+    from comparison.pipeline.measured import Acting, Takeover
 
 #: A broker tells that it has taken over when it has loaded what the group had, and names the owners while it loads.
 LOADING_NS = 1_000_000_000
@@ -75,41 +75,42 @@ class _Held:
     process: str
     leader_epoch: int
     t_ns: int
-    stretches: tuple[Row, ...]
+    stretches: tuple[Acting, ...]
 
     @property
     def began_ns(self) -> int:
-        first_ns: int = min((row.from_ns for row in self.stretches), default=self.t_ns)
-        return min(self.t_ns, first_ns)
+        return min([self.t_ns, *(stretch.from_ns for stretch in self.stretches)])
 
     @property
     def last_ns(self) -> int | None:
-        return max((row.until_ns for row in self.stretches), default=None)
+        return max((stretch.until_ns for stretch in self.stretches), default=None)
 
 
-def terms(takeovers: Sequence[Row], acting: Sequence[Row]) -> list[Term]:
+def terms(takeovers: Sequence[Takeover], acting: Sequence[Acting]) -> list[Term]:
     """The terms of the coordinators of one run's groups, in order; none where leadership was not traced."""
-    partitions = 1 + max((row.partition for row in takeovers), default=0)
+    partitions = 1 + max((takeover.partition for takeover in takeovers), default=0)
     found = []
-    for group in sorted({row.group for row in acting}):
+    for group in sorted({stretch.group for stretch in acting}):
         place = partition_of(group, partitions)
-        took = sorted((row for row in takeovers if row.partition == place), key=lambda row: row.leader_epoch)
-        held = _held(took, [row for row in acting if row.group == group])
+        took = sorted(
+            (takeover for takeover in takeovers if takeover.partition == place), key=lambda each: each.leader_epoch
+        )
+        held = _held(took, [stretch for stretch in acting if stretch.group == group])
         found += [_term(group, each, held[number + 1 :]) for number, each in enumerate(held)]
     return found
 
 
-def _held(took: Sequence[Row], stretches: Sequence[Row]) -> list[_Held]:
+def _held(took: Sequence[Takeover], stretches: Sequence[Acting]) -> list[_Held]:
     """Every stretch with its broker's latest takeover before it."""
-    whose: dict[int, list[Row]] = defaultdict(list)
-    for row in stretches:
+    whose: dict[int, list[Acting]] = defaultdict(list)
+    for stretch in stretches:
         before = [
             number
             for number, term in enumerate(took)
-            if term.process == row.process and term.t_ns <= row.from_ns + LOADING_NS
+            if term.process == stretch.process and term.t_ns <= stretch.from_ns + LOADING_NS
         ]
         if before:
-            whose[before[-1]].append(row)
+            whose[before[-1]].append(stretch)
     return [_Held(term.process, term.leader_epoch, term.t_ns, tuple(whose[number])) for number, term in enumerate(took)]
 
 
@@ -121,7 +122,7 @@ def _term(group: str, term: _Held, later: Sequence[_Held]) -> Term:
         broker=term.process,
         leader_epoch=term.leader_epoch,
         from_ms=round(term.t_ns / _NS_PER_MS, 3),
-        commits=sum(row.commits for row in term.stretches),
+        commits=sum(stretch.commits for stretch in term.stretches),
         last_ms=round(term.last_ns / _NS_PER_MS, 3) if term.last_ns is not None else None,
         late=late,
     )

@@ -13,8 +13,7 @@ from kernel.designs import COORDINATED, ZOOKEEPER
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import Row
-
+    from comparison.pipeline.measured import EventCount, PartitionOwners
     from comparison.pipeline.tallies import Tallies
 
 OK, CONFLICT = "ok", "conflict"
@@ -25,14 +24,14 @@ LATE_SYNC = ("SyncGroup", "REBALANCE_IN_PROGRESS")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What was seen of a change; `owners`: rows (topic, partition, before, after) by the authority."""
+    """What was seen of a change; `owners` are the authority's; None when it was not traced."""
 
     change: str
     members: int | None
     rounds: int
     stopped: int
     moved: int
-    owners: Sequence[Row] | None
+    owners: Sequence[PartitionOwners] | None
     leader_went: bool = False
 
 
@@ -93,9 +92,9 @@ def _coordinated(
         released=_owned_by_who_went(owners) if owners else None,
         moved=_dealt_anew(seen, parameters),
         leader_went=seen.leader_went,
-        synced_late=tally.sum("request_answered", where=lambda row: (row.name, row.outcome) == LATE_SYNC) > 0,
+        synced_late=tally.sum("request_answered", where=lambda count: (count.name, count.outcome) == LATE_SYNC) > 0,
     )
-    requests = tally.by("request_answered", lambda count: str(count.name))
+    requests = tally.by("request_answered", lambda count: count.name)
     measured = {
         "JoinGroup": requests.get("JoinGroup", 0),
         "SyncGroup": requests.get("SyncGroup", 0),
@@ -103,14 +102,14 @@ def _coordinated(
         "stopped": seen.stopped,
         "moved": seen.moved,
         "notifications": tally.sum("zk_notified"),
-        "coordinator notifications": tally.sum("zk_notified", role="broker", where=lambda row: row.area == "ids"),
+        "coordinator notifications": tally.sum("zk_notified", role="broker", where=lambda count: count.area == "ids"),
         "coordinator reads": tally.sum("zk_op", role="broker", where=_watching),
     }
     return group_model.foretell(design, seen.change, setting), measured
 
 
-def _watching(row: Row) -> bool:
-    return row.step == WATCHING and row.name in READS
+def _watching(count: EventCount) -> bool:
+    return count.step == WATCHING and count.name in READS
 
 
 def _dealt_anew(seen: Seen, parameters: Mapping[str, Any]) -> int | None:
@@ -132,11 +131,11 @@ def _dealt_anew(seen: Seen, parameters: Mapping[str, Any]) -> int | None:
     return group_model.dealt_anew(strategy, partitions, before, after)
 
 
-def _columns(owners: Sequence[Row]) -> tuple[list[str | None], list[str | None]]:
+def _columns(owners: Sequence[PartitionOwners]) -> tuple[list[str | None], list[str | None]]:
     return [each.before for each in owners], [each.after for each in owners]
 
 
-def _owned_by_who_went(owners: Sequence[Row]) -> int:
+def _owned_by_who_went(owners: Sequence[PartitionOwners]) -> int:
     """Partitions of owners that own nothing any more: when one goes, nobody else is left without."""
     still = {each.after for each in owners}
     return sum(1 for each in owners if each.before is not None and each.before not in still)
@@ -148,11 +147,13 @@ def _troubles(tally: Tallies) -> model.Troubles:
     def steps(step: str, *, reads: bool, failed: bool = False) -> int:
         return tally.sum(
             "zk_op",
-            where=lambda row: row.step == step and (row.name in READS) is reads and (row.outcome != OK or not failed),
+            where=lambda count: (
+                count.step == step and (count.name in READS) is reads and (count.outcome != OK or not failed)
+            ),
         )
 
     return model.Troubles(
-        attempts=tally.sum("attempt_ended", where=lambda row: row.outcome == CONFLICT),
+        attempts=tally.sum("attempt_ended", where=lambda count: count.outcome == CONFLICT),
         offset_reads=steps("R8", reads=True),
         conflicts=steps("R11", reads=False, failed=True),
     )

@@ -12,7 +12,7 @@ from comparison.pipeline.windows import WHOLE_RUN
 LATER_LIFE = r"\.\d+$"
 
 
-def stretch_measures(segments: DataFrame, windows: DataFrame, tolerance_ns: int) -> DataFrame:
+def coverage(segments: DataFrame, windows: DataFrame, tolerance_ns: int) -> DataFrame:
     """run, window, view, held, gap, gap_longest, doubled, doubled_count, doubled_longest, unsettled_until,
     doubled_first.
 

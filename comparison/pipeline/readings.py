@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from comparison.pipeline.measured import CounterReading
 from comparison.pipeline.result import Counter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import Row
+    from comparison.pipeline.measured import RunnerEvent, TracedOperations
 
 BEFORE, AFTER = "before", "after"
 
@@ -27,22 +28,22 @@ class _Reading(NamedTuple):
     counted: dict[str, tuple[int, int]]
 
 
-def reading_times(told: Iterable[Row]) -> dict[str, tuple[int, int]]:
+def reading_times(events: Iterable[RunnerEvent]) -> dict[str, tuple[int, int]]:
     """For each pair of readings: when they were made; of several servers from the last before to the first after."""
     return {
         label: (max(before.t_ns for before, _ in pairs.values()), min(after.t_ns for _, after in pairs.values()))
-        for label, pairs in _pairs(told).items()
+        for label, pairs in _pairs(events).items()
     }
 
 
-def _pairs(told: Iterable[Row]) -> Mapping[str, Mapping[str, tuple[_Reading, _Reading]]]:
+def _pairs(events: Iterable[RunnerEvent]) -> Mapping[str, Mapping[str, tuple[_Reading, _Reading]]]:
     """By label and server: the two readings; only labels for which every server was read twice."""
     read: defaultdict[str, dict[tuple[str, str], _Reading]] = defaultdict(dict)
-    for row in told:
-        if row.kind == "counters_read":
-            label, _, when = row["at"].rpartition(":")
-            reading = read[label].setdefault((row.server, when), _Reading(row.t_ns, {}))
-            reading.counted[row.namespace] = (row.reads, row.writes)
+    for event in events:
+        if isinstance(event, CounterReading):
+            label, _, when = event.at.rpartition(":")
+            reading = read[label].setdefault((event.server, when), _Reading(event.t_ns, {}))
+            reading.counted[event.namespace] = (event.reads, event.writes)
     found = {}
     for label, readings in read.items():
         servers = {server for server, _ in readings}
@@ -51,14 +52,11 @@ def _pairs(told: Iterable[Row]) -> Mapping[str, Mapping[str, tuple[_Reading, _Re
     return found
 
 
-def compared(told: Iterable[Row], traced: Sequence[Row]) -> list[Counter]:
-    """What the servers counted between each pair of readings, beside what was traced; only what differs from 0.
-
-    `traced`: rows as `counts.between_readings` has them.
-    """
-    traced_by = {(row.label, row.namespace, row.is_read): row for row in traced}
+def compared(events: Iterable[RunnerEvent], traced: Sequence[TracedOperations]) -> list[Counter]:
+    """What the servers counted between each pair of readings, beside what was traced; only what differs from 0."""
+    traced_by = {(each.label, each.namespace, each.is_read): each for each in traced}
     found = []
-    for label, pairs in sorted(_pairs(told).items()):
+    for label, pairs in sorted(_pairs(events).items()):
         differences = [_differences(*pair) for pair in pairs.values()]
         namespaces = {namespace for difference in differences for namespace in difference}
         namespaces |= {namespace for of_label, namespace, _ in traced_by if of_label == label}

@@ -10,17 +10,18 @@ In a coordinator's round everybody waits until the last member has come, or has 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
+from comparison.pipeline.measured import GroupChanged, GroupMemberLeft, Round
 from comparison.pipeline.rebalances import WHOLE
 from comparison.pipeline.result import Phase, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import Row
+    from comparison.pipeline.measured import GroupEvent, MemberPhase
 
 _NS_PER_MS = 1_000_000
 #: When a generation begins so long after the last one has come, it was not that one who was waited for.
@@ -29,22 +30,11 @@ _LATE_NS = 200_000_000
 PREPARING, COMPLETING, STABLE = "PreparingRebalance", "CompletingRebalance", "Stable"
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One rebalance of the group; `gathered_ns` is when its generation began, with everybody who had come by then."""
-
-    from_ns: int
-    until_ns: int | None
-    gathered_ns: int | None = None
-    generation: int | None = None
-    members: int = 0  #: of that generation
-
-
-def phase_times(phases: Iterable[Row]) -> list[Phase]:
+def phase_times(phases: Iterable[MemberPhase]) -> list[Phase]:
     """How long members were in each phase, by its name."""
     lasted: defaultdict[str, list[int]] = defaultdict(list)
-    for row in phases:
-        lasted[row.phase].append(row.until_ns - row.from_ns)
+    for each in phases:
+        lasted[each.phase].append(each.until_ns - each.from_ns)
     return [
         Phase(
             phase=phase,
@@ -57,47 +47,49 @@ def phase_times(phases: Iterable[Row]) -> list[Phase]:
     ]
 
 
-def rounds_of(group: Sequence[Row], phases: Sequence[Row]) -> list[Round]:
+def rounds_of(group: Sequence[GroupEvent], phases: Sequence[MemberPhase]) -> list[Round]:
     """The rounds, in order: the coordinator's generations if there is one, stretches of members' rebalances if not.
 
     `group`: what a coordinator told of the group, in order.
     """
-    changed = [row for row in group if row.kind == "group_changed"]
+    changed = [event for event in group if isinstance(event, GroupChanged)]
     return _generations(changed) if changed else _stretches(phases)
 
 
-def _generations(changed: Sequence[Row]) -> list[Round]:
+def _generations(changed: Sequence[GroupChanged]) -> list[Round]:
     found: list[Round] = []
     open_: dict[str, Round] = {}
-    for row in changed:
-        now = open_.get(row.group)
-        if row.state == PREPARING and (now is None or now.gathered_ns is not None):
+    for event in changed:
+        now = open_.get(event.group)
+        if event.state == PREPARING and (now is None or now.gathered_ns is not None):
             if now is not None:  # begun again before its assignment was stored
-                found.append(replace(now, until_ns=row.t_ns))
-            open_[row.group] = Round(row.t_ns, None)
-        elif row.state == COMPLETING:
-            begun = open_.get(row.group, Round(row.t_ns, None))
-            open_[row.group] = replace(begun, gathered_ns=row.t_ns, generation=row.generation, members=row.members)
-        elif row.state not in (PREPARING, COMPLETING) and now is not None:
-            del open_[row.group]
+                found.append(replace(now, until_ns=event.t_ns))
+            open_[event.group] = Round(event.t_ns, None)
+        elif event.state == COMPLETING:
+            begun = open_.get(event.group, Round(event.t_ns, None))
+            open_[event.group] = replace(
+                begun, gathered_ns=event.t_ns, generation=event.generation, members=event.members
+            )
+        elif event.state not in (PREPARING, COMPLETING) and now is not None:
+            del open_[event.group]
             if now.gathered_ns is not None:
-                found.append(replace(now, until_ns=row.t_ns if row.state == STABLE else None))
+                found.append(replace(now, until_ns=event.t_ns if event.state == STABLE else None))
     found += [each for each in open_.values() if each.gathered_ns is not None]
     return sorted(found, key=lambda each: each.from_ns)
 
 
-def _stretches(phases: Iterable[Row]) -> list[Round]:
+def _stretches(phases: Iterable[MemberPhase]) -> list[Round]:
     found: list[Round] = []
-    for row in sorted((row for row in phases if row.phase == WHOLE), key=lambda row: row.from_ns):
-        if found and row.from_ns <= (found[-1].until_ns or 0):
-            found[-1] = replace(found[-1], until_ns=max(found[-1].until_ns or 0, row.until_ns))
+    for each in sorted((each for each in phases if each.phase == WHOLE), key=lambda each: each.from_ns):
+        if found and each.from_ns <= (found[-1].until_ns or 0):
+            found[-1] = replace(found[-1], until_ns=max(found[-1].until_ns or 0, each.until_ns))
         else:
-            found.append(Round(row.from_ns, row.until_ns))
+            found.append(Round(each.from_ns, each.until_ns))
     return found
 
 
 def waits_of(
-    rounds: Iterable[Round], group: Iterable[Row], phases: Sequence[Row], ended: Mapping[str, int]
+    rounds: Iterable[Round], group: Iterable[GroupEvent], phases: Sequence[MemberPhase], ended: Mapping[str, int]
 ) -> list[Wait]:
     """For every generation that others had to wait for: for whom, and how long.
 
@@ -105,21 +97,23 @@ def waits_of(
     come; or whoever did not come before the rebalance timeout and stayed in the group (as static members do).
     `ended`: when processes ended that did.
     """
-    known = _Known(phases, [row for row in group if row.kind == "group_member_left"], ended)
+    known = _Known(phases, [event for event in group if isinstance(event, GroupMemberLeft)], ended)
     return [wait for each in rounds if (wait := known.wait(each)) is not None]
 
 
 class _Known:
     """What is known of the members of one run."""
 
-    def __init__(self, phases: Sequence[Row], left: Sequence[Row], ended: Mapping[str, int]) -> None:
-        self._joins = [row for row in phases if row.phase == "join"]
+    def __init__(
+        self, phases: Sequence[MemberPhase], left: Sequence[GroupMemberLeft], ended: Mapping[str, int]
+    ) -> None:
+        self._joins = [each for each in phases if each.phase == "join"]
         self._left = left
         self._ended = ended
-        self._process_of = {row.member: row.process for row in phases if row.member}
+        self._process_of = {each.member: each.process for each in phases if each.member}
         self._first_ns: dict[str, int] = {}
-        for row in phases:
-            self._first_ns[row.process] = min(row.from_ns, self._first_ns.get(row.process, row.from_ns))
+        for each in phases:
+            self._first_ns[each.process] = min(each.from_ns, self._first_ns.get(each.process, each.from_ns))
 
     def wait(self, each: Round) -> Wait | None:
         if each.gathered_ns is None:
@@ -129,7 +123,7 @@ class _Known:
             return None
         last, last_ns = max(came.items(), key=lambda item: item[1])
         name, gone = last[0], False
-        left = [row for row in self._left if max(last_ns, each.from_ns - 1) < row.t_ns <= each.gathered_ns]
+        left = [event for event in self._left if max(last_ns, each.from_ns - 1) < event.t_ns <= each.gathered_ns]
         if left:
             name, gone, last_ns = self._process_of.get(left[-1].id, left[-1].id), True, left[-1].t_ns
         elif each.gathered_ns - last_ns > _LATE_NS and (missing := self._missing(each, came)):
@@ -152,10 +146,10 @@ class _Known:
     def _came(self, each: Round, gathered_ns: int) -> dict[tuple[str, str], int]:
         """When each (process, member) came; one that asks twice, when it asked first."""
         came: dict[tuple[str, str], int] = {}
-        for row in self._joins:
-            if row.from_ns <= gathered_ns and row.until_ns >= each.from_ns:
-                key = (row.process, row.member or "")
-                came[key] = min(row.from_ns, came.get(key, row.from_ns))
+        for join in self._joins:
+            if join.from_ns <= gathered_ns and join.until_ns >= each.from_ns:
+                key = (join.process, join.member or "")
+                came[key] = min(join.from_ns, came.get(key, join.from_ns))
         return came
 
     def _missing(self, each: Round, came: Iterable[tuple[str, str]]) -> list[str]:
@@ -168,6 +162,6 @@ class _Known:
         return sorted(there - {process for process, _ in came})
 
 
-def deciders(phases: Iterable[Row]) -> list[tuple[int, str]]:
+def deciders(phases: Iterable[MemberPhase]) -> list[tuple[int, str]]:
     """(when, process): who computed an assignment, in order; in the broker designs that is the group's leader."""
-    return sorted((row.from_ns, row.process) for row in phases if row.phase == "decide")
+    return sorted((each.from_ns, each.process) for each in phases if each.phase == "decide")

@@ -12,43 +12,46 @@ from comparison.pipeline.windows import WHOLE_RUN
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyspark.sql import Row
-
-    from comparison.pipeline.collect import Measured
+    from comparison.pipeline.measured import EventCount, Measured
 
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
     """The counts of one window, summed as asked."""
 
-    rows: tuple[Row, ...]
+    counts: tuple[EventCount, ...]
 
-    def sum(self, kind: str, *, role: str | None = "member", where: Callable[[Row], bool] = lambda _: True) -> int:
-        return sum(row.n for row in self.rows if row.kind == kind and role in (None, row.role) and where(row))
+    def sum(
+        self, kind: str, *, role: str | None = "member", where: Callable[[EventCount], bool] = lambda _: True
+    ) -> int:
+        return sum(
+            count.n for count in self.counts if count.kind == kind and role in (None, count.role) and where(count)
+        )
 
-    def by(self, kind: str, key: Callable[[Row], str], *, role: str = "member") -> dict[str, int]:
+    def by(self, kind: str, key: Callable[[EventCount], str], *, role: str = "member") -> dict[str, int]:
         tally: Tally[str] = Tally()
-        for row in self.rows:
-            if row.kind == kind and row.role == role:
-                tally[key(row)] += row.n
+        for count in self.counts:
+            if count.kind == kind and count.role == role:
+                tally[key(count)] += count.n
         return dict(sorted(tally.items()))
 
     def operations(self, *, reads: bool, ok: bool | None = None, commits: bool | None = None) -> int:
         """ZooKeeper operations by members; `commits`: only writes below offsets, or only others."""
         return self.sum(
             "zk_op",
-            where=lambda row: (
-                (row.name in READS) is reads
-                and (ok is None or (row.outcome == "ok") is ok)
-                and (commits is None or (row.area == "offsets") is commits)
+            where=lambda count: (
+                (count.name in READS) is reads
+                and (ok is None or (count.outcome == "ok") is ok)
+                and (commits is None or (count.area == "offsets") is commits)
             ),
         )
 
     def first_ns(self, kind: str) -> int | None:
-        return min((row.first_ns for row in self.rows if row.kind == kind), default=None)
+        found = (count.first_ns for count in self.counts if count.kind == kind)
+        return min((first_ns for first_ns in found if first_ns is not None), default=None)
 
 
 def tallies(measured: Measured) -> Mapping[int, Tallies]:
     """The counts by window; a window in which nothing happened counts nothing."""
     numbers = {WHOLE_RUN, *(change.window for change in measured.changes)}
-    return {number: Tallies(tuple(row for row in measured.counts if row.window == number)) for number in numbers}
+    return {number: Tallies(tuple(count for count in measured.counts if count.window == number)) for number in numbers}

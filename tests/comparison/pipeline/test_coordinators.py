@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql import Row
 
 from comparison.pipeline import coordinators
+from comparison.pipeline.measured import Acting, Takeover
 from coordinator.groups.placement import partition_of
 from tests.support.traces import MS, e, staged
 
@@ -22,12 +22,12 @@ def test_group_is_placed_as_the_coordinator_places_it(group: str) -> None:
     assert coordinators.partition_of(group, 50) == partition_of(group, 50)
 
 
-def took(at_ms: int, process: str, leader_epoch: int, partition: int = PLACE) -> Row:
-    return Row(t_ns=at_ms * MS, process=process, partition=partition, leader_epoch=leader_epoch)
+def took(at_ms: int, process: str, leader_epoch: int, partition: int = PLACE) -> Takeover:
+    return Takeover(t_ns=at_ms * MS, process=process, partition=partition, leader_epoch=leader_epoch)
 
 
-def acted(from_ms: int, until_ms: int, process: str, commits: int = 1) -> Row:
-    return Row(group="g", process=process, from_ns=from_ms * MS, until_ns=until_ms * MS, commits=commits)
+def acted(from_ms: int, until_ms: int, process: str, commits: int = 1) -> Acting:
+    return Acting(group="g", process=process, from_ns=from_ms * MS, until_ns=until_ms * MS, commits=commits)
 
 
 #: Every partition has a first leader; the group's is broker 2.
@@ -73,7 +73,7 @@ FIRST.append(took(0, "b2", 0))
     ],
 )
 def test_terms_of_a_groups_coordinators(
-    takeovers: list[Row], acting: list[Row], expected: list[tuple[str, int, int, bool]]
+    takeovers: list[Takeover], acting: list[Acting], expected: list[tuple[str, int, int, bool]]
 ) -> None:
     found = coordinators.terms([*takeovers, *FIRST], acting)
     assert [(term.broker, term.leader_epoch, term.commits, term.late) for term in found] == expected

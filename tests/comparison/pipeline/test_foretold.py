@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
-from pyspark.sql import Row
 
 from comparison.pipeline.foretold import Seen, counted
+from comparison.pipeline.measured import EventCount, PartitionOwners
 from comparison.pipeline.tallies import Tallies
 
 PARAMETERS = {"topics": 1, "partitions": 4, "brokers": 1, "streams": 1}
@@ -15,15 +16,27 @@ PARAMETERS = {"topics": 1, "partitions": 4, "brokers": 1, "streams": 1}
 OWNERS = [("a", "a"), ("b", "a"), ("c", "b"), ("c", "b")]
 
 
-def owners_of(*pairs: tuple[str | None, str | None]) -> list[Row]:
-    return [Row(topic="t", partition=n, before=before, after=after) for n, (before, after) in enumerate(pairs)]
+def owners_of(*pairs: tuple[str | None, str | None]) -> list[PartitionOwners]:
+    return [
+        PartitionOwners(topic="t", partition=n, before=before, after=after) for n, (before, after) in enumerate(pairs)
+    ]
 
 
-def count(n: int, kind: str, name: str = "", *, outcome: str = "ok", step: str = "", area: str = "") -> Row:
-    return Row(n=n, kind=kind, role="member", name=name, outcome=outcome, step=step, area=area)
+def count(n: int, kind: str, name: str = "", *, outcome: str = "ok", step: str = "", area: str = "") -> EventCount:
+    return EventCount(
+        window=0,
+        role="member",
+        kind=kind,
+        name=name,
+        outcome=outcome,
+        step=step,
+        area=area,
+        n=n,
+        first_ns=None,
+    )
 
 
-def leave(*more: Row, claims: int = 4) -> Tallies:
+def leave(*more: EventCount, claims: int = 4) -> Tallies:
     """A leave of a group of three without a conflict: four partitions, two of them released by those that stay."""
     return Tallies(
         (
@@ -77,7 +90,7 @@ def test_failed_attempts_requests_are_foretold() -> None:
         (count(1, "zk_op", "getData", step="R8", area="offsets"), "reads"),  # more than a member's share
     ],
 )
-def test_failed_attempt_that_does_too_much_is_seen(more: Row, what: str) -> None:
+def test_failed_attempt_that_does_too_much_is_seen(more: EventCount, what: str) -> None:
     measured, foretold = compared(leave(*CONFLICT, more))[what]
     assert measured != foretold
 
@@ -153,8 +166,8 @@ def test_several_members_at_once_are_not_foretold() -> None:
 
 
 def test_what_the_coordinator_of_the_server_design_reads_is_counted_at_the_broker() -> None:
-    def broker(n: int, kind: str, name: str, **given: str) -> Row:
-        return Row(**{**count(n, kind, name, **given).asDict(), "role": "broker"})
+    def broker(n: int, kind: str, name: str, **given: str) -> EventCount:
+        return msgspec.structs.replace(count(n, kind, name, **given), role="broker")
 
     tally = Tallies(
         (

@@ -5,11 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql import Row
 
-from comparison.pipeline.collect import Measured
+from comparison.pipeline.measured import (
+    ChangeStarted,
+    ChangeWindow,
+    DeliveryBin,
+    FaultStarted,
+    KeptThrough,
+    Measured,
+    MemberPhase,
+    PartitionOwners,
+    ProcessEnded,
+    Round,
+    RunnerEvent,
+    RunSpan,
+    StageEntered,
+)
 from comparison.pipeline.per_change import RunKind, change_of, delivery_of
-from comparison.pipeline.rounds import Round
 from comparison.pipeline.tallies import Tallies
 
 if TYPE_CHECKING:
@@ -19,42 +31,55 @@ MS = 1_000_000
 KIND = RunKind("join", "cooperative", {"topics": 1, "partitions": 4, "rate": 40, "streams": 1})
 
 
-def told(at_ms: int, kind: str, **given: Any) -> Row:
-    return Row(**{"t_ns": at_ms * MS, "kind": kind, "target": None, "detail": None, "stage": None, **given})
+def change_started(at_ms: int, detail: dict[str, Any] | None = None) -> ChangeStarted:
+    return ChangeStarted(t_ns=at_ms * MS, detail=detail)
 
 
-def window(from_ms: int, until_ms: int, change: str = "join", members: int | None = 2) -> Row:
+def fault_started(at_ms: int, target: str) -> FaultStarted:
+    return FaultStarted(t_ns=at_ms * MS, target=target)
+
+
+def process_ended(at_ms: int, target: str) -> ProcessEnded:
+    return ProcessEnded(t_ns=at_ms * MS, target=target)
+
+
+def drained(at_ms: int) -> StageEntered:
+    return StageEntered(t_ns=at_ms * MS, stage="drain")
+
+
+def window(from_ms: int, until_ms: int, change: str = "join", members: int | None = 2) -> ChangeWindow:
     ends = {"settled_ns": None, "healed_ns": None, "until_ns": until_ms * MS}
-    return Row(window=0, change=change, round=1, members=members, from_ns=from_ms * MS, **ends)
+    return ChangeWindow(window=0, change=change, round=1, members=members, from_ns=from_ms * MS, **ends)
 
 
-def phase(process: str, name: str, from_ms: int) -> Row:
-    return Row(process=process, member=f"{process}-id", phase=name, from_ns=from_ms * MS, until_ns=(from_ms + 1) * MS)
+def phase(process: str, name: str, from_ms: int, member: str = "") -> MemberPhase:
+    member = member or f"{process}-id"
+    return MemberPhase(process=process, member=member, phase=name, from_ns=from_ms * MS, until_ns=(from_ms + 1) * MS)
 
 
-def owner(partition: int, before: str | None, after: str | None) -> Row:
-    return Row(topic="t", partition=partition, before=before, after=after)
+def owner(partition: int, before: str | None, after: str | None) -> PartitionOwners:
+    return PartitionOwners(topic="t", partition=partition, before=before, after=after)
 
 
 def measured(**given: Any) -> Measured:
-    return Measured(**{"span": Row(start_ns=1_000 * MS, end_ns=9_000 * MS), **given})
+    return Measured(**{"span": RunSpan(start_ns=1_000 * MS, end_ns=9_000 * MS), **given})
 
 
-def change(row: Row, *, kind: RunKind = KIND, **given: Any) -> Change:
+def change(row: ChangeWindow, *, kind: RunKind = KIND, **given: Any) -> Change:
     return change_of(kind, measured(**given), row, Tallies(()))
 
 
 @pytest.mark.parametrize(
     ("events", "target"),
     [
-        ([told(2_000, "change_started", detail='{"target": "m3"}'), told(2_001, "process_ended", target="m4")], "m3"),
-        ([told(2_000, "change_started"), told(2_001, "process_ended", target="m4")], "m4"),
-        ([told(2_000, "fault_started", target="m1")], "m1"),
-        ([told(1_999, "process_ended", target="m1"), told(3_000, "fault_started", target="m2")], ""),
+        ([change_started(2_000, {"target": "m3"}), process_ended(2_001, "m4")], "m3"),
+        ([change_started(2_000), process_ended(2_001, "m4")], "m4"),
+        ([fault_started(2_000, "m1")], "m1"),
+        ([process_ended(1_999, "m1"), fault_started(3_000, "m2")], ""),
     ],
 )
-def test_target_is_who_the_runner_says_or_to_whom_something_happened(events: list[Row], target: str) -> None:
-    assert change(window(2_000, 3_000), told=events).target == target
+def test_target_is_who_the_runner_says_or_to_whom_something_happened(events: list[RunnerEvent], target: str) -> None:
+    assert change(window(2_000, 3_000), runner=events).target == target
 
 
 def test_rounds_of_a_change_are_those_that_began_in_it() -> None:
@@ -64,7 +89,7 @@ def test_rounds_of_a_change_are_those_that_began_in_it() -> None:
 
 def test_deliveries_of_what_is_kept_are_looked_at_in_rounds_that_last() -> None:
     rounds = [Round(2_000 * MS, 2_450 * MS), Round(2_500 * MS, 3_100 * MS), Round(3_200 * MS, None)]
-    kept = {0: Row(kept=4, delivered=1), 1: Row(kept=3, delivered=2)}
+    kept = {0: KeptThrough(kept=4, delivered=1), 1: KeptThrough(kept=3, delivered=2)}
     found = change(window(2_000, 4_000), rounds=rounds, kept=kept)
     assert (found.kept, found.kept_shown, found.kept_delivered) == (7, 3, 2)
     # Where records are rare, a round has to last longer to show anything.
@@ -73,8 +98,8 @@ def test_deliveries_of_what_is_kept_are_looked_at_in_rounds_that_last() -> None:
     assert change(window(2_000, 4_000), rounds=rounds).kept is None
 
 
-def polls(*bins: int | None) -> list[Row]:
-    return [Row(bin=number, records=5, out_of_order=0) for number in bins]
+def polls(*bins: int | None) -> list[DeliveryBin]:
+    return [DeliveryBin(bin=number, records=5, out_of_order=0) for number in bins]
 
 
 @pytest.mark.parametrize(
@@ -87,22 +112,20 @@ def polls(*bins: int | None) -> list[Row]:
         (window(3_100, 4_000), None),
     ],
 )
-def test_time_in_which_nothing_was_delivered_while_there_was_load(row: Row, stalled_s: float | None) -> None:
-    drain = told(3_100, "stage_entered", stage="drain")
-    found = change(row, told=[drain], polls=polls(None, 10, 12, 40))
+def test_time_in_which_nothing_was_delivered_while_there_was_load(row: ChangeWindow, stalled_s: float | None) -> None:
+    found = change(row, runner=[drained(3_100)], delivered=polls(None, 10, 12, 40))
     assert found.stalled_s == pytest.approx(stalled_s)
-    assert change(row, told=[drain]).stalled_s is None
+    assert change(row, runner=[drained(3_100)]).stalled_s is None
 
 
 def test_delivery_is_told_until_there_is_no_more_load() -> None:
-    drain = told(1_400, "stage_entered", stage="drain")
-    delivery = delivery_of(measured(polls=polls(0, 2, 7, None)))
+    delivery = delivery_of(measured(delivered=polls(0, 2, 7, None)))
     assert delivery is not None
     assert (delivery.from_ms, delivery.bin_ms, delivery.records) == (1_000.0, 100.0, [5, 0, 5, 0, 0, 0, 0, 5])
-    drained = delivery_of(measured(polls=polls(0, 2, 7), told=[drain]))
-    assert drained is not None
-    assert drained.records == [5, 0, 5, 0]
-    assert delivery_of(measured(polls=polls(None))) is None
+    whole = delivery_of(measured(delivered=polls(0, 2, 7), runner=[drained(1_400)]))
+    assert whole is not None
+    assert whole.records == [5, 0, 5, 0]
+    assert delivery_of(measured(delivered=polls(None))) is None
 
 
 def test_member_that_lives_again_is_the_same_when_it_is_asked_what_had_to_move() -> None:
@@ -113,13 +136,13 @@ def test_member_that_lives_again_is_the_same_when_it_is_asked_what_had_to_move()
         owner(3, "old", "m2-id"),
     ]
     phases = [phase("m1", "join", 1), phase("m2", "join", 1)]
-    again = [*phases, Row(process="m2", member="old", phase="join", from_ns=0, until_ns=1)]
+    again = [*phases, phase("m2", "join", 0, "old")]
     row = window(2_000, 3_000)
     assert change(row, owners={0: owners}, phases=phases).moved_minimum == 2
     assert change(row, owners={0: owners}, phases=again).moved_minimum == 0
     assert change(window(2_000, 3_000, "restart"), owners={0: owners}, phases=phases).moved_minimum == 0
     # Two members at once in one process are two.
-    shared = [Row(process="p", member=name, phase="join", from_ns=0, until_ns=1) for name in ("old", "m1-id", "m2-id")]
+    shared = [phase("p", "join", 0, name) for name in ("old", "m1-id", "m2-id")]
     assert change(row, owners={0: owners}, phases=shared).moved_minimum == 2
 
 
@@ -131,7 +154,7 @@ def test_memory_of_the_assignment_goes_with_the_last_one_who_decided(leader: str
         window(2_000, 9_000, "crash"),
         kind=KIND._replace(design="delayed", scenario="crash"),
         owners={0: owners},
-        told=[told(2_000, "fault_started", target="m3")],
+        runner=[fault_started(2_000, "m3")],
         phases=[phase("m1", "decide", 1_100), phase(leader, "decide", 1_500), phase("m1", "decide", 5_000)],
     )
     assert {count.what: count.model for count in found.counted}["generations"] == generations

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import Row
 
+from comparison.pipeline.measured import CounterReading, RunnerEvent, TracedOperations
 from comparison.pipeline.readings import compared, reading_times
 
 
-def reading(at: str, server: str, reads: int, writes: int, *, t_ns: int = 0, namespace: str = "consumers") -> Row:
-    return Row(kind="counters_read", at=at, server=server, namespace=namespace, reads=reads, writes=writes, t_ns=t_ns)
+def reading(
+    at: str, server: str, reads: int, writes: int, *, t_ns: int = 0, namespace: str = "consumers"
+) -> CounterReading:
+    return CounterReading(at=at, server=server, namespace=namespace, reads=reads, writes=writes, t_ns=t_ns)
 
 
-def traced(*, is_read: bool, n: int) -> Row:
-    return Row(label="join-1", namespace="consumers", is_read=is_read, traced=n, sure=n - 1, possible=n + 1)
+def traced(*, is_read: bool, n: int) -> TracedOperations:
+    return TracedOperations(
+        label="join-1", namespace="consumers", is_read=is_read, traced=n, sure=n - 1, possible=n + 1
+    )
 
 
 #: Three servers; the second one is behind with what it applies, the third has not yet counted anything.
@@ -55,5 +59,5 @@ def test_what_was_traced_and_never_counted_is_told() -> None:
         [reading("join-1:after", "a", 9, 9), reading("join-2:before", "a", 9, 9)],
     ],
 )
-def test_reading_without_another_one_says_nothing(told: list[Row]) -> None:
+def test_reading_without_another_one_says_nothing(told: list[RunnerEvent]) -> None:
     assert (compared(told, []), reading_times(told)) == ([], {})

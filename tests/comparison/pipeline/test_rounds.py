@@ -5,25 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql import Row
 
-from comparison.pipeline.rounds import Round, deciders, phase_times, rounds_of, waits_of
+from comparison.pipeline.measured import GroupChanged, GroupEvent, GroupMemberLeft, MemberPhase, Round
+from comparison.pipeline.rounds import deciders, phase_times, rounds_of, waits_of
 
 MS = 1_000_000
 
 
-def changed(at_ms: int, state: str, generation: int = 0, group: str = "g", members: int = 3) -> Row:
-    told = {"group": group, "state": state, "generation": generation, "members": members, "id": None}
-    return Row(kind="group_changed", t_ns=at_ms * MS, **told)
+def changed(at_ms: int, state: str, generation: int = 0, group: str = "g", members: int = 3) -> GroupChanged:
+    return GroupChanged(t_ns=at_ms * MS, group=group, state=state, generation=generation, members=members)
 
 
-def left(at_ms: int, member: str) -> Row:
-    return Row(kind="group_member_left", t_ns=at_ms * MS, group="g", state=None, generation=None, id=member)
+def left(at_ms: int, member: str) -> GroupMemberLeft:
+    return GroupMemberLeft(t_ns=at_ms * MS, group="g", id=member)
 
 
-def phase(process: str, name: str, from_ms: int, until_ms: int, member: str | None = "") -> Row:
+def phase(process: str, name: str, from_ms: int, until_ms: int, member: str | None = "") -> MemberPhase:
     member = f"{process}-id" if member == "" else member
-    return Row(process=process, member=member, phase=name, from_ns=from_ms * MS, until_ns=until_ms * MS)
+    return MemberPhase(process=process, member=member, phase=name, from_ns=from_ms * MS, until_ns=until_ms * MS)
 
 
 PREPARING, COMPLETING, STABLE, EMPTY = "PreparingRebalance", "CompletingRebalance", "Stable", "Empty"
@@ -69,7 +68,7 @@ def in_ms(rounds: list[Round]) -> list[tuple[int, int | None, int | None]]:
         ),
     ],
 )
-def test_rounds_of_a_coordinator_are_its_generations(told: list[Row], rounds: list[tuple]) -> None:
+def test_rounds_of_a_coordinator_are_its_generations(told: list[GroupEvent], rounds: list[tuple]) -> None:
     assert in_ms(rounds_of(told, [phase("m1", "rebalance", 1, 9)])) == rounds
 
 
@@ -88,7 +87,7 @@ def test_rounds_where_nobody_coordinates_are_stretches_of_members_rebalances() -
 ROUND = [changed(100, PREPARING, 1), changed(7_000, COMPLETING, 2), changed(7_010, STABLE, 2)]
 
 
-def waited(told: list[Row], phases: list[Row]) -> list[dict[str, Any]]:
+def waited(told: list[GroupEvent], phases: list[MemberPhase]) -> list[dict[str, Any]]:
     found = waits_of(rounds_of(told, []), told, phases, {"m0": 40 * MS})
     return [
         {"for": each.waited_for, "gone": each.gone, "n": each.waiting, "ms": each.longest_ms, "sum": each.total_ms}

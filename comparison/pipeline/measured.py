@@ -1,0 +1,284 @@
+"""What Spark measured of one run, as typed values: everything after the edge works on these.
+
+`comparison.pipeline.collect` makes them from Spark's rows and checks every field's type on the way. Times are
+nanoseconds on the run's clock. A *window* is the number of the window that a value belongs to
+(`comparison.pipeline.windows`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+
+class RunStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """The runner began; `parameters` are the run's."""
+
+    t_ns: int
+    parameters: dict[str, Any]
+
+
+class RunEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """The runner ended the run: complete, interrupted or failed."""
+
+    t_ns: int
+    outcome: str
+    error: str | None = None
+
+
+class StageEntered(msgspec.Struct, frozen=True, kw_only=True):
+    """The runner entered a stage of the run."""
+
+    t_ns: int
+    stage: str
+
+
+class ChangeStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """The runner is about to change the group; `detail` may name the process that it changes."""
+
+    t_ns: int
+    detail: dict[str, Any] | None = None
+
+
+class FaultStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """The runner began a fault of one process."""
+
+    t_ns: int
+    target: str
+
+
+class ProcessEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """A process ended."""
+
+    t_ns: int
+    target: str
+
+
+class CounterReading(msgspec.Struct, frozen=True, kw_only=True):
+    """One ZooKeeper server's own counters for one namespace; `at` is the reading's label and when it was made."""
+
+    t_ns: int
+    at: str
+    server: str
+    namespace: str
+    reads: int
+    writes: int
+
+
+RunnerEvent = RunStarted | RunEnded | StageEntered | ChangeStarted | FaultStarted | ProcessEnded | CounterReading
+
+
+class GroupChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """A coordinator moved a group to another state."""
+
+    t_ns: int
+    group: str
+    state: str
+    generation: int
+    members: int
+
+
+class GroupMemberLeft(msgspec.Struct, frozen=True, kw_only=True):
+    """A coordinator removed a member from a group."""
+
+    t_ns: int
+    group: str
+    id: str
+
+
+GroupEvent = GroupChanged | GroupMemberLeft
+
+
+class MemberFailed(msgspec.Struct, frozen=True, kw_only=True):
+    """An error reached a member's application."""
+
+    process: str
+    error: str
+
+
+class RunSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """The stretch of the run that is measured; the end is not part of it."""
+
+    start_ns: int
+    end_ns: int
+
+
+class ChangeWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """One change or fault, and the window in which its costs are counted."""
+
+    window: int
+    change: str
+    round: int
+    members: int | None  #: after the change; None for a fault
+    from_ns: int
+    settled_ns: int | None
+    healed_ns: int | None
+    until_ns: int
+
+
+class EventCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How often one kind of event occurred in a window; see comparison.pipeline.counts."""
+
+    window: int
+    role: str
+    kind: str
+    name: str
+    outcome: str
+    step: str
+    area: str
+    n: int
+    first_ns: int | None
+
+
+class FirstOverlap(msgspec.Struct, frozen=True, kw_only=True):
+    """The first stretch that two owners held, in the view's unit."""
+
+    low: int
+    high: int
+    topic: str
+    partition: int
+    owner: str
+    other: str
+
+
+class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a window was held once, not at all, or more than once; see `measures.coverage`."""
+
+    held: int
+    gap: int
+    gap_longest: int | None
+    doubled: int
+    doubled_longest: int | None
+    unsettled_until: int | None
+    doubled_first: FirstOverlap | None
+
+
+class CommitTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """The run's commits and the deliveries held against them; see `measures.commit_measures`."""
+
+    written: int
+    stale_writes: int
+    moved_back: int
+    moved_back_records: int
+    old_accepted: int
+    refused: int
+    fenced: int
+    stale_delivered: int
+    started_behind: int
+
+
+class FinalOffsets(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions whose committed offset was read at the end, and how many of them were wrong."""
+
+    read: int
+    behind: int
+    beyond: int
+
+
+class PartitionOwners(msgspec.Struct, frozen=True, kw_only=True):
+    """Who owned a partition before and after a change, by the authority; None: nobody."""
+
+    topic: str
+    partition: int
+    before: str | None
+    after: str | None
+
+
+class Turnover(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions that moved or stopped in a window; see `measures.turnover`."""
+
+    moved: int
+    stopped: int
+    stopped_kept: int
+
+
+class MemberPhase(msgspec.Struct, frozen=True, kw_only=True):
+    """One phase of a member's rebalance; `member` is None when the member never learned its id."""
+
+    process: str
+    member: str | None
+    phase: str
+    from_ns: int
+    until_ns: int
+
+
+class KeptThrough(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions kept through a round, and how many of them were delivered during it."""
+
+    kept: int
+    delivered: int
+
+
+class DeliveryBin(msgspec.Struct, frozen=True, kw_only=True):
+    """What the group delivered in one bin of time; `bin` is None outside the measured span."""
+
+    bin: int | None
+    records: int
+    out_of_order: int
+
+
+class TracedOperations(msgspec.Struct, frozen=True, kw_only=True):
+    """Traced ZooKeeper operations between two readings of the counters; see `counts.between_readings`."""
+
+    label: str
+    namespace: str
+    is_read: bool
+    traced: int
+    sure: int
+    possible: int
+
+
+class Takeover(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker took a partition of the offsets topic."""
+
+    t_ns: int
+    process: str
+    partition: int
+    leader_epoch: int
+
+
+class Acting(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch in which one broker alone accepted commits and named owners for a group."""
+
+    group: str
+    process: str
+    from_ns: int
+    until_ns: int
+    commits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One rebalance of the group; `gathered_ns` is when its generation began, with everybody who had come by then."""
+
+    from_ns: int
+    until_ns: int | None
+    gathered_ns: int | None = None
+    generation: int | None = None
+    members: int = 0  #: of that generation
+
+
+@dataclass(slots=True)
+class Measured:
+    """Everything that was measured of one run; by window where it has one."""
+
+    runner: list[RunnerEvent] = field(default_factory=list)
+    failures: list[MemberFailed] = field(default_factory=list)
+    span: RunSpan | None = None
+    changes: list[ChangeWindow] = field(default_factory=list)
+    counts: list[EventCount] = field(default_factory=list)
+    coverage: dict[tuple[int, str], Coverage] = field(default_factory=dict)
+    commits: CommitTotals | None = None
+    final_offsets: FinalOffsets | None = None
+    owners: dict[int, list[PartitionOwners]] = field(default_factory=dict)
+    turnover: dict[int, Turnover] = field(default_factory=dict)
+    group: list[GroupEvent] = field(default_factory=list)
+    phases: list[MemberPhase] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+    kept: dict[int, KeptThrough] = field(default_factory=dict)
+    delivered: list[DeliveryBin] = field(default_factory=list)
+    operations: list[TracedOperations] = field(default_factory=list)
+    takeovers: list[Takeover] = field(default_factory=list)
+    acting: list[Acting] = field(default_factory=list)
