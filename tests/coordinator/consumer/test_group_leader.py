@@ -40,7 +40,7 @@ def members(*topics: tuple[str, ...]) -> tuple[GroupMember, ...]:
         (members(("t", "u"), ("u",)), 4, "balanced arrays"),
     ],
 )
-def test_leader_says_by_which_algorithm_it_has_assigned(
+def test_leader_logs_the_algorithm_that_it_assigned_by(
     protocol: str,
     group: tuple[GroupMember, ...],
     exact_partitions_max: int,
@@ -48,10 +48,10 @@ def test_leader_says_by_which_algorithm_it_has_assigned(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "coordinator.consumer.group_leader")
-    strategies = leader(exact_partitions_max)
-    decided = asyncio.run(strategies.decide(RunAssignor(1, protocol, group), 7, wanted=lambda: True))
+    group_leader = leader(exact_partitions_max)
+    decided = asyncio.run(group_leader.decide(RunAssignor(1, protocol, group), 7, wanted=lambda: True))
     assert caplog.messages == [f"generation 7 is assigned by {protocol}: 5 partitions, 2 members, by {algorithm}"]
     assert sorted(tp for data in decided.values() for tp in decode_assignment(data).partitions) == [
         (topic, n) for topic in "tu" for n in range(SIZES[topic])
     ]
-    assert strategies.led == SIZES
+    assert group_leader.assigned_sizes == SIZES
