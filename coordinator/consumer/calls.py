@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from coordinator.membership.events import GroupMember, Joined
+from coordinator.membership.classic.events import GroupMember, Joined
 from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from kernel.values import NO_OFFSET, TopicPartition
 from kernel.wire.errors import ErrorCode, error_name

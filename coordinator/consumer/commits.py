@@ -12,7 +12,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from coordinator.membership.reactions import UNANSWERED
+from coordinator.membership.events import UNANSWERED
 from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable
 from kernel.values import CommitOutcome, TopicPartition

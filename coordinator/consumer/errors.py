@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from coordinator.membership.reactions import UNANSWERED
+from coordinator.membership.events import UNANSWERED
 from kernel.client.connection import UnsupportedByBroker
 from kernel.errors import UserError
 

@@ -16,10 +16,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.assignment import strategies as wire_assignment
+from coordinator.membership.classic.events import Synced
 from coordinator.membership.classic.member import NO_GENERATION
 from coordinator.membership.delayed_leader import PROTOCOL as DELAYED
 from coordinator.membership.delayed_leader import DelayedLeader, Gathering
-from coordinator.membership.events import Synced
 from coordinator.protocol.consumer_protocol import decode_assignment, encode_assignment, subscription_of
 from coordinator.protocol.delay_data import delay_of, encode_delay
 from kernel.assignors.registry import assignor
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from coordinator.assignment.subscription_arrays import Subscriptions
     from coordinator.consumer.context import ConsumerContext
-    from coordinator.membership.effects import RunAssignor, SendSync
+    from coordinator.membership.classic.effects import RunAssignor, SendSync
     from kernel.assignors.subscription import MemberSubscription
 
 log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from coordinator.consumer.errors import GroupRefused
 from coordinator.consumer.link import CoordinatorFinder, LinkContext, LinkSettings
 from coordinator.consumer.task_queue import TaskQueue
 from coordinator.membership import effects, events
-from coordinator.membership.reactions import UNANSWERED
+from coordinator.membership.events import UNANSWERED
 from kernel.clock import NS_PER_MS
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from coordinator.consumer.errors import unanswered
-from coordinator.membership.classic.member import State
+from coordinator.membership.classic.member import MemberState
 from kernel.errors import Unavailable
 from kernel.values import NO_OFFSET, TopicPartition
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
     from coordinator.consumer.context import ConsumerContext
+    from coordinator.membership.classic.effects import Assign
     from coordinator.membership.classic.member import Member
-    from coordinator.membership.effects import Assign
     from kernel.client.connection import BrokerConnection
 
 
@@ -41,7 +41,7 @@ async def committed(
     backoff_s = context.config.retry_backoff_ms / 1000
 
     def ours() -> bool:
-        return stream.member.stamp == effect.stamp and stream.member.state is State.RESUMING
+        return stream.member.stamp == effect.stamp and stream.member.state is MemberState.RESUMING
 
     while ours():
         connection, sent_ns = stream.connection, context.clock.monotonic_ns()

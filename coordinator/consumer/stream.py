@@ -18,11 +18,13 @@ from coordinator.consumer.join_metadata import JoinMetadata, instance_of
 from coordinator.consumer.link import CoordinatorLink
 from coordinator.consumer.member_runner import MemberLogic, MemberRunner
 from coordinator.consumer.positions import committed
-from coordinator.membership import effects, events
-from coordinator.membership.classic.member import Member, State, deadline
+from coordinator.membership.classic import effects, events
+from coordinator.membership.classic.member import Member, MemberState, deadline
 from coordinator.membership.classic.moves import BETWEEN_JOIN_AND_SYNC
+from coordinator.membership.classic.reactions import reaction
 from coordinator.membership.classic.table import step
-from coordinator.membership.reactions import reaction
+from coordinator.membership.effects import CommitPositions, Effect, Lose, Revoke
+from coordinator.membership.events import Refused, Resumed, Stopped
 from coordinator.protocol.consumer_protocol import MalformedMetadata
 from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
@@ -35,13 +37,13 @@ _LOGIC = MemberLogic(
     step=step,
     deadline=deadline,
     reaction=reaction,
-    parting=frozenset({State.CLOSING, State.UNSUBSCRIBING}),
+    parting=frozenset({MemberState.CLOSING, MemberState.UNSUBSCRIBING}),
     commit="OffsetCommit",
     farewell="leave",
 )
 
 #: In these the chores are the rebalance's own; polls meanwhile count, for max.poll.interval.ms.
-_BUSY_IN_POLLS = frozenset({State.STOPPING, State.RELEASING, State.RESUMING})
+_BUSY_IN_POLLS = frozenset({MemberState.STOPPING, MemberState.RELEASING, MemberState.RESUMING})
 
 
 class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
@@ -84,19 +86,19 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
 
     # -- what it wants done -------------------------------------------------------------------------------------------
 
-    def _perform_own(self, effect: effects.Effect) -> None:
+    def _perform_own(self, effect: Effect) -> None:
         match effect:
-            case effects.Lose():
+            case Lose():
                 self._context.fetcher.drop(self.number, effect.partitions)
                 self._task_queue.add(partial(self._notify_lost, effect.partitions))
-            case effects.CommitPositions():
+            case CommitPositions():
                 # Taken now: what this poll goes on to hand out, nobody has dealt with yet.
                 positions = self._context.fetcher.positions(self.number)
                 if effect.wait:
                     self._task_queue.add(partial(self._auto_commit, effect.identity, positions, wait=True))
                 else:
                     self._spawn(self._auto_commit(effect.identity, positions, wait=False), "auto-commit")
-            case effects.Revoke():
+            case Revoke():
                 self._context.fetcher.pause(self.number, effect.partitions)
                 self._task_queue.add(partial(self._revoke, effect))
             case effects.Assign():
@@ -106,7 +108,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
             case _:
                 self._request(effect)
 
-    def _request(self, effect: effects.Effect) -> None:
+    def _request(self, effect: Effect) -> None:
         match effect:
             case effects.SendJoin():
                 self._spawn(self._join(effect), "join")
@@ -163,9 +165,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
         try:
             synced = self.group_leader.received(effect, data)
         except MalformedMetadata as malformed:
-            self.feed(
-                events.Refused(stamp=effect.stamp, api="SyncGroup", error=f"assignment: {malformed}", sent_ns=sent_ns)
-            )
+            self.feed(Refused(stamp=effect.stamp, api="SyncGroup", error=f"assignment: {malformed}", sent_ns=sent_ns))
             return
         self.feed(synced)
 
@@ -185,14 +185,14 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
 
     # -- chores -------------------------------------------------------------------------------------------------------
 
-    async def _revoke(self, effect: effects.Revoke) -> None:
+    async def _revoke(self, effect: Revoke) -> None:
         try:
             if effect.partitions:
                 async with self._context.listening:
                     await self._context.listener.on_revoked(self.number, effect.partitions)
         finally:
             self._context.fetcher.drop(self.number, effect.partitions)
-            self.feed(events.Stopped())
+            self.feed(Stopped())
 
     async def _assign(self, effect: effects.Assign) -> None:
         try:
@@ -202,4 +202,4 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
             positions = await committed(self, effect, self._context)
             if positions is not None:
                 self._context.fetcher.begin(self.number, self.member.member_id, positions)
-                self.feed(events.Resumed(effect.stamp))
+                self.feed(Resumed(effect.stamp))

@@ -11,7 +11,7 @@ import asyncio
 import operator
 from typing import TYPE_CHECKING
 
-from coordinator.membership.classic.member import State
+from coordinator.membership.classic.member import MemberState
 from coordinator.membership.subscription import TopicsSeen
 from coordinator.membership.topic_changes import (
     METADATA_CHANGED,
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from kernel.clock import Clock
 
 #: The next poll joins.
-_ABOUT_TO_JOIN = frozenset({State.UNJOINED, State.SUMMONED})
+_ABOUT_TO_JOIN = frozenset({MemberState.UNJOINED, MemberState.REJOIN_NEEDED})
 #: Through with a rebalance, or nearly: before that its own decision is not made yet.
-_SETTLED = frozenset({State.ASSIGNED, State.RESUMING, State.STABLE, State.SUMMONED})
+_SETTLED = frozenset({MemberState.ASSIGNED, MemberState.RESUMING, MemberState.STABLE, MemberState.REJOIN_NEEDED})
 
 
 class TopicWatcher:

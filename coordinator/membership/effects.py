@@ -1,4 +1,7 @@
-"""What a member wants done. Effects are imperatives, performed in the order in which they are given."""
+"""Effects that members of every design ask for: imperatives, performed in the given order.
+
+What only one protocol has is in `classic.effects` and `server.effects`.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from coordinator.membership.events import GroupMember
     from kernel.values import TopicPartition
 
 
 class Identity(NamedTuple):
-    """What a request is stamped with, and what the coordinator fences by."""
+    """What every request carries, and what the coordinator fences by."""
 
     member_id: str
     generation: int
@@ -31,59 +33,12 @@ class FindCoordinator(Effect):
 
 @dataclass(frozen=True, slots=True)
 class AbandonCoordinator(Effect):
-    """Close the connection; what was not answered on it is not waited for."""
-
-
-@dataclass(frozen=True, slots=True)
-class SendJoin(Effect):
-    """JoinGroup under `member_id` ('' asks for one)."""
-
-    stamp: int
-    member_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunAssignor(Effect):
-    """We lead: decide who gets what by `protocol`, and report Decided.
-
-    `skip_assignment`: the coordinator has kept the assignment of a static leader that was away. Nothing is decided
-    and Decided is empty, but the leader has to know the group's topics, to watch them (KIP-814).
-    """
-
-    stamp: int
-    protocol: str
-    members: tuple[GroupMember, ...]
-    skip_assignment: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SendSync(Effect):
-    """SyncGroup; `assignments` is empty for a follower."""
-
-    stamp: int
-    identity: Identity
-    protocol: str
-    assignments: Mapping[str, bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class SendHeartbeat(Effect):
-    """Heartbeat."""
-
-    stamp: int
-    identity: Identity
-
-
-@dataclass(frozen=True, slots=True)
-class SendLeave(Effect):
-    """LeaveGroup; nobody waits for its answer but an orderly close."""
-
-    member_id: str
+    """Close the connection, without waiting for outstanding responses."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitPositions(Effect):
-    """Auto-commit everything handed out until now, under the identity of now; `wait` for it before what follows."""
+    """Auto-commit everything delivered so far, under the current identity; if `wait`, before the next effect."""
 
     stamp: int
     identity: Identity
@@ -92,32 +47,24 @@ class CommitPositions(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Revoke(Effect):
-    """Stop delivering these, tell the listener while a commit is still good, and report Stopped.
+    """Stop delivery of these, notify the listener, and report Stopped.
 
-    Nothing to revoke is no news for the listener: Stopped then says that what was to be done before it is done.
+    With nothing to revoke, the listener is not notified; Stopped then follows the effects before it.
     """
 
     partitions: frozenset[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
-class Assign(Effect):
-    """Tell the listener of what is new (also when nothing is), look up its positions, deliver, report Resumed."""
-
-    stamp: int
-    partitions: frozenset[TopicPartition]
-
-
-@dataclass(frozen=True, slots=True)
 class Lose(Effect):
-    """Stop delivering at once; the listener hears of it at the next poll."""
+    """Stop delivery of these at once, and notify the listener as soon as no other callback runs."""
 
     partitions: frozenset[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
 class Fail(Effect):
-    """The application's next call has to raise: `api` answered `error`, which does not pass."""
+    """Raise in the application's next call: `api` failed with `error`, which is fatal."""
 
     api: str
     error: str
@@ -125,7 +72,7 @@ class Fail(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Emit(Effect):
-    """One event for the trace, as of now; who performs it adds member and stream."""
+    """Emit one trace event now; whoever performs this adds the stream."""
 
     kind: str
     member_id: str

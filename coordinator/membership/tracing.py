@@ -1,4 +1,4 @@
-"""What the moves of every design's member are put together with: events for the trace, and effects that come first."""
+"""Build a member's trace events, and put effects before those of a step; shared by both kinds of members."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Traced(Protocol):
-    """A member as far as the trace goes."""
+    """What trace events need of a member."""
 
     @property
     def member_id(self) -> str: ...
@@ -27,15 +27,15 @@ M = TypeVar("M", bound=Traced)
 
 
 def preceded(step: tuple[M, tuple[Effect, ...]], before: Iterable[Effect]) -> tuple[M, tuple[Effect, ...]]:
-    """The same step, with effects that are performed before its own."""
+    """Return `step` with the effects `before` put in front of its own."""
     return step[0], (*before, *step[1])
 
 
 def enter(member: Traced, phase: str) -> Emit:
-    """The running attempt comes to its next phase."""
+    """Trace that the running attempt enters `phase`."""
     return emit(member, "phase_entered", phase=phase, attempt=member.attempt)
 
 
 def emit(member: Traced, kind: str, **fields: object) -> Emit:
-    """An event of this member, under the identity that it has here."""
+    """Trace an event of this member, under its current identity."""
     return Emit(kind, member.member_id, member.cause, fields)

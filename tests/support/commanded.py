@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.membership.effects import Effect, Emit, Identity
-from coordinator.membership.events import Closed, CoordinatorFound, CoordinatorUnknown, Polled, Ticked
+from coordinator.membership.events import (
+    Closed,
+    CoordinatorFound,
+    CoordinatorUnknown,
+    Event,
+    Polled,
+    Resumed,
+    Stopped,
+    Ticked,
+)
 from coordinator.membership.server import events
-from coordinator.membership.server.member import Member, MemberSettings, State, deadline
+from coordinator.membership.server.member import ServerMember, ServerMemberSettings, ServerMemberState, deadline
 from coordinator.membership.server.reactions import reaction
 from coordinator.membership.server.table import step
 from kernel.clock import NS_PER_MS, ManualClock
 from kernel.values import TopicPartition
 
-if TYPE_CHECKING:
-    from coordinator.membership.events import Event
-
 P0, P1, P2 = (TopicPartition("t", n) for n in range(3))
 
-SETTINGS = MemberSettings(group="g", retry_backoff_ms=100, auto_commit_interval_ms=1000)
+SETTINGS = ServerMemberSettings(group="g", retry_backoff_ms=100, auto_commit_interval_ms=1000)
 SESSION_TIMEOUT_MS = 3000
 
 
 class Talk:
     """A conversation with one member. `did` holds the effects of the last event, `told` all trace events."""
 
-    def __init__(self, settings: MemberSettings = SETTINGS) -> None:
+    def __init__(self, settings: ServerMemberSettings = SETTINGS) -> None:
         self.clock = ManualClock(monotonic_ns=1_000_000_000)
-        self.member = Member(settings=settings)
+        self.member = ServerMember(settings=settings)
         self.did: tuple[Effect, ...] = ()
-        self.told: list[Emit] = []
+        self.emitted: list[Emit] = []
 
     # -- saying --------------------------------------------------------------------------------------------------
 
     def say(self, event: Event) -> tuple[Effect, ...]:
         self.member, wanted = step(self.member, event, self.clock.monotonic_ns())
-        self.told += [effect for effect in wanted if isinstance(effect, Emit)]
+        self.emitted += [effect for effect in wanted if isinstance(effect, Emit)]
         self.did = tuple(effect for effect in wanted if not isinstance(effect, Emit))
         return self.did
 
@@ -52,19 +58,19 @@ class Talk:
         return self.say(CoordinatorUnknown("nobody"))
 
     def nothing(self) -> tuple[Effect, ...]:
-        return self.say(events.NothingTold(self.member.stamp))
+        return self.say(events.NoCommand(self.member.stamp))
 
     def stop(self, generation: int) -> tuple[Effect, ...]:
-        return self.say(events.StopTold(self.member.stamp, generation))
+        return self.say(events.StopCommanded(self.member.stamp, generation))
 
     def start(self, generation: int, *partitions: TopicPartition) -> tuple[Effect, ...]:
-        return self.say(events.StartTold(self.member.stamp, generation, dict.fromkeys(partitions, 7)))
+        return self.say(events.StartCommanded(self.member.stamp, generation, dict.fromkeys(partitions, 7)))
 
     def stopped(self) -> tuple[Effect, ...]:
-        return self.say(events.Stopped())
+        return self.say(Stopped())
 
     def resumed(self) -> tuple[Effect, ...]:
-        return self.say(events.Resumed(self.member.stamp))
+        return self.say(Resumed(self.member.stamp))
 
     def refused(self, api: str, error: str, *, stamp: int | None = None) -> tuple[Any, ...]:
         now = self.clock.monotonic_ns()
@@ -88,7 +94,7 @@ class Talk:
         self.session()
         self.registered()
         self.found()
-        assert self.member.state is State.WAITING
+        assert self.member.state is ServerMemberState.WAITING
         return self
 
     def started(self, *partitions: TopicPartition, generation: int = 4) -> Talk:
@@ -96,13 +102,13 @@ class Talk:
         self.waiting()
         self.start(generation, *(partitions or (P0, P1)))
         self.resumed()
-        assert self.member.state is State.STARTED
+        assert self.member.state is ServerMemberState.STARTED
         return self
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     @property
-    def state(self) -> State:
+    def state(self) -> ServerMemberState:
         return self.member.state
 
     @property
@@ -115,7 +121,7 @@ class Talk:
 
     def kinds(self) -> list[str]:
         """The trace so far, phases by their names."""
-        return [str(emit.fields["phase"]) if emit.kind == "phase_entered" else emit.kind for emit in self.told]
+        return [str(emit.fields["phase"]) if emit.kind == "phase_entered" else emit.kind for emit in self.emitted]
 
     def last(self, kind: str) -> Emit:
-        return [emit for emit in self.told if emit.kind == kind][-1]
+        return [emit for emit in self.emitted if emit.kind == kind][-1]

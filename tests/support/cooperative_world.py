@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from coordinator.membership import effects, events
-from coordinator.membership.classic.member import ALIVE, Member, State
+from coordinator.membership.classic import effects, events
+from coordinator.membership.classic.member import ALIVE, Member, MemberState
+from coordinator.membership.classic.reactions import reaction
 from coordinator.membership.classic.table import step
-from coordinator.membership.reactions import reaction
+from coordinator.membership.effects import Effect, Emit, FindCoordinator, Identity, Revoke
+from coordinator.membership.events import CoordinatorFound, Event, Polled, Resumed, Stopped
 from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
 from kernel.assignors.sticky_data import encode_cooperative
 from kernel.assignors.subscription import MemberSubscription
@@ -41,8 +43,8 @@ class Client:
     """A member and what is on its way to it."""
 
     member: Member
-    answers: deque[events.Event] = field(default_factory=deque)
-    chores: deque[events.Event] = field(default_factory=deque)
+    answers: deque[Event] = field(default_factory=deque)
+    chores: deque[Event] = field(default_factory=deque)
     taken: tuple[int, Owned] = (-1, frozenset())  #: generation and partitions of the last assignment taken over
     rounds: int = 0
     gave_up: Owned = frozenset()  #: since the test last looked
@@ -67,12 +69,12 @@ class World:
     def start(self, *topics: str) -> None:
         self.clients.append(Client(Member(settings=COOPERATIVE, topics=frozenset(topics or ("t",)))))
 
-    def say(self, number: int, event: events.Event) -> None:
+    def say(self, number: int, event: Event) -> None:
         client = self.clients[number]
         before = client.member
         client.member, wanted = step(before, event, 0)
         for effect in wanted:
-            if isinstance(effect, effects.Emit):
+            if isinstance(effect, Emit):
                 self._hear(client, before, effect)
             else:
                 self._perform(number, client, effect)
@@ -113,7 +115,7 @@ class World:
                 while client.answers or client.chores:
                     self.answer(number)
                     self.chore(number)
-                self.say(number, events.Polled())
+                self.say(number, Polled())
                 self.heartbeat(number)
 
     # -- what has to be true ------------------------------------------------------------------------------------------
@@ -131,21 +133,28 @@ class World:
                 assert not seen & client.member.owned, [c.member for c in self.clients]
                 seen |= client.member.owned
 
-    def _hear(self, client: Client, before: Member, told: effects.Emit) -> None:
-        if told.kind == "partitions_revoked" and before.state not in (State.CLOSING, State.UNSUBSCRIBING):
-            gone = partitions_of(told, "partitions")
+    def _hear(self, client: Client, before: Member, emitted: Emit) -> None:
+        if emitted.kind == "partitions_revoked" and before.state not in (
+            MemberState.CLOSING,
+            MemberState.UNSUBSCRIBING,
+        ):
+            gone = partitions_of(emitted, "partitions")
             client.gave_up |= gone
-            kept = before.assigned if before.state is State.RELEASING else frozenset()
+            kept = before.assigned if before.state is MemberState.RELEASING else frozenset()
             assert not gone & kept
-        if told.kind == "partitions_lost":
-            assert not self.known(client) or before.state in (State.CLOSING, State.UNSUBSCRIBING) or not before.topics
+        if emitted.kind == "partitions_lost":
+            assert (
+                not self.known(client)
+                or before.state in (MemberState.CLOSING, MemberState.UNSUBSCRIBING)
+                or not before.topics
+            )
 
     # -- a member's wishes --------------------------------------------------------------------------------------------
 
-    def _perform(self, number: int, client: Client, effect: effects.Effect) -> None:
+    def _perform(self, number: int, client: Client, effect: Effect) -> None:
         match effect:
-            case effects.FindCoordinator():
-                client.answers.append(events.CoordinatorFound(1))
+            case FindCoordinator():
+                client.answers.append(CoordinatorFound(1))
             case effects.SendJoin():
                 self._join(number, client, effect)
             case effects.RunAssignor():
@@ -156,16 +165,16 @@ class World:
                 self._sync(number, effect)
             case effects.SendLeave():
                 self.remove(effect.member_id)
-            case effects.Revoke():
-                if client.member.state is State.STOPPING:
+            case Revoke():
+                if client.member.state is MemberState.STOPPING:
                     assert all(tp.topic not in (client.member.topics or ()) for tp in effect.partitions)
-                client.chores.append(events.Stopped())
+                client.chores.append(Stopped())
             case effects.Assign():
                 client.taken = (client.member.generation, client.member.owned)
                 client.rounds += 1
-                client.chores.append(events.Resumed(effect.stamp))
+                client.chores.append(Resumed(effect.stamp))
 
-    def _fault(self, identity: effects.Identity) -> str:
+    def _fault(self, identity: Identity) -> str:
         if identity.member_id not in self.group:
             return "UNKNOWN_MEMBER_ID"
         return "ILLEGAL_GENERATION" if identity.generation != self.generation else ""

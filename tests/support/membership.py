@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.membership import effects, events
-from coordinator.membership.classic.member import Member, MemberSettings, State, deadline
+from coordinator.membership.classic import events
+from coordinator.membership.classic.member import Member, MemberSettings, MemberState, deadline
+from coordinator.membership.classic.reactions import reaction
 from coordinator.membership.classic.table import step
-from coordinator.membership.reactions import reaction
+from coordinator.membership.effects import Effect, Emit, Identity
+from coordinator.membership.events import CoordinatorFound, Event, Polled, Resumed, Ticked
 from kernel.clock import NS_PER_MS, ManualClock
 from kernel.values import TopicPartition
 
@@ -24,9 +26,9 @@ SETTINGS = MemberSettings(
 )
 
 
-def partitions_of(told: effects.Emit, field: str) -> frozenset[TopicPartition]:
+def partitions_of(emitted: Emit, field: str) -> frozenset[TopicPartition]:
     """A field of a trace event, as the values that it was made of."""
-    listed = told.fields[field]
+    listed = emitted.fields[field]
     assert isinstance(listed, list)
     return frozenset(TopicPartition(tp["topic"], tp["partition"]) for tp in listed)
 
@@ -37,22 +39,22 @@ class Talk:
     def __init__(self, settings: MemberSettings = SETTINGS) -> None:
         self.clock = ManualClock(monotonic_ns=1_000_000_000)
         self.member = Member(settings=settings, topics=TOPICS)
-        self.did: tuple[effects.Effect, ...] = ()
-        self.told: list[effects.Emit] = []
+        self.did: tuple[Effect, ...] = ()
+        self.emitted: list[Emit] = []
 
     # -- saying --------------------------------------------------------------------------------------------------
 
-    def say(self, event: events.Event) -> tuple[effects.Effect, ...]:
+    def say(self, event: Event) -> tuple[Effect, ...]:
         self.member, wanted = step(self.member, event, self.clock.monotonic_ns())
-        self.told += [effect for effect in wanted if isinstance(effect, effects.Emit)]
-        self.did = tuple(effect for effect in wanted if not isinstance(effect, effects.Emit))
+        self.emitted += [effect for effect in wanted if isinstance(effect, Emit)]
+        self.did = tuple(effect for effect in wanted if not isinstance(effect, Emit))
         return self.did
 
-    def poll(self) -> tuple[effects.Effect, ...]:
-        return self.say(events.Polled())
+    def poll(self) -> tuple[Effect, ...]:
+        return self.say(Polled())
 
-    def found(self, node: int = 1) -> tuple[effects.Effect, ...]:
-        return self.say(events.CoordinatorFound(node))
+    def found(self, node: int = 1) -> tuple[Effect, ...]:
+        return self.say(CoordinatorFound(node))
 
     def joined(self, *, member_id: str = "m-1", generation: int = 1, leader: str = "other") -> tuple[Any, ...]:
         return self.say(
@@ -61,11 +63,11 @@ class Talk:
             )
         )
 
-    def synced(self, *partitions: TopicPartition) -> tuple[effects.Effect, ...]:
+    def synced(self, *partitions: TopicPartition) -> tuple[Effect, ...]:
         return self.say(events.Synced(self.member.stamp, frozenset(partitions)))
 
-    def resumed(self) -> tuple[effects.Effect, ...]:
-        return self.say(events.Resumed(self.member.stamp))
+    def resumed(self) -> tuple[Effect, ...]:
+        return self.say(Resumed(self.member.stamp))
 
     def refused(self, api: str, error: str, *, stamp: int | None = None, sent_ms_ago: int = 0) -> tuple[Any, ...]:
         sent_ns = self.clock.monotonic_ns() - sent_ms_ago * NS_PER_MS
@@ -73,14 +75,14 @@ class Talk:
         assert event is not None, (api, error)
         return self.say(event)
 
-    def heartbeat_answered(self, *, sent_ms_ago: int = 0) -> tuple[effects.Effect, ...]:
+    def heartbeat_answered(self, *, sent_ms_ago: int = 0) -> tuple[Effect, ...]:
         sent_ns = self.clock.monotonic_ns() - sent_ms_ago * NS_PER_MS
         return self.say(events.HeartbeatAnswered(self.member.stamp, sent_ns))
 
-    def after(self, ms: int) -> tuple[effects.Effect, ...]:
+    def after(self, ms: int) -> tuple[Effect, ...]:
         """Move the clock, then let the timer run."""
         self.clock.advance_ms(ms)
-        return self.say(events.Ticked())
+        return self.say(Ticked())
 
     def stable(self, *partitions: TopicPartition) -> Talk:
         """Through all four phases, as a follower."""
@@ -90,17 +92,17 @@ class Talk:
         self.synced(*(partitions or (P0, P1)))
         self.poll()
         self.resumed()
-        assert self.member.state is State.STABLE
+        assert self.member.state is MemberState.STABLE
         return self
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     @property
-    def state(self) -> State:
+    def state(self) -> MemberState:
         return self.member.state
 
     @property
-    def identity(self) -> effects.Identity | None:
+    def identity(self) -> Identity | None:
         return self.member.identity
 
     def due_in_ms(self) -> float | None:
@@ -109,7 +111,7 @@ class Talk:
 
     def kinds(self) -> list[str]:
         """The trace so far, phases by their names."""
-        return [str(emit.fields["phase"]) if emit.kind == "phase_entered" else emit.kind for emit in self.told]
+        return [str(emit.fields["phase"]) if emit.kind == "phase_entered" else emit.kind for emit in self.emitted]
 
-    def last(self, kind: str) -> effects.Emit:
-        return [emit for emit in self.told if emit.kind == kind][-1]
+    def last(self, kind: str) -> Emit:
+        return [emit for emit in self.emitted if emit.kind == kind][-1]

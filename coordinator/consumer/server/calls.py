@@ -39,15 +39,15 @@ class ServerCalls:
     request_timeout_ms: int
 
     async def await_command(
-        self, connection: BrokerConnection, asked: effects.AwaitCommand, topics: tuple[str, ...]
+        self, connection: BrokerConnection, effect: effects.SendAwaitCommand, topics: tuple[str, ...]
     ) -> Commanded:
         """Raises `ProtocolError` also for an answer that is none."""
         body = await_body(
             AwaitCommand(
                 group_id=self.group,
-                member_id=asked.member_id,
-                generation=asked.generation,
-                stopped=asked.stopped,
+                member_id=effect.member_id,
+                generation=effect.generation,
+                stopped=effect.stopped,
                 strategy=self.strategy,
                 topics=topics,
                 wait_ms=self.wait_ms,

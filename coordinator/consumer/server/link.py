@@ -21,17 +21,17 @@ class CommandLink(CoordinatorFinder):
 
     def __init__(self, context: LinkContext, stream: int) -> None:
         super().__init__(context, stream)
-        self._asking: BrokerConnection | None = None
-        self._called_off: list[BrokerConnection] = []
+        self._command_connection: BrokerConnection | None = None
+        self._closed_connections: list[BrokerConnection] = []
 
     def name(self, member_id: str) -> None:
         super().name(member_id)
-        if self._asking is not None:
-            self._asking.member = member_id or None
+        if self._command_connection is not None:
+            self._command_connection.member = member_id or None
 
     async def for_commands(self) -> BrokerConnection:
         """Raises `Unavailable`, `ProtocolError`."""
-        if self._asking is None or self._asking.closed:
+        if self._command_connection is None or self._command_connection.closed:
             known = self.connection
             if known is None:
                 raise Disconnected("the coordinator is being looked for")
@@ -39,23 +39,23 @@ class CommandLink(CoordinatorFinder):
             if self.connection is not known:
                 self._close(opened)
                 raise Disconnected("the coordinator was given up meanwhile")
-            self._asking = opened
-        return self._asking
+            self._command_connection = opened
+        return self._command_connection
 
-    def call_off(self) -> None:
+    def cancel_await(self) -> None:
         """Close the connection on which a question waits; the next question opens another."""
-        asking, self._asking = self._asking, None
-        if asking is not None:
-            self._close(asking)
+        connection, self._command_connection = self._command_connection, None
+        if connection is not None:
+            self._close(connection)
 
-    def _close(self, asking: BrokerConnection) -> None:
-        asking.close()
-        self._called_off = [*self._called_off, asking][-8:]
+    def _close(self, connection: BrokerConnection) -> None:
+        connection.close()
+        self._closed_connections = [*self._closed_connections, connection][-8:]
 
     def abandon(self) -> None:
-        self.call_off()
+        self.cancel_await()
         super().abandon()
 
     async def close(self) -> None:
         await super().close()
-        await asyncio.gather(*(connection.wait_closed() for connection in self._called_off))
+        await asyncio.gather(*(connection.wait_closed() for connection in self._closed_connections))

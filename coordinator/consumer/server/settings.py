@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from coordinator.consumer.settings import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
-from coordinator.membership.server.member import MemberSettings
+from coordinator.membership.server.member import ServerMemberSettings
 from coordinator.protocol.server_commands import ANY_STRATEGY
 from coordinator.protocol.server_messages import WAIT_MS_MAX, id_problem
 from kernel.assignors.registry import JAVA_CLASSES
@@ -163,9 +163,9 @@ class ServerConsumerConfig:
         ), warnings
 
     @property
-    def member(self) -> MemberSettings:
+    def member(self) -> ServerMemberSettings:
         """What the deciding module needs of it."""
-        return MemberSettings(
+        return ServerMemberSettings(
             group=self.group_id,
             retry_backoff_ms=self.retry_backoff_ms,
             auto_commit=self.enable_auto_commit,

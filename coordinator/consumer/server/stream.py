@@ -15,10 +15,10 @@ from coordinator.consumer.server import registration as registering
 from coordinator.consumer.server.calls import error_name
 from coordinator.consumer.server.context import ServerConsumerContext
 from coordinator.consumer.server.link import CommandLink
-from coordinator.membership import effects as common
-from coordinator.membership.reactions import UNANSWERED
+from coordinator.membership.effects import CommitPositions, Effect, Lose, Revoke
+from coordinator.membership.events import UNANSWERED, Event, Resumed, Stopped
 from coordinator.membership.server import effects, events
-from coordinator.membership.server.member import NO_SESSION, Member, State, deadline
+from coordinator.membership.server.member import NO_SESSION, ServerMember, ServerMemberState, deadline
 from coordinator.membership.server.reactions import AWAIT, COMMIT, reaction
 from coordinator.membership.server.table import step
 from coordinator.protocol.server_commands import Command
@@ -33,8 +33,6 @@ from kernel.zookeeper.operations import SessionState
 if TYPE_CHECKING:
     import asyncio
 
-    from coordinator.membership.effects import Effect
-    from coordinator.membership.events import Event
     from coordinator.protocol.server_commands import Commanded
     from kernel.zookeeper.operations import SessionChange
 
@@ -49,21 +47,21 @@ _LOGIC = MemberLogic(
     step=step,
     deadline=deadline,
     reaction=reaction,
-    parting=frozenset({State.CLOSING}),
+    parting=frozenset({ServerMemberState.CLOSING}),
     commit=COMMIT,
     farewell="unregister",
 )
 
 
-class MemberStream(MemberRunner[Member, CommandLink, ServerConsumerContext]):
+class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext]):
     """See the module. `number` is the stream's; `topics` what it subscribes to."""
 
     def __init__(self, number: int, topics: tuple[str, ...], context: ServerConsumerContext) -> None:
-        member = Member(settings=context.config.member)
+        member = ServerMember(settings=context.config.member)
         super().__init__(number, member, _LOGIC, CommandLink(context, number), context)
         self.topics = topics
         self._named: tuple[int, str] = (NO_SESSION, "")  #: the session in which the id was made, and the id
-        self._asking: asyncio.Task[None] | None = None
+        self._await_task: asyncio.Task[None] | None = None
         self._silent_since_ns: int | None = None  #: registered, and told nothing since then
 
     # -- what the consumer calls --------------------------------------------------------------------------------------
@@ -91,14 +89,14 @@ class MemberStream(MemberRunner[Member, CommandLink, ServerConsumerContext]):
 
     def _perform_own(self, effect: Effect) -> None:
         match effect:
-            case common.Lose():
+            case Lose():
                 self._context.fetcher.drop(self.number)
                 self._task_queue.add(partial(self._notify_lost, effect.partitions))
-            case effects.CallOff():
-                if self._asking is not None:
-                    self._asking.cancel()
-                self._link.call_off()
-            case common.CommitPositions():
+            case effects.CancelAwait():
+                if self._await_task is not None:
+                    self._await_task.cancel()
+                self._link.cancel_await()
+            case CommitPositions():
                 # Taken now: what the poll that commits goes on to hand out, nobody has dealt with yet.
                 positions = self._context.fetcher.positions(self.number)
                 if effect.wait:
@@ -106,18 +104,18 @@ class MemberStream(MemberRunner[Member, CommandLink, ServerConsumerContext]):
                     self._task_queue.add(partial(self._auto_commit, effect.identity, positions, wait=True))
                 else:
                     self._spawn(self._auto_commit(effect.identity, positions, wait=False), "auto-commit")
-            case effects.Revoke():
+            case Revoke():
                 self._context.fetcher.pause(self.number)
                 self._task_queue.add(partial(self._revoke, effect))
-            case effects.Assign():
+            case effects.StartDelivery():
                 self._task_queue.add(partial(self._assign, effect))
             case _:
                 self._request(effect)
 
     def _request(self, effect: Effect) -> None:
         match effect:
-            case effects.AwaitCommand():
-                self._asking = self._spawn(self._ask(effect), "await a command")
+            case effects.SendAwaitCommand():
+                self._await_task = self._spawn(self._await_command(effect), "await a command")
             case effects.Register():
                 self._spawn(self._register(effect), "register")
             case effects.Unregister():
@@ -140,12 +138,12 @@ class MemberStream(MemberRunner[Member, CommandLink, ServerConsumerContext]):
             self._named = (effect.session, member_id)
         if self.number == 0:
             self._context.session.member = member_id
-        told: tuple[str, ...] = ()
+        emitted: tuple[str, ...] = ()
 
         def topics() -> tuple[str, ...]:
-            nonlocal told
-            told = self.topics
-            return told
+            nonlocal emitted
+            emitted = self.topics
+            return emitted
 
         try:
             await registering.register(
@@ -154,7 +152,7 @@ class MemberStream(MemberRunner[Member, CommandLink, ServerConsumerContext]):
         except (SessionExpired, SessionClosed):
             return  # the session's own events say what comes next
         self.feed(events.Registered(effect.stamp, member_id))
-        if told != self.topics:
+        if emitted != self.topics:
             await self._announce()
 
     async def _announce(self) -> None:
@@ -165,7 +163,7 @@ class MemberStream(MemberRunner[Member, CommandLink, ServerConsumerContext]):
         self.feed(events.SubscriptionAnnounced())
 
     def _note_silence(self, command: Command) -> None:
-        if command is not Command.NOTHING or self.member.state is not State.WAITING:
+        if command is not Command.NOTHING or self.member.state is not ServerMemberState.WAITING:
             self._silent_since_ns = None
             return
         now = self._now()
@@ -181,7 +179,7 @@ class MemberStream(MemberRunner[Member, CommandLink, ServerConsumerContext]):
                 self._context.config.zookeeper_connect,
             )
 
-    async def _ask(self, effect: effects.AwaitCommand) -> None:
+    async def _await_command(self, effect: effects.SendAwaitCommand) -> None:
         known, sent_ns = self._link.connection, self._now()
         try:
             connection = await self._link.for_commands()
@@ -200,7 +198,7 @@ class MemberStream(MemberRunner[Member, CommandLink, ServerConsumerContext]):
 
     # -- chores -------------------------------------------------------------------------------------------------------
 
-    async def _revoke(self, effect: effects.Revoke) -> None:
+    async def _revoke(self, effect: Revoke) -> None:
         context = self._context
         try:
             async with context.listening:
@@ -210,25 +208,25 @@ class MemberStream(MemberRunner[Member, CommandLink, ServerConsumerContext]):
                     await context.listener.on_revoked(self.number, effect.partitions)
         finally:
             context.fetcher.drop(self.number)
-            self.feed(events.Stopped())
+            self.feed(Stopped())
 
-    async def _assign(self, effect: effects.Assign) -> None:
+    async def _assign(self, effect: effects.StartDelivery) -> None:
         try:
             async with self._context.listening:
                 await self._context.listener.on_assigned(self.number, frozenset(effect.offsets))
         finally:
-            if self.member.stamp == effect.stamp and self.member.state is State.STARTING:
+            if self.member.stamp == effect.stamp and self.member.state is ServerMemberState.STARTING:
                 positions = {tp: None if at == NO_OFFSET else at for tp, at in effect.offsets.items()}
                 self._context.fetcher.begin(self.number, self.member.member_id, positions)
-                self.feed(events.Resumed(effect.stamp))
+                self.feed(Resumed(effect.stamp))
 
 
 def _told(stamp: int, answer: Commanded) -> Event:
     match answer.command:
         case Command.NOTHING:
-            return events.NothingTold(stamp)
+            return events.NoCommand(stamp)
         case Command.STOP:
-            return events.StopTold(stamp, answer.generation)
+            return events.StopCommanded(stamp, answer.generation)
         case Command.START:
             offsets = {TopicPartition(part.topic, part.partition): part.offset for part in answer.partitions}
-            return events.StartTold(stamp, answer.generation, offsets)
+            return events.StartCommanded(stamp, answer.generation, offsets)

@@ -1,4 +1,4 @@
-"""One member of a group as a value: where it stands, who it is, what it owns, and when it must do something."""
+"""One member of a classic group as a value: its state, identity, partitions and deadlines."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ NS_PER_MS = 1_000_000
 NO_GENERATION = -1
 
 
-class State(Enum):
-    """Where a member stands. What each state waits for is in `table.TABLE`."""
+class MemberState(Enum):
+    """States of a member. `table.TABLE` has what each one does with each event."""
 
-    UNJOINED = auto()  #: not in the group and owning nothing; the next poll joins
+    UNJOINED = auto()  #: not in the group, owns nothing; the next poll joins
     STOPPING = auto()  #: inside a poll: commits, and revokes what it may not keep before it joins
-    SEEKING = auto()  #: wants to join; the coordinator is looked up, or a backoff runs
-    JOINING = auto()  #: JoinGroup is parked at the coordinator until the others have come
-    DECIDING = auto()  #: leads this generation; the assignor runs
-    SYNCING = auto()  #: SyncGroup waits for the leader's assignment
-    ASSIGNED = auto()  #: the assignment has come; the next poll takes it over
+    SEEKING = auto()  #: about to join; looking up the coordinator, or in a backoff
+    JOINING = auto()  #: JoinGroup is parked at the coordinator until the others have joined
+    DECIDING = auto()  #: leads this generation; the assignor is running
+    SYNCING = auto()  #: SyncGroup awaits the leader's assignment
+    ASSIGNED = auto()  #: has received its assignment; the next poll takes it over
     RELEASING = auto()  #: inside a poll: commits and revokes what the new assignment takes away; cooperative only
     RESUMING = auto()  #: inside a poll: callbacks run and positions are looked up
     STABLE = auto()  #: owns its assignment and sends heartbeats
-    SUMMONED = auto()  #: as STABLE, but told to rejoin; the next poll does it
-    UNSUBSCRIBING = auto()  #: commits and revokes what it owns before it leaves; a new subscription joins again
-    CLOSING = auto()  #: commits and revokes what it owns before it leaves
+    REJOIN_NEEDED = auto()  #: as STABLE, but the next poll rejoins
+    UNSUBSCRIBING = auto()  #: commits and revokes what it owns, then leaves; a new subscription joins again
+    CLOSING = auto()  #: commits and revokes what it owns, then leaves
     LEFT = auto()  #: closed; terminal
-    FAILED = auto()  #: refused for good; only closing is left
+    FAILED = auto()  #: failed for good; can only be closed
 
 
-#: In a generation, with heartbeats and a session timer of its own. JOINING and SYNCING have none: a member whose
-#: Join or Sync is parked counts as alive, and the parked request holds up whatever follows it on its connection.
+#: States in a generation, with heartbeats and a session timer. JOINING and SYNCING have neither: the coordinator
+#: considers a member with a parked request alive, and that request delays any other on the same connection.
 ALIVE = frozenset(
     {
-        State.STOPPING,
-        State.DECIDING,
-        State.ASSIGNED,
-        State.RELEASING,
-        State.RESUMING,
-        State.STABLE,
-        State.SUMMONED,
+        MemberState.STOPPING,
+        MemberState.DECIDING,
+        MemberState.ASSIGNED,
+        MemberState.RELEASING,
+        MemberState.RESUMING,
+        MemberState.STABLE,
+        MemberState.REJOIN_NEEDED,
     }
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSettings:
-    """Timers by their Kafka names (session.timeout.ms and so on), in milliseconds."""
+    """MemberTimers by their Kafka names (session.timeout.ms and so on), in milliseconds."""
 
     group: str
     session_timeout_ms: int = 45_000
@@ -66,11 +66,11 @@ class MemberSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timers:
-    """Deadlines in monotonic nanoseconds; None is a timer that does not run.
+class MemberTimers:
+    """Deadlines in monotonic nanoseconds; None for a timer that is not running.
 
-    `session_ns` is counted from when the last answered heartbeat was *sent*: the coordinator cannot have started
-    its own timer for us any earlier, so ours never runs out after it.
+    `session_ns` is counted from when the last successful heartbeat was *sent*: the coordinator cannot have restarted
+    its session timer earlier, so ours never runs out after it.
     """
 
     heartbeat_ns: int | None = None
@@ -78,36 +78,36 @@ class Timers:
     poll_ns: int | None = None
     retry_ns: int | None = None
     commit_ns: int | None = None
-    rejoin_ns: int | None = None  #: for which the leader has scheduled another rebalance
-    heartbeat_sent: bool = False  #: one is on its way; the next waits for its answer
+    rejoin_ns: int | None = None  #: when the leader scheduled the next rebalance
+    heartbeat_sent: bool = False  #: a heartbeat is outstanding; the next one waits for its response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """Everything that a member knows; changed only by `table.step`."""
+    """A member's whole state; only `table.step` changes it."""
 
     settings: MemberSettings
-    state: State = State.UNJOINED
+    state: MemberState = MemberState.UNJOINED
     member_id: str = ""
     generation: int = NO_GENERATION
     protocol: str = ""
     stamp: int = 0  #: see `events`
-    coordinator: int | None = None  #: node id of the broker that coordinates, while connected to it
-    finding: bool = False  #: FindCoordinator is on its way
-    topics: frozenset[str] | None = None  #: subscribed to; None stays out, while nothing (a pattern may) joins
-    joined: frozenset[str] | None = None  #: the topics that the last JoinGroup named
+    coordinator: int | None = None  #: node id of the coordinator, while connected to it
+    finding: bool = False  #: FindCoordinator is outstanding
+    topics: frozenset[str] | None = None  #: None: not subscribed, stays out; empty (a pattern without a match): joins
+    joined: frozenset[str] | None = None  #: the topics in the last JoinGroup
     owned: frozenset[TopicPartition] = frozenset()
-    assigned: frozenset[TopicPartition] = frozenset()  #: has come, is not taken over yet
+    assigned: frozenset[TopicPartition] = frozenset()  #: received, not yet taken over
     trigger: str = "subscribe"  #: why the next rebalance begins
-    releasing: frozenset[TopicPartition] = frozenset()  #: part of `owned` that a revocation under way covers
-    summoned: bool = False  #: told to rejoin while it was busy; it does so once it is STABLE
-    attempt: int = 0  #: of the running rebalance, from 1; 0 outside of one
-    introduced: str = ""  #: the member id that the trace knows
-    timers: Timers = field(default_factory=Timers)
+    releasing: frozenset[TopicPartition] = frozenset()  #: the part of `owned` that is being revoked
+    rejoin_needed: bool = False  #: a rejoin was requested while busy; it follows as soon as possible
+    attempt: int = 0  #: attempt number within the running rebalance, from 1; 0 if none is running
+    traced_id: str = ""  #: the member id last traced with `member_started`
+    timers: MemberTimers = field(default_factory=MemberTimers)
 
     @property
     def identity(self) -> Identity | None:
-        """What a commit made now carries; None while the group would refuse it."""
+        """The identity for a commit made now; None while the group would reject it."""
         if not self.member_id or self.generation == NO_GENERATION:
             return None
         return Identity(self.member_id, self.generation)
@@ -118,17 +118,17 @@ class Member:
 
 
 def deadline(member: Member) -> int | None:
-    """When `Ticked` has something to do, in monotonic nanoseconds; None when only an event can move the member."""
+    """Return when `Ticked` is next due, in monotonic nanoseconds; None if no timer is running."""
     timers = member.timers
     candidates = []
     if member.state in ALIVE:
         candidates += [timers.session_ns, timers.poll_ns if member.identity is not None else None]
         if member.coordinator is not None and not timers.heartbeat_sent:
             candidates.append(timers.heartbeat_ns)
-    if member.state is State.STABLE:
+    if member.state is MemberState.STABLE:
         candidates.append(timers.rejoin_ns)
-    if member.state is State.SEEKING and member.owned:  # it delivers on, while nobody keeps its place
+    if member.state is MemberState.SEEKING and member.owned:  # delivers without heartbeats
         candidates.append(timers.session_ns)
-    if member.state is State.SEEKING or (member.coordinator is None and member.state in ALIVE):
+    if member.state is MemberState.SEEKING or (member.coordinator is None and member.state in ALIVE):
         candidates.append(None if member.finding else timers.retry_ns)
     return min((at for at in candidates if at is not None), default=None)

@@ -1,28 +1,28 @@
-"""The membership protocol of one member, client side, as a table; `step` is the only way to move a member.
+"""The member of a classic group as a table; `step` is the only way to change a member.
 
-Theory. A member finds its group's coordinator, joins (JoinGroup, parked until the others have come), is told who
-leads, syncs (SyncGroup, parked until the leader has decided), and then keeps its place with heartbeats. All of a
-rebalance that concerns the application happens inside its polls: giving up before the join (STOPPING) and taking
-over after the sync (ASSIGNED, RESUMING). Requests and heartbeats go on between polls.
+Theory. A member finds its group's coordinator, joins (JoinGroup, parked until the others have joined), learns who
+leads, syncs (SyncGroup, parked until the leader has assigned), and then stays in the group with heartbeats. Everything
+in a rebalance that concerns the application happens inside its polls: revoking before the join (STOPPING) and taking
+over the assignment after the sync (ASSIGNED, RESUMING). Requests and heartbeats go on between polls.
 
-An eager member gives up everything before it joins. A cooperative one (KIP-429) keeps what it has and goes on
-delivering it while it joins and syncs; what the new assignment takes away it gives up after the sync (RELEASING) and
-joins once more, so that the group can hand it on. `holdings` has what that means for its partitions.
+An eager member revokes everything before it joins. A cooperative one (KIP-429) keeps and delivers what it has while it
+joins and syncs; after the sync it revokes what the new assignment takes away (RELEASING) and rejoins, so that the group
+can reassign it. `holdings` says what that means for its partitions.
 
 Three rules hold everywhere and are therefore not in the table:
 
-1. An event that answers a request of an earlier life (`Answer.stamp`) changes nothing.
+1. A response to a request of an earlier life (`Response.stamp`) changes nothing.
 2. An event that a state's row does not name changes nothing.
-3. An identity (member id and generation) that the group has refused is never used again, and what was owned under
-   it is *lost*: it may be somebody else's by now.
+3. An identity (member id and generation) is never reused after the group refused it, and what was owned under it is
+   *lost*: others may own it by now.
 
-Exceptions, so named: a heartbeat's REBALANCE_IN_PROGRESS counts as contact with the coordinator, which has reset
-its timer; COORDINATOR_LOAD_IN_PROGRESS for a heartbeat only delays the next one; CLOSING and STOPPING let an
-identity go without leaving the state, because a callback is running.
+Exceptions: a heartbeat's REBALANCE_IN_PROGRESS counts as a successful heartbeat, since the coordinator has reset its
+session timer; COORDINATOR_LOAD_IN_PROGRESS in a heartbeat only delays the next one; CLOSING and STOPPING drop an
+identity without leaving the state, because a callback is running.
 
 Sources: kafka-clients 4.1 AbstractCoordinator and ConsumerCoordinator (eager protocol of 0.9 on), KIP-62, KIP-394,
-KAFKA-9823, KAFKA-13419. The session timer on this side is librdkafka's: the Java client only looks for another
-coordinator and goes on delivering.
+KAFKA-9823, KAFKA-13419. The client-side session timer is librdkafka's: the Java client only looks for another
+coordinator and keeps delivering.
 """
 
 from __future__ import annotations
@@ -31,34 +31,35 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from coordinator.membership import events
-from coordinator.membership.classic import actions
-from coordinator.membership.classic import leaving as partings
+from coordinator.membership.classic import actions, leaving
+from coordinator.membership.classic.events import (
+    Decided,
+    HeartbeatAnswered,
+    Joined,
+    MemberForgotten,
+    MemberIdGiven,
+    RejoinRequested,
+    RejoinWanted,
+    SubscriptionChanged,
+    Synced,
+    Unsubscribed,
+)
 from coordinator.membership.classic.holdings import Step
-from coordinator.membership.classic.member import Member, State
+from coordinator.membership.classic.member import Member, MemberState
 from coordinator.membership.events import (
     Closed,
     CoordinatorFound,
     CoordinatorLoading,
     CoordinatorMoved,
     CoordinatorUnknown,
-    Decided,
     Event,
     GenerationOutdated,
-    HeartbeatAnswered,
-    Joined,
-    MemberForgotten,
-    MemberIdGiven,
     Polled,
     Refused,
-    RejoinRequested,
-    RejoinWanted,
+    Response,
     Resumed,
     Stopped,
-    SubscriptionChanged,
-    Synced,
     Ticked,
-    Unsubscribed,
 )
 
 #: (member, event, now in monotonic ns) -> (member, effects)
@@ -66,120 +67,122 @@ Action = Callable[[Member, Any, int], Step]
 
 
 class Cell(NamedTuple):
-    """What a state does about an event, and where that may lead; `step` checks the latter."""
+    """What a state does with an event, and the states it may lead to, which `step` checks."""
 
     action: Action
-    leads_to: frozenset[State]
+    leads_to: frozenset[MemberState]
 
 
-def _to(action: Action, *states: State) -> Cell:
+def _to(action: Action, *states: MemberState) -> Cell:
     return Cell(action, frozenset(states))
 
 
 (UNJOINED, STOPPING, SEEKING, JOINING, DECIDING, SYNCING, ASSIGNED, RELEASING) = (
-    State.UNJOINED,
-    State.STOPPING,
-    State.SEEKING,
-    State.JOINING,
-    State.DECIDING,
-    State.SYNCING,
-    State.ASSIGNED,
-    State.RELEASING,
+    MemberState.UNJOINED,
+    MemberState.STOPPING,
+    MemberState.SEEKING,
+    MemberState.JOINING,
+    MemberState.DECIDING,
+    MemberState.SYNCING,
+    MemberState.ASSIGNED,
+    MemberState.RELEASING,
 )
-(RESUMING, STABLE, SUMMONED, UNSUBSCRIBING, CLOSING, LEFT, FAILED) = (
-    State.RESUMING,
-    State.STABLE,
-    State.SUMMONED,
-    State.UNSUBSCRIBING,
-    State.CLOSING,
-    State.LEFT,
-    State.FAILED,
+(RESUMING, STABLE, REJOIN_NEEDED, UNSUBSCRIBING, CLOSING, LEFT, FAILED) = (
+    MemberState.RESUMING,
+    MemberState.STABLE,
+    MemberState.REJOIN_NEEDED,
+    MemberState.UNSUBSCRIBING,
+    MemberState.CLOSING,
+    MemberState.LEFT,
+    MemberState.FAILED,
 )
 
 
-def _same_in(state: State) -> Mapping[type[Event], Cell]:
-    """What every state in a generation does alike."""
+def _same_in(state: MemberState) -> Mapping[type[Event], Cell]:
+    """Cells of every state in a generation."""
     return {
         HeartbeatAnswered: _to(actions.heartbeat_answered, state),
         CoordinatorFound: _to(actions.coordinator_found, state),
         CoordinatorUnknown: _to(actions.coordinator_unknown, state),
-        Refused: _to(partings.refused, FAILED),
+        Refused: _to(leaving.refused, FAILED),
     }
 
 
-def _between(state: State) -> Mapping[type[Event], Cell]:
-    """What JOINING, DECIDING and SYNCING do alike: whatever goes wrong, the attempt is made again."""
+def _between(state: MemberState) -> Mapping[type[Event], Cell]:
+    """Cells of JOINING, DECIDING and SYNCING: whatever fails, the member tries again."""
     return {
-        Refused: _to(partings.refused, FAILED),
+        Refused: _to(leaving.refused, FAILED),
         RejoinRequested: _to(actions.rejoin_between, state, SEEKING, JOINING),
         GenerationOutdated: _to(actions.identity_refused_between, SEEKING, JOINING),
         MemberForgotten: _to(actions.identity_refused_between, SEEKING, JOINING),
         CoordinatorMoved: _to(actions.coordinator_moved, SEEKING),
         CoordinatorLoading: _to(actions.coordinator_loading, state, SEEKING),
         Polled: _to(actions.poll_elsewhere, state),
-        SubscriptionChanged: _to(partings.subscription_changed, state),
-        Unsubscribed: _to(partings.unsubscribed, UNJOINED),
-        Closed: _to(partings.close, LEFT),
+        SubscriptionChanged: _to(leaving.subscription_changed, state),
+        Unsubscribed: _to(leaving.unsubscribed, UNJOINED),
+        Closed: _to(leaving.close, LEFT),
     }
 
 
-def _giving_up(state: State) -> Mapping[type[Event], Cell]:
-    """What STOPPING and RELEASING do alike: a callback runs, and whatever happens meanwhile waits for its end."""
+def _revoking(state: MemberState) -> Mapping[type[Event], Cell]:
+    """Cells of STOPPING and RELEASING: a callback is running, and everything else waits until it returns."""
     return {
         **_same_in(state),
-        RejoinRequested: _to(actions.still_summoned, state),
-        GenerationOutdated: _to(actions.identity_refused_while_giving_up, state),
-        MemberForgotten: _to(actions.identity_refused_while_giving_up, state),
+        RejoinRequested: _to(actions.rejoin_requested_again, state),
+        GenerationOutdated: _to(actions.identity_refused_while_revoking, state),
+        MemberForgotten: _to(actions.identity_refused_while_revoking, state),
         CoordinatorMoved: _to(actions.coordinator_moved, state),
         CoordinatorLoading: _to(actions.coordinator_loading, state),
         Ticked: _to(actions.ticked, state),
         Polled: _to(actions.poll_elsewhere, state),
-        SubscriptionChanged: _to(partings.subscription_changed, state),
-        Unsubscribed: _to(partings.unsubscribed, UNSUBSCRIBING),
-        Closed: _to(partings.close, CLOSING),
+        SubscriptionChanged: _to(leaving.subscription_changed, state),
+        Unsubscribed: _to(leaving.unsubscribed, UNSUBSCRIBING),
+        Closed: _to(leaving.close, CLOSING),
     }
 
 
-def _owning(state: State, summoned_leads_to: State, rejoin_leads_to: State) -> Mapping[type[Event], Cell]:
-    """What ASSIGNED, RESUMING, STABLE and SUMMONED do alike: they have, or are about to have, partitions."""
+def _owning(
+    state: MemberState, requested_leads_to: MemberState, rejoin_leads_to: MemberState
+) -> Mapping[type[Event], Cell]:
+    """Cells of ASSIGNED, RESUMING, STABLE and REJOIN_NEEDED, which own partitions or are about to."""
     return {
         **_same_in(state),
-        RejoinRequested: _to(actions.summoned, summoned_leads_to),
+        RejoinRequested: _to(actions.rejoin_requested, requested_leads_to),
         GenerationOutdated: _to(actions.identity_refused, UNJOINED),
         MemberForgotten: _to(actions.identity_refused, UNJOINED),
         CoordinatorMoved: _to(actions.coordinator_moved, state),
         CoordinatorLoading: _to(actions.coordinator_loading, state),
         Ticked: _to(actions.ticked, state, UNJOINED),
-        SubscriptionChanged: _to(partings.subscription_changed_within, state, rejoin_leads_to),
-        RejoinWanted: _to(partings.rejoin_wanted, rejoin_leads_to),
-        Unsubscribed: _to(partings.unsubscribed, UNSUBSCRIBING, UNJOINED),
-        Closed: _to(partings.close, CLOSING, LEFT),
+        SubscriptionChanged: _to(leaving.subscription_changed_within, state, rejoin_leads_to),
+        RejoinWanted: _to(leaving.rejoin_wanted, rejoin_leads_to),
+        Unsubscribed: _to(leaving.unsubscribed, UNSUBSCRIBING, UNJOINED),
+        Closed: _to(leaving.close, CLOSING, LEFT),
     }
 
 
-def _parting(state: State, out: State) -> Mapping[type[Event], Cell]:
-    """What UNSUBSCRIBING and CLOSING do alike: only the last revocation counts, and where to say that it is over."""
+def _parting(state: MemberState, out: MemberState) -> Mapping[type[Event], Cell]:
+    """Cells of UNSUBSCRIBING and CLOSING, which only wait for the last revocation and then leave."""
     return {
-        Stopped: _to(partings.stopped, state, out),
+        Stopped: _to(leaving.stopped, state, out),
         CoordinatorFound: _to(actions.coordinator_found, state),
         CoordinatorUnknown: _to(actions.coordinator_unknown, state),
-        GenerationOutdated: _to(actions.identity_refused_while_giving_up, state),
-        MemberForgotten: _to(actions.identity_refused_while_giving_up, state),
+        GenerationOutdated: _to(actions.identity_refused_while_revoking, state),
+        MemberForgotten: _to(actions.identity_refused_while_revoking, state),
     }
 
 
-TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
+TABLE: Mapping[MemberState, Mapping[type[Event], Cell]] = MappingProxyType(
     {
         UNJOINED: {
             Polled: _to(actions.first_poll, UNJOINED, SEEKING, JOINING),
             CoordinatorFound: _to(actions.coordinator_found, UNJOINED),
             CoordinatorUnknown: _to(actions.coordinator_unknown, UNJOINED),
-            SubscriptionChanged: _to(partings.subscription_changed, UNJOINED),
-            Unsubscribed: _to(partings.unsubscribed, UNJOINED),
-            Closed: _to(partings.close, LEFT),
+            SubscriptionChanged: _to(leaving.subscription_changed, UNJOINED),
+            Unsubscribed: _to(leaving.unsubscribed, UNJOINED),
+            Closed: _to(leaving.close, LEFT),
         },
         STOPPING: {
-            **_giving_up(STOPPING),
+            **_revoking(STOPPING),
             Stopped: _to(actions.stopped, STOPPING, SEEKING, JOINING),
         },
         SEEKING: {
@@ -187,11 +190,11 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
             CoordinatorUnknown: _to(actions.coordinator_unknown, SEEKING),
             CoordinatorMoved: _to(actions.coordinator_moved, SEEKING),
             Ticked: _to(actions.retry, SEEKING, JOINING),
-            Refused: _to(partings.refused, FAILED),
+            Refused: _to(leaving.refused, FAILED),
             Polled: _to(actions.poll_elsewhere, SEEKING),
-            SubscriptionChanged: _to(partings.subscription_changed, SEEKING),
-            Unsubscribed: _to(partings.unsubscribed, UNJOINED),
-            Closed: _to(partings.close, LEFT),
+            SubscriptionChanged: _to(leaving.subscription_changed, SEEKING),
+            Unsubscribed: _to(leaving.unsubscribed, UNJOINED),
+            Closed: _to(leaving.close, LEFT),
         },
         JOINING: {
             **_between(JOINING),
@@ -209,50 +212,50 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
             Synced: _to(actions.synced, ASSIGNED),
         },
         ASSIGNED: {
-            **_owning(ASSIGNED, SUMMONED, ASSIGNED),
+            **_owning(ASSIGNED, REJOIN_NEEDED, ASSIGNED),
             Polled: _to(actions.take_over, RELEASING, RESUMING, STOPPING, SEEKING, JOINING),
         },
         RELEASING: {
-            **_giving_up(RELEASING),
+            **_revoking(RELEASING),
             Stopped: _to(actions.stopped_releasing, RESUMING, UNJOINED),
-            RejoinRequested: _to(actions.summoned, RELEASING),
-            RejoinWanted: _to(partings.rejoin_wanted, RELEASING),
-            SubscriptionChanged: _to(partings.subscription_changed_within, RELEASING),
+            RejoinRequested: _to(actions.rejoin_requested, RELEASING),
+            RejoinWanted: _to(leaving.rejoin_wanted, RELEASING),
+            SubscriptionChanged: _to(leaving.subscription_changed_within, RELEASING),
         },
         RESUMING: {
             **_owning(RESUMING, RESUMING, RESUMING),
-            Resumed: _to(actions.resumed, STABLE, SUMMONED),
+            Resumed: _to(actions.resumed, STABLE, REJOIN_NEEDED),
             Polled: _to(actions.poll_elsewhere, RESUMING),
         },
         STABLE: {
-            **_owning(STABLE, SUMMONED, SUMMONED),
-            Ticked: _to(actions.ticked, STABLE, SUMMONED, UNJOINED),
+            **_owning(STABLE, REJOIN_NEEDED, REJOIN_NEEDED),
+            Ticked: _to(actions.ticked, STABLE, REJOIN_NEEDED, UNJOINED),
             Polled: _to(actions.poll_stable, STABLE),
         },
-        SUMMONED: {
-            **_owning(SUMMONED, SUMMONED, SUMMONED),
-            RejoinRequested: _to(actions.still_summoned, SUMMONED),
-            RejoinWanted: _to(actions.nothing_new, SUMMONED),
-            SubscriptionChanged: _to(partings.subscription_changed, SUMMONED),
+        REJOIN_NEEDED: {
+            **_owning(REJOIN_NEEDED, REJOIN_NEEDED, REJOIN_NEEDED),
+            RejoinRequested: _to(actions.rejoin_requested_again, REJOIN_NEEDED),
+            RejoinWanted: _to(actions.nothing_new, REJOIN_NEEDED),
+            SubscriptionChanged: _to(leaving.subscription_changed, REJOIN_NEEDED),
             Polled: _to(actions.begin_rebalance, STOPPING, SEEKING, JOINING),
         },
         UNSUBSCRIBING: {
             **_parting(UNSUBSCRIBING, UNJOINED),
-            SubscriptionChanged: _to(partings.subscription_changed, UNSUBSCRIBING),
-            Closed: _to(partings.close, CLOSING),
+            SubscriptionChanged: _to(leaving.subscription_changed, UNSUBSCRIBING),
+            Closed: _to(leaving.close, CLOSING),
         },
         CLOSING: _parting(CLOSING, LEFT),
         LEFT: {},
         FAILED: {
-            Closed: _to(partings.close, LEFT),
+            Closed: _to(leaving.close, LEFT),
         },
     }
 )
 
 
 def step(member: Member, event: Event, now_ns: int) -> Step:
-    """What `member` becomes by `event` at `now_ns`, and what is to be done, in order."""
-    if isinstance(event, events.Answer) and event.stamp != member.stamp:
+    """Return the member after `event` at `now_ns`, and the effects, in order."""
+    if isinstance(event, Response) and event.stamp != member.stamp:
         return member, ()
     cell = TABLE[member.state].get(type(event))
     if cell is None:

@@ -1,8 +1,4 @@
-"""What a member of the server design wants done, in the order in which it is given.
-
-FindCoordinator, AbandonCoordinator, CommitPositions, Lose, Fail and Emit are those of `coordinator.membership.effects`.
-Here the listener hears of a loss as soon as it is free, whether the application polls or not.
-"""
+"""Effects that only members of the server design ask for; the others are in `coordinator.membership.effects`."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Register(Effect):
-    """Have the id stand in ZooKeeper, in this session and no other, and report Registered."""
+    """Register the id in ZooKeeper, in this session only, and report Registered."""
 
     stamp: int
     session: int
@@ -27,12 +23,12 @@ class Register(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Unregister(Effect):
-    """Take the id out of ZooKeeper: the group has nothing to wait for any more."""
+    """Delete the id from ZooKeeper, so that the group stops waiting for this member."""
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitCommand(Effect):
-    """Ask for the next command. `generation` is what was started last, `stopped` what was stopped last; -1: none."""
+class SendAwaitCommand(Effect):
+    """Ask for the next command, after the last `generation` started and the last one `stopped`; -1 for none."""
 
     stamp: int
     member_id: str
@@ -41,20 +37,13 @@ class AwaitCommand(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class CallOff(Effect):
-    """The command that is being awaited is not wanted any more: what asks next must not queue behind it."""
+class CancelAwait(Effect):
+    """Abandon the outstanding AwaitCommand, so that the next one does not queue behind it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Revoke(Effect):
-    """Deliver nothing more, tell the listener, and report Stopped."""
-
-    partitions: frozenset[TopicPartition]
-
-
-@dataclass(frozen=True, slots=True)
-class Assign(Effect):
-    """Tell the listener, deliver from these offsets on, and report Resumed."""
+class StartDelivery(Effect):
+    """Notify the listener, start delivery at these offsets, and report Resumed."""
 
     stamp: int
     offsets: Mapping[TopicPartition, int]

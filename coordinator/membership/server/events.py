@@ -1,8 +1,7 @@
-"""What can happen to a member of the server design. Events are past participles.
+"""Events that only members of the server design receive; the others are in `coordinator.membership.events`.
 
-What both coordinators' members have in common (polls, ticks, the coordinator's place, refusals) is in
-`coordinator.membership.events`. A `stamp` names the life of an identity: it changes with every registration, with
-every generation that is started, and whenever one is given up; an answer of an earlier life is ignored.
+The stamp changes with every registration, with every generation that is started, and whenever an id or a generation
+is given up.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from coordinator.membership.events import Answer, Event
+from coordinator.membership.events import Event, Response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,64 +19,54 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SessionBegun(Event):
-    """A ZooKeeper session stands that did not before; nothing of an earlier one is left."""
+    """A new ZooKeeper session began; nothing of an earlier one is left."""
 
     session: int
-    timeout_ms: int  #: as ZooKeeper granted it
+    timeout_ms: int  #: as negotiated with ZooKeeper
 
 
 @dataclass(frozen=True, slots=True)
 class SessionInterrupted(Event):
-    """No ZooKeeper server is reached: the session may live or be over."""
+    """The connection to ZooKeeper is lost: the session may or may not expire."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRestored(Event):
-    """A server is reached again, in time: the session and its znodes have lived on."""
+    """The client reconnected in time: the session and its znodes are intact."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded(Event):
-    """A server has said that the session is over, and with it the member's id: to the group it is dead."""
+    """ZooKeeper reported that the session expired, and with it the member's id: the group considers it dead."""
 
 
 @dataclass(frozen=True, slots=True)
-class Registered(Answer):
-    """The id stands in ZooKeeper."""
+class Registered(Response):
+    """The id is registered in ZooKeeper."""
 
     member_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionAnnounced(Event):
-    """The registration names other topics now; the coordinator reads it when it is asked with them."""
+    """The registration has other topics now; the coordinator reads it again when a request names them."""
 
 
 @dataclass(frozen=True, slots=True)
-class NothingTold(Answer):
-    """AwaitCommand's time is over, and the coordinator wants nothing."""
+class NoCommand(Response):
+    """AwaitCommand timed out: the coordinator had no command."""
 
 
 @dataclass(frozen=True, slots=True)
-class StopTold(Answer):
-    """Stop what was started as `generation`, commit, and say so."""
+class StopCommanded(Response):
+    """Stop what was started in `generation`, commit, and acknowledge."""
 
     generation: int
 
 
 @dataclass(frozen=True, slots=True)
-class StartTold(Answer):
-    """These partitions are this member's in `generation`; each offset is where to begin, NO_OFFSET where none is."""
+class StartCommanded(Response):
+    """Own these partitions in `generation`; each starts at its offset, or has NO_OFFSET."""
 
     generation: int
     offsets: Mapping[TopicPartition, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped(Event):
-    """What `Revoke` asked for is done: positions committed, callbacks returned."""
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed(Answer):
-    """What `Assign` asked for is done: callbacks returned, delivery begun."""

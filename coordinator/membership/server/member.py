@@ -1,4 +1,4 @@
-"""One member of the server design as a value: where it stands, who it is, what it owns, when it must do something."""
+"""One member of the server design as a value: its state, identity, partitions and deadlines."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ NO_GENERATION = -1
 NO_SESSION = 0
 
 
-class State(Enum):
-    """Where a member stands. What each state waits for is in `table.TABLE`."""
+class ServerMemberState(Enum):
+    """States of a member. `table.TABLE` has what each one does with each event."""
 
-    UNREGISTERED = auto()  #: has no session, or one that may be over; owns nothing and asks for nothing
-    REGISTERING = auto()  #: its id is being put into ZooKeeper; a dead predecessor's may have to go first
-    WAITING = auto()  #: registered and owning nothing; waits to be told what to start
-    STARTING = auto()  #: told to start: callbacks run
-    STARTED = auto()  #: delivers what it owns, and waits to be told to stop
-    STOPPING = auto()  #: told to stop: commits and revokes, and only then says so
-    CLOSING = auto()  #: commits and revokes what it owns before its session ends
+    UNREGISTERED = auto()  #: no session, or one that may have expired; owns nothing and sends nothing
+    REGISTERING = auto()  #: creating its id in ZooKeeper; a dead predecessor's znode may have to expire first
+    WAITING = auto()  #: registered, owns nothing, awaits a start
+    STARTING = auto()  #: received a start: callbacks are running
+    STARTED = auto()  #: delivers what it owns, awaits a stop
+    STOPPING = auto()  #: received a stop: commits and revokes, then acknowledges
+    CLOSING = auto()  #: commits and revokes what it owns, then deletes its id
     LEFT = auto()  #: closed; terminal
-    FAILED = auto()  #: refused for good; only closing is left
+    FAILED = auto()  #: failed for good; can only be closed
 
 
-#: In these, what is owned is delivered or being given up under an identity that commits may carry.
-OWNING = frozenset({State.STARTING, State.STARTED, State.STOPPING, State.CLOSING})
+#: States in which the member delivers or revokes under an identity that commits may carry.
+OWNING = frozenset(
+    {ServerMemberState.STARTING, ServerMemberState.STARTED, ServerMemberState.STOPPING, ServerMemberState.CLOSING}
+)
 
-#: In these the next thing to do is to ask the coordinator for a command.
-ASKING = frozenset({State.WAITING, State.STARTED})
+#: States in which the member asks the coordinator for its next command.
+AWAITING = frozenset({ServerMemberState.WAITING, ServerMemberState.STARTED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberSettings:
-    """Timers by their Kafka names (retry.backoff.ms and so on), in milliseconds."""
+class ServerMemberSettings:
+    """ServerMemberTimers by their Kafka names (retry.backoff.ms and so on), in milliseconds."""
 
     group: str
     retry_backoff_ms: int = 100
@@ -48,10 +50,10 @@ class MemberSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timers:
-    """Deadlines in monotonic nanoseconds; None is a timer that does not run.
+class ServerMemberTimers:
+    """Deadlines in monotonic nanoseconds; None for a timer that is not running.
 
-    `session_ns` runs while no ZooKeeper server is reached: when the session may be over by then.
+    `session_ns` runs while ZooKeeper is unreachable: the session may have expired by then.
     """
 
     retry_ns: int | None = None
@@ -60,32 +62,32 @@ class Timers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """Everything that a member knows; changed only by `table.step`."""
+class ServerMember:
+    """A member's whole state; only `table.step` changes it."""
 
-    settings: MemberSettings
-    state: State = State.UNREGISTERED
-    session: int = NO_SESSION  #: the ZooKeeper session, which may be over while no server is reached
+    settings: ServerMemberSettings
+    state: ServerMemberState = ServerMemberState.UNREGISTERED
+    session: int = NO_SESSION  #: the ZooKeeper session, which may have expired while `reached` is False
     session_timeout_ms: int = 0
-    reached: bool = False  #: a ZooKeeper server is
-    member_id: str = ""  #: the last one that was registered
-    registered: bool = False  #: under that id, in a session that lives
+    reached: bool = False  #: connected to ZooKeeper
+    member_id: str = ""  #: registered last
+    registered: bool = False  #: under that id, in a live session
     generation: int = NO_GENERATION  #: started last
-    stopped: int = NO_GENERATION  #: stopped last, which the next question acknowledges
+    stopped: int = NO_GENERATION  #: stopped last; the next AwaitCommand acknowledges it
     stamp: int = 0  #: see `events`
-    coordinator: int | None = None  #: node id of the broker that coordinates, while connected to it
-    finding: bool = False  #: FindCoordinator is on its way
-    asking: bool = False  #: AwaitCommand is on its way
+    coordinator: int | None = None  #: node id of the coordinator, while connected to it
+    finding: bool = False  #: FindCoordinator is outstanding
+    awaiting_command: bool = False  #: AwaitCommand is outstanding
     owned: frozenset[TopicPartition] = frozenset()
-    owned_since: int = NO_GENERATION  #: the generation that gave it, also once that one is given up
+    owned_since: int = NO_GENERATION  #: the generation that assigned `owned`, kept when `generation` is reset
     trigger: str = "subscribe"  #: why the next rebalance begins
-    attempt: int = 0  #: of the running rebalance, from 1; 0 outside of one
-    introduced: str = ""  #: the member id that the trace knows
-    timers: Timers = field(default_factory=Timers)
+    attempt: int = 0  #: attempt number within the running rebalance, from 1; 0 if none is running
+    traced_id: str = ""  #: the member id last traced with `member_started`
+    timers: ServerMemberTimers = field(default_factory=ServerMemberTimers)
 
     @property
     def identity(self) -> Identity | None:
-        """What a commit made now carries; None while the group would refuse it."""
+        """The identity for a commit made now; None while the group would reject it."""
         if not self.registered or self.generation == NO_GENERATION or self.state not in OWNING:
             return None
         return Identity(self.member_id, self.generation)
@@ -95,6 +97,6 @@ class Member:
         return "" if self.generation == NO_GENERATION else f"generation:{self.generation}"
 
 
-def deadline(member: Member) -> int | None:
-    """When `Ticked` has something to do, in monotonic nanoseconds; None when only an event can move the member."""
+def deadline(member: ServerMember) -> int | None:
+    """Return when `Ticked` is next due, in monotonic nanoseconds; None if no timer is running."""
     return min((at for at in (member.timers.session_ns, member.timers.retry_ns) if at is not None), default=None)

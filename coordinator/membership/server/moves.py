@@ -1,7 +1,6 @@
-"""The moves that a member's actions are made of: register, ask, lose, give up.
+"""Building blocks of a member's actions: register, await a command, lose, commit and revoke.
 
-A move takes the member as it is and returns what it becomes, with effects where there are any; names that begin
-with `tell` return trace events only.
+Each takes a member and returns the new member, with effects where there are any; `emit_*` return trace events only.
 """
 
 from __future__ import annotations
@@ -9,9 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from coordinator.membership.effects import CommitPositions, Effect, Emit, FindCoordinator, Lose
-from coordinator.membership.server.effects import AwaitCommand, CallOff, Register, Revoke
-from coordinator.membership.server.member import ASKING, NO_GENERATION, NS_PER_MS, Member, State, Timers
+from coordinator.membership.effects import CommitPositions, Effect, Emit, FindCoordinator, Lose, Revoke
+from coordinator.membership.server.effects import CancelAwait, Register, SendAwaitCommand
+from coordinator.membership.server.member import (
+    AWAITING,
+    NO_GENERATION,
+    NS_PER_MS,
+    ServerMember,
+    ServerMemberState,
+    ServerMemberTimers,
+)
 from coordinator.membership.tracing import emit, enter
 
 if TYPE_CHECKING:
@@ -19,63 +25,75 @@ if TYPE_CHECKING:
 
     from kernel.values import TopicPartition
 
-Step = tuple[Member, tuple[Effect, ...]]
+Step = tuple[ServerMember, tuple[Effect, ...]]
 
 
-# -- asking -------------------------------------------------------------------------------------------------------
+# -- awaiting commands ----------------------------------------------------------------------------------------------
 
 
-def ask(member: Member) -> Step:
-    """Go on: await the next command, or look for the coordinator first. One question at a time."""
+def await_command(member: ServerMember) -> Step:
+    """Await the next command, or find the coordinator first. At most one request is outstanding."""
     if member.coordinator is None:
-        return find(member)
-    if member.asking or member.state not in ASKING:
+        return find_coordinator(member)
+    if member.awaiting_command or member.state not in AWAITING:
         return member, ()
-    asking = replace(member, asking=True, timers=replace(member.timers, retry_ns=None))
-    return asking, (AwaitCommand(asking.stamp, asking.member_id, asking.generation, asking.stopped),)
+    awaiting = replace(member, awaiting_command=True, timers=replace(member.timers, retry_ns=None))
+    return awaiting, (SendAwaitCommand(awaiting.stamp, awaiting.member_id, awaiting.generation, awaiting.stopped),)
 
 
-def find(member: Member) -> Step:
+def find_coordinator(member: ServerMember) -> Step:
     if member.finding:
         return member, ()
     return replace(member, finding=True, timers=replace(member.timers, retry_ns=None)), (FindCoordinator(),)
 
 
-def later(member: Member, now: int) -> Member:
-    """What is to be done next is done after the backoff."""
+def retry_later(member: ServerMember, now: int) -> ServerMember:
+    """Set the retry timer to the backoff."""
     return replace(member, timers=replace(member.timers, retry_ns=now + member.settings.retry_backoff_ms * NS_PER_MS))
 
 
-def called_off(member: Member) -> Step:
-    """An answer that is still awaited would be of an earlier life."""
-    return replace(member, asking=False), ((CallOff(),) if member.asking else ())
+def cancel_await(member: ServerMember) -> Step:
+    """Abandon an outstanding AwaitCommand: its response would be stale."""
+    return replace(member, awaiting_command=False), ((CancelAwait(),) if member.awaiting_command else ())
 
 
 # -- the registration ---------------------------------------------------------------------------------------------
 
 
-def register(member: Member) -> Step:
-    """Into ZooKeeper first: the coordinator knows nobody whose id does not stand there."""
-    registering = replace(member, state=State.REGISTERING, registered=False, stamp=member.stamp + 1, timers=Timers())
-    begun, told = begin_rebalance(registering)
-    return begun, (*told, Register(begun.stamp, begun.session))
+def register(member: ServerMember) -> Step:
+    """Register in ZooKeeper first: the coordinator ignores members whose id is not there."""
+    registering = replace(
+        member,
+        state=ServerMemberState.REGISTERING,
+        registered=False,
+        stamp=member.stamp + 1,
+        timers=ServerMemberTimers(),
+    )
+    begun, emitted = begin_rebalance(registering)
+    return begun, (*emitted, Register(begun.stamp, begun.session))
 
 
-def unregistered(member: Member) -> Member:
-    """Without a session in which it could be registered, or without certainty of one."""
-    return replace(member, state=State.UNREGISTERED, registered=False, stamp=member.stamp + 1, timers=Timers())
+def unregistered(member: ServerMember) -> ServerMember:
+    """Go to UNREGISTERED: there is no session to register in, or it may have expired."""
+    return replace(
+        member,
+        state=ServerMemberState.UNREGISTERED,
+        registered=False,
+        stamp=member.stamp + 1,
+        timers=ServerMemberTimers(),
+    )
 
 
-def without_generation(member: Member) -> Member:
-    """As somebody who has never been told to start anything."""
+def without_generation(member: ServerMember) -> ServerMember:
+    """Forget the generation, like a member that never started one."""
     return replace(member, generation=NO_GENERATION, stopped=NO_GENERATION, stamp=member.stamp + 1)
 
 
 # -- a rebalance, as the trace sees it -----------------------------------------------------------------------------
 
 
-def begin_rebalance(member: Member) -> Step:
-    """Unless one is under way: from now on it waits to be told what to start."""
+def begin_rebalance(member: ServerMember) -> Step:
+    """Begin a rebalance unless one is running; it lasts until the member has been started."""
     if member.attempt:
         return member, ()
     begun = replace(member, attempt=1)
@@ -86,7 +104,7 @@ def begin_rebalance(member: Member) -> Step:
     )
 
 
-def next_attempt(member: Member, outcome: str, error: str) -> Step:
+def next_attempt(member: ServerMember, outcome: str, error: str) -> Step:
     if not member.attempt:
         return begin_rebalance(member)
     again = replace(member, attempt=member.attempt + 1)
@@ -97,8 +115,8 @@ def next_attempt(member: Member, outcome: str, error: str) -> Step:
     )
 
 
-def end_rebalance(member: Member, outcome: str, error: str) -> Step:
-    """It comes to nothing."""
+def end_rebalance(member: ServerMember, outcome: str, error: str) -> Step:
+    """End the running rebalance without an assignment."""
     if not member.attempt:
         return member, ()
     return replace(member, attempt=0), (
@@ -110,23 +128,23 @@ def end_rebalance(member: Member, outcome: str, error: str) -> Step:
 # -- what is owned --------------------------------------------------------------------------------------------------
 
 
-def give_up(member: Member) -> tuple[Effect, ...]:
-    """In the order that the group relies on: commit, then tell the application, and only then say so."""
+def commit_and_revoke(member: ServerMember) -> tuple[Effect, ...]:
+    """Commit, then notify the application, and only then acknowledge: the group relies on this order."""
     revoke = Revoke(member.owned)
     if not member.settings.auto_commit or member.identity is None:
         return (revoke,)
     return CommitPositions(member.stamp, member.identity, wait=True), revoke
 
 
-def lose(member: Member, trigger: str) -> Step:
-    """What is owned may be somebody else's by now; a rebalance that is under way goes on."""
+def lose(member: ServerMember, trigger: str) -> Step:
+    """Lose what is owned, since others may own it by now; a running rebalance goes on."""
     lost = replace(member, owned=frozenset(), trigger=trigger)
-    gone: tuple[Effect, ...] = (Lose(member.owned), tell_gone(member, "partitions_lost")) if member.owned else ()
+    gone: tuple[Effect, ...] = (Lose(member.owned), emit_removed(member, "partitions_lost")) if member.owned else ()
     return lost, (*gone, emit(member, "rebalance_triggered", trigger=trigger))
 
 
-def tell_gone(member: Member, kind: str) -> Emit:
-    """Of the generation that gave it, which the member may have given up already."""
+def emit_removed(member: ServerMember, kind: str) -> Emit:
+    """Name the generation that assigned the partitions, even if the member has dropped it already."""
     fields = {"partitions": partitions_field(member.owned), "all": [], "generation": member.owned_since}
     return Emit(kind, member.member_id, f"generation:{member.owned_since}", fields)
 

@@ -1,7 +1,7 @@
-"""What an error of the coordinator means to a member of the server design: one table, (api, error) -> event.
+"""What an error code means to a member of the server design: one table, (api, error) -> event.
 
-The errors are those of docs/server-protocol.md. A pair that is not here is `Refused` for AwaitCommand, and nothing at
-all (None) for CommitOwned: whoever committed learns of it as the outcome of the commit.
+The errors are those of docs/server-protocol.md. Any other error is fatal (`Refused`) in AwaitCommand, and no event in
+CommitOwned: the caller sees it in the result of the commit.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from coordinator.membership.events import CoordinatorLoading, CoordinatorMoved, GenerationOutdated, Refused
-from coordinator.membership.reactions import UNANSWERED
+from coordinator.membership.events import UNANSWERED, CoordinatorLoading, CoordinatorMoved, GenerationOutdated, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +36,6 @@ REACTIONS: Mapping[tuple[str, str], type[Refusal]] = MappingProxyType(
 
 
 def reaction(api: str, error: str, *, stamp: int, sent_ns: int) -> Refusal | None:
-    """The event that an error is to the member who sent `api`; None when it concerns only the caller."""
+    """Return the event for an error in the response to `api`; None when it concerns only the caller."""
     event = REACTIONS.get((api, error), Refused if api == AWAIT else None)
     return None if event is None else event(stamp=stamp, api=api, error=error, sent_ns=sent_ns)

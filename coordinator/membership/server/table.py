@@ -1,29 +1,29 @@
-"""The `server` design's membership, member's side, as a table; `step` is the only way to move a member.
+"""The member of the `server` design as a table; `step` is the only way to change a member.
 
-Theory. A member puts its id into ZooKeeper, watches nothing, and asks the group's coordinator for commands, one
-question at a time (a long poll). Told to stop, it stops delivering, commits, tells the application, and only then
-asks on, which acknowledges the stop; told to start, it begins at the offsets that it was told. All of this happens
-in the background: polls only hand out records and make the commits that are due.
+Theory. A member registers its id in ZooKeeper, sets no watch, and asks the group's coordinator for commands with one
+long poll at a time (AwaitCommand). On a stop it stops delivery, commits, notifies the application, and only then sends
+the next AwaitCommand, which acknowledges the stop. On a start it delivers from the offsets in the command. All of this
+happens in the background: polls only return records and make the commits that are due.
 
-Whose word ends a membership, from the surest to the least sure:
+Three authorities can end a membership, from the most to the least certain:
 
-1. The coordinator's: the generation is over, or we are not in it. What was owned is *lost*.
-2. ZooKeeper's: the session is over. What was owned is lost, and the id is written anew in the next session.
-3. Our own clock's: no ZooKeeper server is reached, and the session may be over by now. What was owned is lost, and
-   nothing is asked for until a server says how the session stands.
+1. The coordinator: the generation is over, or we are not in it. What was owned is *lost*.
+2. ZooKeeper: the session expired. What was owned is lost, and the member registers again in the next session.
+3. Our own clock: ZooKeeper is unreachable, and the session may have expired. What was owned is lost, and the member
+   sends nothing until it knows whether the session survived.
 
-While only the coordinator is unreachable the session vouches for the member: it goes on delivering what it owns, its
-commits wait or fail, and whoever coordinates next finds its id and its generation as they were. A member that the
-rebalance timeout has dropped meanwhile learns of it when its commit is refused, or when it is told to stop.
+While only the coordinator is unreachable, the session vouches for the member: it keeps delivering what it owns, its
+commits wait or fail, and the next coordinator finds its id and its generation unchanged. A member that the rebalance
+timeout dropped meanwhile finds out when a commit is refused, or when it receives a stop.
 
 Three rules hold everywhere and are therefore not in the table:
 
-1. An event that answers a request of an earlier life (`Answer.stamp`) changes nothing.
+1. A response to a request of an earlier life (`Response.stamp`) changes nothing.
 2. An event that a state's row does not name changes nothing.
-3. An identity (id and generation) that was refused or whose session is over is never used again.
+3. An identity (id and generation) is never reused after it was refused or its session expired.
 
 Source: seed 003 §2.2 (only the coordinator watches, and it assigns) and the coordinator of 2012 to 2015 that Kafka
-never released; what is on the wire is in docs/server-protocol.md.
+never released; docs/server-protocol.md has the wire format.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from coordinator.membership.events import (
-    Answer,
     Closed,
     CoordinatorFound,
     CoordinatorLoading,
@@ -43,52 +42,58 @@ from coordinator.membership.events import (
     GenerationOutdated,
     Polled,
     Refused,
+    Response,
+    Resumed,
+    Stopped,
     Ticked,
 )
 from coordinator.membership.server import actions
 from coordinator.membership.server.events import (
-    NothingTold,
+    NoCommand,
     Registered,
-    Resumed,
     SessionBegun,
     SessionEnded,
     SessionInterrupted,
     SessionRestored,
-    StartTold,
-    Stopped,
-    StopTold,
+    StartCommanded,
+    StopCommanded,
     SubscriptionAnnounced,
 )
-from coordinator.membership.server.member import Member, State
+from coordinator.membership.server.member import ServerMember, ServerMemberState
 from coordinator.membership.server.moves import Step
 
 #: (member, event, now in monotonic ns) -> (member, effects)
-Action = Callable[[Member, Any, int], Step]
+Action = Callable[[ServerMember, Any, int], Step]
 
 
 class Cell(NamedTuple):
-    """What a state does about an event, and where that may lead; `step` checks the latter."""
+    """What a state does with an event, and the states it may lead to, which `step` checks."""
 
     action: Action
-    leads_to: frozenset[State]
+    leads_to: frozenset[ServerMemberState]
 
 
-def _to(action: Action, *states: State) -> Cell:
+def _to(action: Action, *states: ServerMemberState) -> Cell:
     return Cell(action, frozenset(states))
 
 
 (UNREGISTERED, REGISTERING, WAITING, STARTING, STARTED) = (
-    State.UNREGISTERED,
-    State.REGISTERING,
-    State.WAITING,
-    State.STARTING,
-    State.STARTED,
+    ServerMemberState.UNREGISTERED,
+    ServerMemberState.REGISTERING,
+    ServerMemberState.WAITING,
+    ServerMemberState.STARTING,
+    ServerMemberState.STARTED,
 )
-(STOPPING, CLOSING, LEFT, FAILED) = (State.STOPPING, State.CLOSING, State.LEFT, State.FAILED)
+(STOPPING, CLOSING, LEFT, FAILED) = (
+    ServerMemberState.STOPPING,
+    ServerMemberState.CLOSING,
+    ServerMemberState.LEFT,
+    ServerMemberState.FAILED,
+)
 
 
-def _outside(state: State) -> Mapping[type[Event], Cell]:
-    """What UNREGISTERED and REGISTERING do alike: the coordinator does not concern them."""
+def _outside(state: ServerMemberState) -> Mapping[type[Event], Cell]:
+    """Cells of UNREGISTERED and REGISTERING, which send nothing to the coordinator."""
     return {
         SessionBegun: _to(actions.session_begun, REGISTERING),
         SessionInterrupted: _to(actions.session_interrupted, state),
@@ -100,8 +105,8 @@ def _outside(state: State) -> Mapping[type[Event], Cell]:
     }
 
 
-def _inside(state: State) -> Mapping[type[Event], Cell]:
-    """What WAITING, STARTING and STARTED do alike: they are registered, and ask or will ask for commands."""
+def _inside(state: ServerMemberState) -> Mapping[type[Event], Cell]:
+    """Cells of WAITING, STARTING and STARTED, which are registered and await commands, now or next."""
     return {
         SessionBegun: _to(actions.session_begun, REGISTERING),
         SessionInterrupted: _to(actions.session_interrupted, state),
@@ -117,22 +122,22 @@ def _inside(state: State) -> Mapping[type[Event], Cell]:
     }
 
 
-def _giving_up(state: State) -> Mapping[type[Event], Cell]:
-    """What STOPPING and CLOSING do alike: callbacks run, so that an identity goes without the state."""
+def _revoking(state: ServerMemberState) -> Mapping[type[Event], Cell]:
+    """Cells of STOPPING and CLOSING: a callback is running, so losing the identity does not change the state."""
     return {
-        SessionBegun: _to(actions.session_begun_while_giving_up, state),
+        SessionBegun: _to(actions.session_begun_while_revoking, state),
         SessionInterrupted: _to(actions.session_interrupted, state),
         SessionRestored: _to(actions.session_restored, state),
-        SessionEnded: _to(actions.session_ended_while_giving_up, state),
+        SessionEnded: _to(actions.session_ended_while_revoking, state),
         CoordinatorFound: _to(actions.coordinator_found, state),
         CoordinatorUnknown: _to(actions.coordinator_unknown, state),
         CoordinatorMoved: _to(actions.coordinator_moved, state),
-        GenerationOutdated: _to(actions.outdated_while_giving_up, state),
-        Ticked: _to(actions.ticked_while_giving_up, state),
+        GenerationOutdated: _to(actions.outdated_while_revoking, state),
+        Ticked: _to(actions.ticked_while_revoking, state),
     }
 
 
-TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
+TABLE: Mapping[ServerMemberState, Mapping[type[Event], Cell]] = MappingProxyType(
     {
         UNREGISTERED: {
             **_outside(UNREGISTERED),
@@ -145,9 +150,9 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
         },
         WAITING: {
             **_inside(WAITING),
-            NothingTold: _to(actions.nothing_told, WAITING),
-            StopTold: _to(actions.stop_of_nothing, WAITING),
-            StartTold: _to(actions.start, STARTING, WAITING),
+            NoCommand: _to(actions.no_command, WAITING),
+            StopCommanded: _to(actions.stop_of_nothing, WAITING),
+            StartCommanded: _to(actions.start, STARTING, WAITING),
             SubscriptionAnnounced: _to(actions.subscription_announced, WAITING),
             Closed: _to(actions.close, LEFT),
         },
@@ -158,20 +163,20 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
         },
         STARTED: {
             **_inside(STARTED),
-            NothingTold: _to(actions.nothing_told, STARTED),
-            StopTold: _to(actions.stop, STOPPING, WAITING, STARTED),
-            StartTold: _to(actions.start_over, STARTING, STARTED, WAITING),
+            NoCommand: _to(actions.no_command, STARTED),
+            StopCommanded: _to(actions.stop, STOPPING, WAITING, STARTED),
+            StartCommanded: _to(actions.start_over, STARTING, STARTED, WAITING),
             SubscriptionAnnounced: _to(actions.subscription_announced, STARTED),
             Polled: _to(actions.poll, STARTED),
             Closed: _to(actions.close, CLOSING, LEFT),
         },
         STOPPING: {
-            **_giving_up(STOPPING),
+            **_revoking(STOPPING),
             Stopped: _to(actions.stopped, WAITING, REGISTERING, UNREGISTERED),
             Closed: _to(actions.close_stopping, CLOSING),
         },
         CLOSING: {
-            **_giving_up(CLOSING),
+            **_revoking(CLOSING),
             Stopped: _to(actions.leave, LEFT),
         },
         LEFT: {},
@@ -182,9 +187,9 @@ TABLE: Mapping[State, Mapping[type[Event], Cell]] = MappingProxyType(
 )
 
 
-def step(member: Member, event: Event, now_ns: int) -> Step:
-    """What `member` becomes by `event` at `now_ns`, and what is to be done, in order."""
-    if isinstance(event, Answer) and event.stamp != member.stamp:
+def step(member: ServerMember, event: Event, now_ns: int) -> Step:
+    """Return the member after `event` at `now_ns`, and the effects, in order."""
+    if isinstance(event, Response) and event.stamp != member.stamp:
         return member, ()
     cell = TABLE[member.state].get(type(event))
     if cell is None:

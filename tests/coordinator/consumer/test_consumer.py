@@ -14,7 +14,7 @@ from coordinator.consumer.commits import DROPPED
 from coordinator.consumer.errors import GroupRefused
 from coordinator.consumer.fetcher import PREFETCH_RECORDS, FetchFailed
 from coordinator.groups.placement import partition_of
-from coordinator.membership.classic.member import State
+from coordinator.membership.classic.member import MemberState
 from coordinator.service.mount import mount
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.client.connection import BrokerConnection
@@ -67,7 +67,7 @@ def test_expelled_member_loses_its_partitions_and_comes_back_under_a_new_id(chro
             await shared_out([member], EVERYTHING)
             (old,) = member.consumer.member_ids
             await expel(broker, old)
-            await until(lambda: member.listener.of("lost") == [EVERYTHING], 10, "the loss to be told")
+            await until(lambda: member.listener.of("lost") == [EVERYTHING], 10, "the notification of the loss")
             await shared_out([member], EVERYTHING)
             assert member.consumer.member_ids != (old,)
             assert member.tracer.of("partitions_lost")[0]["member"] == old
@@ -326,7 +326,9 @@ def test_close_with_a_parked_join_leaves_the_group_at_once(chroot: str, tmp_path
             await first.pause()  # nobody answers the summons: the second member's join stays parked
             second = await eager(bootstrap_of(broker)).begin({"t": 1})
             streams = second.consumer._streams  # type: ignore[attr-defined]  # what else says that a join is parked
-            await until(lambda: streams[0].member.state is State.JOINING and streams[0].member.member_id, 10, "a join")
+            await until(
+                lambda: streams[0].member.state is MemberState.JOINING and streams[0].member.member_id, 10, "a join"
+            )
             await second.close()
             left = [event for event in second.tracer.of("request_answered") if event["api"] == "LeaveGroup"]
             assert [event["error"] for event in left] == [""]

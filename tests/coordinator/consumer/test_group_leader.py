@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from coordinator.consumer.group_leader import GroupLeader
-from coordinator.membership.effects import RunAssignor
-from coordinator.membership.events import GroupMember
+from coordinator.membership.classic.effects import RunAssignor
+from coordinator.membership.classic.events import GroupMember
 from coordinator.protocol.consumer_protocol import decode_assignment, encode_subscription
 from kernel.assignors.subscription import MemberSubscription
 

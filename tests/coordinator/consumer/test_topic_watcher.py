@@ -12,7 +12,7 @@ import pytest
 
 from coordinator.consumer.settings import CoordinatorConsumerConfig
 from coordinator.consumer.topic_watcher import TopicWatcher
-from coordinator.membership.classic.member import State
+from coordinator.membership.classic.member import MemberState
 from coordinator.membership.subscription import by_name, by_pattern
 from kernel.client.client import ClusterMetadata, PartitionLeader
 from kernel.clock import Clock, ManualClock, SystemClock
@@ -64,7 +64,9 @@ class Brokers:
 class Stream:
     """What a `GroupStream` is to the watcher."""
 
-    def __init__(self, *topics: str, assigned_sizes: dict[str, int] | None = None, state: State = State.STABLE) -> None:
+    def __init__(
+        self, *topics: str, assigned_sizes: dict[str, int] | None = None, state: MemberState = MemberState.STABLE
+    ) -> None:
         self.number = 0
         self.member = SimpleNamespace(state=state, topics=frozenset(topics))
         self.group_leader = SimpleNamespace(assigned_sizes=assigned_sizes)
@@ -116,14 +118,16 @@ def test_leader_says_once_that_it_wants_to_rejoin_for_what_it_saw() -> None:
     asyncio.run(test())
 
 
-@pytest.mark.parametrize("on_the_way", [State.SEEKING, State.JOINING, State.DECIDING, State.SYNCING])
-def test_what_the_leader_sees_on_the_way_waits_until_it_has_its_assignment(on_the_way: State) -> None:
+@pytest.mark.parametrize(
+    "on_the_way", [MemberState.SEEKING, MemberState.JOINING, MemberState.DECIDING, MemberState.SYNCING]
+)
+def test_what_the_leader_sees_on_the_way_waits_until_it_has_its_assignment(on_the_way: MemberState) -> None:
     async def test() -> None:
         brokers, leader = Brokers(t=6), Stream("t", assigned_sizes={"t": 4}, state=on_the_way)
         async with watching(brokers, leader, BY_NAME) as watcher:
             watcher.check_topics()
             assert leader.calls == []
-            leader.member.state = State.ASSIGNED
+            leader.member.state = MemberState.ASSIGNED
             watcher.check_topics()
             assert leader.calls == ["metadata-changed"]
 
@@ -167,7 +171,7 @@ def test_brokers_that_do_not_answer_are_asked_again_after_the_backoff() -> None:
 
 def test_who_is_about_to_join_with_a_pattern_waits_for_the_brokers_as_long_as_the_poll_may() -> None:
     async def test() -> None:
-        brokers, stream = Brokers(t=4), Stream("t", state=State.SUMMONED)
+        brokers, stream = Brokers(t=4), Stream("t", state=MemberState.REJOIN_NEEDED)
         async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
             brokers.gate.clear()
             await watcher.refresh_before_join(0.0)
@@ -181,7 +185,7 @@ def test_who_is_about_to_join_with_a_pattern_waits_for_the_brokers_as_long_as_th
             assert not watcher.holds_back(held)
             watcher.check_topics()
             assert stream.calls == [frozenset({"t", "t2"})]
-            stream.member.state = State.STABLE
+            stream.member.state = MemberState.STABLE
             await watcher.refresh_before_join(60)
             assert len(brokers.asked) == 2  # nobody joins: nobody asks
 
@@ -190,7 +194,7 @@ def test_who_is_about_to_join_with_a_pattern_waits_for_the_brokers_as_long_as_th
 
 def test_short_polls_that_come_rarely_join_with_the_answer_that_came_in_between() -> None:
     async def test() -> None:
-        brokers, stream = Brokers(t=4), Stream("t", state=State.SUMMONED)
+        brokers, stream = Brokers(t=4), Stream("t", state=MemberState.REJOIN_NEEDED)
         async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
             brokers.sizes["t2"] = 1
             brokers.gate.clear()
@@ -208,7 +212,7 @@ def test_short_polls_that_come_rarely_join_with_the_answer_that_came_in_between(
 
 def test_brokers_that_never_answer_do_not_keep_a_member_from_joining_until_its_polls_are_overdue() -> None:
     async def test() -> None:
-        brokers, stream = Brokers(t=4), Stream("t", state=State.SUMMONED)
+        brokers, stream = Brokers(t=4), Stream("t", state=MemberState.REJOIN_NEEDED)
         clock = ManualClock(monotonic_ns=1_000_000_000)
         patience = {"metadata_max_age_ms": "600000", "retry_backoff_ms": "0", "max_poll_interval_ms": "100"}
         async with watching(brokers, stream, BY_PATTERN, clock, **patience) as watcher:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.membership import effects, events
-from coordinator.membership.classic.member import State
+from coordinator.membership.classic import effects, events
+from coordinator.membership.classic.member import MemberState
+from coordinator.membership.effects import Effect, FindCoordinator, Revoke
+from coordinator.membership.events import Stopped
 from kernel.values import TopicPartition
 from tests.support.membership import P0, P1, Talk
 
@@ -13,27 +15,27 @@ OTHER, U0 = frozenset({"u"}), TopicPartition("u", 0)
 BOTH = frozenset({"t", "u"})
 
 
-def changed(talk: Talk, topics: frozenset[str]) -> tuple[effects.Effect, ...]:
+def changed(talk: Talk, topics: frozenset[str]) -> tuple[Effect, ...]:
     return talk.say(events.SubscriptionChanged(topics))
 
 
 def triggers(talk: Talk) -> list[object]:
-    return [emit.fields["trigger"] for emit in talk.told if emit.kind == "rebalance_triggered"]
+    return [emit.fields["trigger"] for emit in talk.emitted if emit.kind == "rebalance_triggered"]
 
 
 def test_member_whose_pattern_matches_nothing_joins_all_the_same():
     talk = Talk()
     changed(talk, frozenset())
-    assert talk.poll() == (effects.FindCoordinator(),)
-    assert talk.state is State.SEEKING
+    assert talk.poll() == (FindCoordinator(),)
+    assert talk.state is MemberState.SEEKING
 
 
 def test_member_that_unsubscribed_stays_out_until_it_subscribes_again():
     talk = Talk().stable()
-    assert effects.Revoke(frozenset({P0, P1})) in talk.say(events.Unsubscribed())
-    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
+    assert Revoke(frozenset({P0, P1})) in talk.say(events.Unsubscribed())
+    assert talk.say(Stopped()) == (effects.SendLeave("m-1"),)
     assert talk.poll() == ()
-    assert talk.state is State.UNJOINED
+    assert talk.state is MemberState.UNJOINED
     changed(talk, frozenset())
     assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
 
@@ -41,17 +43,17 @@ def test_member_that_unsubscribed_stays_out_until_it_subscribes_again():
 def test_stable_member_rejoins_with_its_next_poll_when_the_topics_change():
     talk = Talk().stable()
     assert changed(talk, BOTH) == ()
-    assert talk.state is State.SUMMONED
+    assert talk.state is MemberState.REJOIN_NEEDED
     assert triggers(talk) == ["subscription-changed"]
     talk.poll()
-    assert talk.say(events.Stopped()) == (effects.SendJoin(talk.member.stamp, "m-1"),)
+    assert talk.say(Stopped()) == (effects.SendJoin(talk.member.stamp, "m-1"),)
     assert talk.member.joined == BOTH
 
 
 def test_same_topics_again_are_no_change():
     talk = Talk().stable()
     changed(talk, frozenset({"t"}))
-    assert talk.state is State.STABLE
+    assert talk.state is MemberState.STABLE
     assert triggers(talk) == []
 
 
@@ -72,7 +74,7 @@ def test_topics_that_change_on_the_way_are_in_the_join_or_need_another(steps):
     assert triggers(talk) == ([] if steps == 1 else ["subscription-changed"])
     assert talk.poll() == (effects.Assign(talk.member.stamp, frozenset({P0})),)
     talk.resumed()
-    assert talk.state is (State.STABLE if steps == 1 else State.SUMMONED)
+    assert talk.state is (MemberState.STABLE if steps == 1 else MemberState.REJOIN_NEEDED)
 
 
 def test_assignment_of_topics_that_nobody_wants_any_more_is_not_taken_over():
@@ -83,7 +85,7 @@ def test_assignment_of_topics_that_nobody_wants_any_more_is_not_taken_over():
     changed(talk, OTHER)
     talk.synced(P0, P1)
     assert talk.poll() == (effects.SendJoin(talk.member.stamp, "m-1"),)
-    assert talk.state is State.JOINING
+    assert talk.state is MemberState.JOINING
     assert talk.member.owned == frozenset()
     assert talk.last("attempt_ended").fields["error"] == "subscription changed"
     assert talk.last("rebalance_started").fields["trigger"] == "subscription-changed"

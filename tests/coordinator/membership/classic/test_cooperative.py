@@ -6,9 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.membership import effects, events
-from coordinator.membership.classic.member import State
-from coordinator.membership.effects import Identity
+from coordinator.membership.classic import effects, events
+from coordinator.membership.classic.member import MemberState
+from coordinator.membership.effects import (
+    AbandonCoordinator,
+    CommitPositions,
+    Fail,
+    FindCoordinator,
+    Identity,
+    Lose,
+    Revoke,
+)
+from coordinator.membership.events import Closed, CoordinatorUnknown, Stopped, Ticked
 from kernel.values import TopicPartition
 from tests.support.membership import P0, P1, P2, SETTINGS, Talk, partitions_of
 
@@ -27,14 +36,14 @@ def stopping(*partitions: TopicPartition) -> Talk:
     talk = stable(*partitions)
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     talk.poll()
-    assert talk.state is State.STOPPING
+    assert talk.state is MemberState.STOPPING
     return talk
 
 
 def joining(*partitions: TopicPartition) -> Talk:
     talk = stopping(*partitions)
-    talk.say(events.Stopped())
-    assert talk.state is State.JOINING
+    talk.say(Stopped())
+    assert talk.state is MemberState.JOINING
     return talk
 
 
@@ -49,15 +58,15 @@ def releasing(*partitions: TopicPartition) -> Talk:
     talk = syncing()
     talk.synced(*(partitions or (P0,)))
     talk.poll()
-    assert talk.state is State.RELEASING
+    assert talk.state is MemberState.RELEASING
     return talk
 
 
-def told(talk: Talk, since: int) -> list[tuple[str, frozenset[TopicPartition], frozenset[TopicPartition]]]:
+def emitted(talk: Talk, since: int) -> list[tuple[str, frozenset[TopicPartition], frozenset[TopicPartition]]]:
     """What the trace says of partitions: (kind, changed, all)."""
     return [
         (emit.kind, partitions_of(emit, "partitions"), partitions_of(emit, "all"))
-        for emit in talk.told[since:]
+        for emit in talk.emitted[since:]
         if emit.kind in PARTITIONS
     ]
 
@@ -68,11 +77,14 @@ def told(talk: Talk, since: int) -> list[tuple[str, frozenset[TopicPartition], f
 def test_summoned_member_commits_and_joins_with_all_that_it_has():
     talk = stable()
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
-    before = len(talk.told)
-    assert talk.poll() == (effects.CommitPositions(1, Identity("m-1", 1), wait=True), effects.Revoke(NOTHING))
-    assert talk.say(events.Stopped()) == (effects.SendJoin(stamp=2, member_id="m-1"),)
+    before = len(talk.emitted)
+    assert talk.poll() == (
+        CommitPositions(1, Identity("m-1", 1), wait=True),
+        Revoke(NOTHING),
+    )
+    assert talk.say(Stopped()) == (effects.SendJoin(stamp=2, member_id="m-1"),)
     assert talk.member.owned == BOTH
-    assert told(talk, before) == []
+    assert emitted(talk, before) == []
     assert "stop" not in talk.kinds()[before:]
 
 
@@ -85,64 +97,67 @@ def test_member_without_auto_commit_joins_at_once():
 
 def test_round_in_which_nothing_moves_stops_nothing_and_is_the_only_one():
     talk = syncing()
-    before = len(talk.told)
+    before = len(talk.emitted)
     talk.synced(P0, P1)
     assert talk.poll() == (effects.Assign(2, NOTHING),)
     assert talk.resumed() == ()
-    assert talk.state is State.STABLE
-    assert told(talk, before) == [("partitions_assigned", NOTHING, BOTH)]
+    assert talk.state is MemberState.STABLE
+    assert emitted(talk, before) == [("partitions_assigned", NOTHING, BOTH)]
 
 
 def test_partition_that_is_new_is_added_in_one_round():
     talk = syncing()
-    before = len(talk.told)
+    before = len(talk.emitted)
     talk.synced(P0, P1, P2)
     assert talk.poll() == (effects.Assign(2, frozenset({P2})),)
     talk.resumed()
-    assert talk.state is State.STABLE
-    assert told(talk, before) == [("partitions_assigned", frozenset({P2}), BOTH | {P2})]
+    assert talk.state is MemberState.STABLE
+    assert emitted(talk, before) == [("partitions_assigned", frozenset({P2}), BOTH | {P2})]
 
 
 def test_partition_that_is_taken_away_is_committed_and_revoked_and_another_round_follows_at_once():
     talk = syncing()
-    before = len(talk.told)
+    before = len(talk.emitted)
     talk.synced(P0, P2)
     taken = frozenset({P1})
-    assert talk.poll() == (effects.CommitPositions(2, Identity("m-1", 2), wait=True), effects.Revoke(taken))
+    assert talk.poll() == (
+        CommitPositions(2, Identity("m-1", 2), wait=True),
+        Revoke(taken),
+    )
     assert talk.member.owned == BOTH
-    assert talk.say(events.Stopped()) == (effects.Assign(2, frozenset({P2})),)
+    assert talk.say(Stopped()) == (effects.Assign(2, frozenset({P2})),)
     talk.resumed()
-    assert talk.state is State.SUMMONED
-    assert told(talk, before) == [
+    assert talk.state is MemberState.REJOIN_NEEDED
+    assert emitted(talk, before) == [
         ("partitions_revoked", taken, frozenset({P0})),
         ("partitions_assigned", frozenset({P2}), frozenset({P0, P2})),
     ]
     assert talk.last("rebalance_triggered").fields == {"trigger": "partitions-revoked"}
     assert talk.last("rebalance_ended").fields == {"outcome": "ok", "generation": 2}
     talk.poll()
-    assert talk.say(events.Stopped()) == (effects.SendJoin(stamp=3, member_id="m-1"),)
+    assert talk.say(Stopped()) == (effects.SendJoin(stamp=3, member_id="m-1"),)
     assert talk.last("rebalance_started").fields == {"trigger": "partitions-revoked"}
 
 
 def test_phases_of_a_round_that_takes_something_away():
     talk = joining()
-    before = len(talk.told)
+    before = len(talk.emitted)
     talk.joined(generation=2)
     talk.synced(P0)
     talk.poll()
-    talk.say(events.Stopped())
+    talk.say(Stopped())
     talk.resumed()
-    phases = [emit.fields["phase"] for emit in talk.told[before:] if emit.kind == "phase_entered"]
+    phases = [emit.fields["phase"] for emit in talk.emitted[before:] if emit.kind == "phase_entered"]
     assert phases == ["claim", "stop", "resume"]
 
 
 def test_27_while_something_is_given_up_is_no_second_reason():
     talk = releasing()
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
-    talk.say(events.Stopped())
+    talk.say(Stopped())
     talk.resumed()
-    assert talk.state is State.SUMMONED
-    triggers = [emit.fields["trigger"] for emit in talk.told if emit.kind == "rebalance_triggered"]
+    assert talk.state is MemberState.REJOIN_NEEDED
+    triggers = [emit.fields["trigger"] for emit in talk.emitted if emit.kind == "rebalance_triggered"]
     assert triggers == ["group-rebalancing"] * 2  # one for each round
 
 
@@ -157,11 +172,11 @@ def subscribed_to_both() -> Talk:
 
 def test_only_what_is_not_subscribed_to_any_more_is_given_up_before_the_join():
     talk = subscribed_to_both()
-    before = len(talk.told)
+    before = len(talk.emitted)
     talk.say(events.SubscriptionChanged(frozenset({"t"})))
-    assert talk.poll()[-1] == effects.Revoke(frozenset({U0}))
-    assert talk.say(events.Stopped()) == (effects.SendJoin(stamp=2, member_id="m-1"),)
-    assert told(talk, before) == [("partitions_revoked", frozenset({U0}), frozenset({P0}))]
+    assert talk.poll()[-1] == Revoke(frozenset({U0}))
+    assert talk.say(Stopped()) == (effects.SendJoin(stamp=2, member_id="m-1"),)
+    assert emitted(talk, before) == [("partitions_revoked", frozenset({U0}), frozenset({P0}))]
 
 
 def test_subscription_that_changes_again_meanwhile_gives_up_more():
@@ -169,9 +184,9 @@ def test_subscription_that_changes_again_meanwhile_gives_up_more():
     talk.say(events.SubscriptionChanged(frozenset({"t"})))
     talk.poll()
     talk.say(events.SubscriptionChanged(frozenset({"v"})))
-    assert talk.say(events.Stopped())[-1] == effects.Revoke(frozenset({P0}))
-    assert talk.state is State.STOPPING
-    assert talk.say(events.Stopped()) == (effects.SendJoin(stamp=2, member_id="m-1"),)
+    assert talk.say(Stopped())[-1] == Revoke(frozenset({P0}))
+    assert talk.state is MemberState.STOPPING
+    assert talk.say(Stopped()) == (effects.SendJoin(stamp=2, member_id="m-1"),)
     assert talk.member.owned == NOTHING
 
 
@@ -181,8 +196,8 @@ def test_assignment_of_topics_that_are_not_wanted_any_more_leaves_what_is_kept()
     talk.say(events.SubscriptionChanged(frozenset({"t", "u"})))
     talk.say(events.SubscriptionChanged(frozenset({"u"})))
     talk.synced(P0, P1)
-    assert talk.poll()[-1] == effects.Revoke(frozenset({P0}))
-    assert talk.say(events.Stopped()) == (effects.SendJoin(stamp=3, member_id="m-1"),)
+    assert talk.poll()[-1] == Revoke(frozenset({P0}))
+    assert talk.say(Stopped()) == (effects.SendJoin(stamp=3, member_id="m-1"),)
 
 
 # -- the identity goes ----------------------------------------------------------------------------------------------
@@ -191,20 +206,20 @@ def test_assignment_of_topics_that_are_not_wanted_any_more_leaves_what_is_kept()
 @pytest.mark.parametrize(("error", "member_id"), [("UNKNOWN_MEMBER_ID", ""), ("ILLEGAL_GENERATION", "m-1")])
 def test_identity_refused_between_join_and_sync_loses_what_was_kept(error: str, member_id: str):
     talk = syncing()
-    before = len(talk.told)
-    assert talk.refused("SyncGroup", error) == (effects.Lose(BOTH), effects.SendJoin(4, member_id))
+    before = len(talk.emitted)
+    assert talk.refused("SyncGroup", error) == (Lose(BOTH), effects.SendJoin(4, member_id))
     assert talk.member.owned == NOTHING
-    assert told(talk, before) == [("partitions_lost", BOTH, NOTHING)]
+    assert emitted(talk, before) == [("partitions_lost", BOTH, NOTHING)]
 
 
 def test_identity_refused_before_the_join_loses_what_was_to_be_kept_at_once():
     talk = subscribed_to_both()
     talk.say(events.SubscriptionChanged(frozenset({"t"})))
     talk.poll()
-    before = len(talk.told)
-    assert talk.refused("OffsetCommit", "UNKNOWN_MEMBER_ID") == (effects.Lose(frozenset({P0})),)
-    assert talk.say(events.Stopped()) == (effects.SendJoin(stamp=3, member_id=""),)
-    assert told(talk, before) == [
+    before = len(talk.emitted)
+    assert talk.refused("OffsetCommit", "UNKNOWN_MEMBER_ID") == (Lose(frozenset({P0})),)
+    assert talk.say(Stopped()) == (effects.SendJoin(stamp=3, member_id=""),)
+    assert emitted(talk, before) == [
         ("partitions_lost", frozenset({P0}), frozenset({U0})),
         ("partitions_lost", frozenset({U0}), NOTHING),
     ]
@@ -212,12 +227,12 @@ def test_identity_refused_before_the_join_loses_what_was_to_be_kept_at_once():
 
 def test_identity_refused_while_something_is_given_up_ends_the_round():
     talk = releasing()
-    before = len(talk.told)
-    assert talk.refused("Heartbeat", "UNKNOWN_MEMBER_ID") == (effects.Lose(frozenset({P0})),)
+    before = len(talk.emitted)
+    assert talk.refused("Heartbeat", "UNKNOWN_MEMBER_ID") == (Lose(frozenset({P0})),)
     assert talk.last("rebalance_ended").fields["outcome"] == "superseded"
-    assert talk.say(events.Stopped()) == ()
-    assert talk.state is State.UNJOINED
-    assert told(talk, before) == [
+    assert talk.say(Stopped()) == ()
+    assert talk.state is MemberState.UNJOINED
+    assert emitted(talk, before) == [
         ("partitions_lost", frozenset({P0}), frozenset({P1})),
         ("partitions_lost", frozenset({P1}), NOTHING),
     ]
@@ -235,7 +250,7 @@ def test_27_before_taking_over_leaves_that_generation_and_keeps_everything():
     talk = syncing()
     talk.synced(P2)
     assert talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS") == ()
-    assert (talk.state, talk.member.owned, talk.member.assigned) == (State.SUMMONED, BOTH, NOTHING)
+    assert (talk.state, talk.member.owned, talk.member.assigned) == (MemberState.REJOIN_NEEDED, BOTH, NOTHING)
 
 
 def test_instance_id_that_another_member_took_loses_what_was_kept():
@@ -244,10 +259,10 @@ def test_instance_id_that_another_member_took_loses_what_was_kept():
     talk.poll()
     talk.joined(generation=2)
     assert talk.refused("SyncGroup", "FENCED_INSTANCE_ID") == (
-        effects.Lose(BOTH),
-        effects.Fail("SyncGroup", "FENCED_INSTANCE_ID"),
+        Lose(BOTH),
+        Fail("SyncGroup", "FENCED_INSTANCE_ID"),
     )
-    assert talk.state is State.FAILED
+    assert talk.state is MemberState.FAILED
 
 
 # -- no coordinator, no poll ----------------------------------------------------------------------------------------
@@ -255,14 +270,14 @@ def test_instance_id_that_another_member_took_loses_what_was_kept():
 
 def test_session_ends_while_a_coordinator_is_looked_for_and_the_join_goes_on():
     talk = joining()
-    assert talk.refused("JoinGroup", "NOT_COORDINATOR") == (effects.AbandonCoordinator(),)
-    assert (talk.state, talk.member.owned) == (State.SEEKING, BOTH)
-    before = len(talk.told)
+    assert talk.refused("JoinGroup", "NOT_COORDINATOR") == (AbandonCoordinator(),)
+    assert (talk.state, talk.member.owned) == (MemberState.SEEKING, BOTH)
+    before = len(talk.emitted)
     talk.after(100)
-    talk.say(events.CoordinatorUnknown("nobody"))
-    assert talk.after(2900)[0] == effects.Lose(BOTH)  # 3000 ms after the last word of the old one
-    assert (talk.state, talk.identity) == (State.SEEKING, None)
-    assert told(talk, before) == [("partitions_lost", BOTH, NOTHING)]
+    talk.say(CoordinatorUnknown("nobody"))
+    assert talk.after(2900)[0] == Lose(BOTH)  # 3000 ms after the last word of the old one
+    assert (talk.state, talk.identity) == (MemberState.SEEKING, None)
+    assert emitted(talk, before) == [("partitions_lost", BOTH, NOTHING)]
     talk.after(100)
     assert talk.found(2) == (effects.SendJoin(talk.member.stamp, ""),)
 
@@ -273,25 +288,25 @@ def test_join_that_was_parked_counts_as_alive_until_it_fails():
     talk.refused("JoinGroup", "UNANSWERED", sent_ms_ago=60_000)
     assert talk.member.owned == BOTH
     talk.after(100)
-    talk.say(events.CoordinatorUnknown("nobody"))
-    assert talk.after(2899) == (effects.FindCoordinator(),)
+    talk.say(CoordinatorUnknown("nobody"))
+    assert talk.after(2899) == (FindCoordinator(),)
     assert talk.member.owned == BOTH
-    assert talk.after(1)[0] == effects.Lose(BOTH)
+    assert talk.after(1)[0] == Lose(BOTH)
 
 
 def test_session_that_ends_while_something_is_given_up_loses_the_rest_at_once():
     talk = releasing()
-    assert talk.after(3000) == (effects.AbandonCoordinator(), effects.Lose(frozenset({P0})))
-    assert talk.say(events.Stopped()) == ()
-    assert talk.state is State.UNJOINED
+    assert talk.after(3000) == (AbandonCoordinator(), Lose(frozenset({P0})))
+    assert talk.say(Stopped()) == ()
+    assert talk.state is MemberState.UNJOINED
 
 
 def test_session_that_ends_while_the_leader_decides_loses_what_was_kept():
     talk = joining()
     talk.joined(generation=2, leader="m-1")
-    assert talk.state is State.DECIDING
-    assert talk.after(3000)[:2] == (effects.AbandonCoordinator(), effects.Lose(BOTH))
-    assert talk.state is State.SEEKING
+    assert talk.state is MemberState.DECIDING
+    assert talk.after(3000)[:2] == (AbandonCoordinator(), Lose(BOTH))
+    assert talk.state is MemberState.SEEKING
 
 
 @pytest.mark.parametrize("polls", [True, False])
@@ -303,13 +318,13 @@ def test_polls_while_it_joins_and_syncs_count_for_the_poll_interval(polls: bool)
         assert talk.poll() == ()
     talk.clock.advance_ms(2_000)
     talk.synced(P0, P1)
-    overdue = talk.say(events.Ticked())
+    overdue = talk.say(Ticked())
     if polls:
         assert effects.SendLeave("m-1") not in overdue
         assert talk.member.owned == BOTH
     else:
-        assert overdue == (effects.SendLeave("m-1"), effects.Lose(BOTH))
-        assert talk.state is State.UNJOINED
+        assert overdue == (effects.SendLeave("m-1"), Lose(BOTH))
+        assert talk.state is MemberState.UNJOINED
 
 
 def test_member_that_is_overdue_while_something_is_given_up_leaves_and_loses_the_rest():
@@ -317,7 +332,7 @@ def test_member_that_is_overdue_while_something_is_given_up_leaves_and_loses_the
     for _ in range(4):
         talk.clock.advance_ms(2_500)
         talk.heartbeat_answered()
-    assert talk.say(events.Ticked()) == (effects.SendLeave("m-1"), effects.Lose(frozenset({P0})))
+    assert talk.say(Ticked()) == (effects.SendLeave("m-1"), Lose(frozenset({P0})))
 
 
 # -- the end ----------------------------------------------------------------------------------------------------------
@@ -326,20 +341,20 @@ def test_member_that_is_overdue_while_something_is_given_up_leaves_and_loses_the
 def test_close_between_join_and_sync_loses_what_was_kept():
     """No commit would get past the parked request (ConsumerCoordinator.onLeavePrepare of 4.1)."""
     talk = syncing()
-    assert talk.say(events.Closed()) == (effects.Lose(BOTH), effects.SendLeave("m-1"))
-    assert talk.state is State.LEFT
+    assert talk.say(Closed()) == (Lose(BOTH), effects.SendLeave("m-1"))
+    assert talk.state is MemberState.LEFT
 
 
 def test_close_while_something_is_given_up_gives_up_the_rest_after_it():
     talk = releasing()
-    before = len(talk.told)
-    assert talk.say(events.Closed()) == ()
+    before = len(talk.emitted)
+    assert talk.say(Closed()) == ()
     rest = frozenset({P0})
-    commit = effects.CommitPositions(2, Identity("m-1", 2), wait=True)
-    assert talk.say(events.Stopped()) == (commit, effects.Revoke(rest))
-    assert talk.state is State.CLOSING
-    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
-    assert told(talk, before) == [
+    commit = CommitPositions(2, Identity("m-1", 2), wait=True)
+    assert talk.say(Stopped()) == (commit, Revoke(rest))
+    assert talk.state is MemberState.CLOSING
+    assert talk.say(Stopped()) == (effects.SendLeave("m-1"),)
+    assert emitted(talk, before) == [
         ("partitions_revoked", frozenset({P1}), rest),
         ("partitions_revoked", rest, NOTHING),
     ]
@@ -348,17 +363,17 @@ def test_close_while_something_is_given_up_gives_up_the_rest_after_it():
 def test_close_before_taking_over_commits_under_the_new_generation():
     talk = syncing()
     talk.synced(P0)
-    commit = effects.CommitPositions(2, Identity("m-1", 2), wait=True)
-    assert talk.say(events.Closed()) == (commit, effects.Revoke(BOTH))
+    commit = CommitPositions(2, Identity("m-1", 2), wait=True)
+    assert talk.say(Closed()) == (commit, Revoke(BOTH))
 
 
 def test_unsubscribe_while_it_commits_before_a_join_gives_up_everything():
     talk = stopping()
     assert talk.say(events.Unsubscribed()) == ()
-    assert talk.say(events.Stopped())[-1] == effects.Revoke(BOTH)
-    assert talk.state is State.UNSUBSCRIBING
-    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
-    assert talk.state is State.UNJOINED
+    assert talk.say(Stopped())[-1] == Revoke(BOTH)
+    assert talk.state is MemberState.UNSUBSCRIBING
+    assert talk.say(Stopped()) == (effects.SendLeave("m-1"),)
+    assert talk.state is MemberState.UNJOINED
 
 
 # -- a delay that the leader has set ----------------------------------------------------------------------------------
@@ -376,9 +391,9 @@ def test_scheduled_rebalance_comes_when_its_time_is_over():
     talk.resumed()
     talk.after(1000)
     talk.heartbeat_answered()
-    assert talk.state is State.STABLE
+    assert talk.state is MemberState.STABLE
     talk.after(1000)
-    assert talk.state is State.SUMMONED
+    assert talk.state is MemberState.REJOIN_NEEDED
     assert talk.last("rebalance_triggered").fields == {"trigger": "scheduled"}
     assert talk.member.owned == BOTH
 
@@ -386,11 +401,11 @@ def test_scheduled_rebalance_comes_when_its_time_is_over():
 def test_scheduled_time_that_passes_while_it_takes_over_is_not_forgotten():
     talk = delayed(500)
     talk.after(500)
-    assert talk.state is State.RESUMING
+    assert talk.state is MemberState.RESUMING
     talk.resumed()
     assert talk.due_in_ms() == 0
-    talk.say(events.Ticked())
-    assert talk.state is State.SUMMONED
+    talk.say(Ticked())
+    assert talk.state is MemberState.REJOIN_NEEDED
 
 
 def test_another_rebalance_sets_the_scheduled_one_aside():
@@ -398,7 +413,7 @@ def test_another_rebalance_sets_the_scheduled_one_aside():
     talk.resumed()
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     talk.poll()
-    talk.say(events.Stopped())
+    talk.say(Stopped())
     talk.joined(generation=3)
     talk.synced(P0, P1)
     talk.poll()

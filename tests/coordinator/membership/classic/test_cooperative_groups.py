@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.membership import events
-from coordinator.membership.classic.member import State
+from coordinator.membership.classic import events
+from coordinator.membership.classic.member import MemberState
+from coordinator.membership.events import Closed, Polled
 from tests.support.cooperative_world import EVERYTHING, World
 
 CLIENTS = 4
@@ -30,7 +31,7 @@ def let(world: World, what: object, number: int) -> None:
         case "chore":
             world.chore(number)
         case "poll":
-            world.say(number, events.Polled())
+            world.say(number, Polled())
         case "heartbeat":
             world.heartbeat(number)
         case "expel":
@@ -40,7 +41,7 @@ def let(world: World, what: object, number: int) -> None:
         case "unsubscribe":
             world.say(number, events.Unsubscribed())
         case "close":
-            world.say(number, events.Closed())
+            world.say(number, Closed())
         case _:
             assert isinstance(what, tuple)
             world.say(number, events.SubscriptionChanged(frozenset(what)))
@@ -51,7 +52,7 @@ def wanted(world: World) -> frozenset[object]:
     topics = {
         topic
         for client in world.clients
-        if client.member.state is not State.LEFT
+        if client.member.state is not MemberState.LEFT
         for topic in client.member.topics or ()
     }
     return frozenset(tp for tp in EVERYTHING if tp.topic in topics)
@@ -68,10 +69,10 @@ def test_no_partition_has_two_owners_and_the_group_comes_to_rest(settled: bool, 
     for ((what, number),) in course:
         let(world, what, number)
     world.go_well()
-    resting = (State.STABLE, State.UNJOINED, State.LEFT)
+    resting = (MemberState.STABLE, MemberState.UNJOINED, MemberState.LEFT)
     assert all(client.member.state in resting for client in world.clients), world.clients
-    stable = [client for client in world.clients if client.member.state is State.STABLE]
-    assert all(client.member.topics is None for client in world.clients if client.member.state is State.UNJOINED)
+    stable = [client for client in world.clients if client.member.state is MemberState.STABLE]
+    assert all(client.member.topics is None for client in world.clients if client.member.state is MemberState.UNJOINED)
     assert frozenset().union(*(client.member.owned for client in stable)) == wanted(world)
     assert {client.member.generation for client in stable} <= {world.generation}
     if len({client.member.topics for client in stable}) == 1:
@@ -104,7 +105,7 @@ def test_join_costs_two_generations_and_leave_costs_one():
     assert gave_up == world.clients[3].member.owned
     assert all(client.member.owned <= before for client, before in zip(world.clients, had, strict=False))
     forget_what_was_given_up(world)
-    world.say(3, events.Closed())
+    world.say(3, Closed())
     world.go_well()
     assert world.generation == generation + 3
     assert not any(client.gave_up for client in world.clients)
@@ -126,4 +127,4 @@ def test_topic_that_is_not_wanted_any_more_is_given_up_before_the_join():
         world.say(number, events.SubscriptionChanged(frozenset({"t"})))
     world.go_well()
     assert {tp.topic for client in world.clients for tp in client.gave_up} == {"u"}
-    assert all(client.member.state is State.STABLE for client in world.clients)
+    assert all(client.member.state is MemberState.STABLE for client in world.clients)

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.membership import effects, events
-from coordinator.membership.classic.member import State
-from coordinator.membership.effects import Identity
-from coordinator.membership.events import GroupMember
+from coordinator.membership.classic import effects, events
+from coordinator.membership.classic.events import GroupMember
+from coordinator.membership.classic.member import MemberState
+from coordinator.membership.effects import Fail, FindCoordinator, Identity, Lose, Revoke
+from coordinator.membership.events import Closed, CoordinatorUnknown, Event, Stopped, Ticked
 from tests.support.membership import P0, P1, SETTINGS, Talk
 
 STATIC = replace(SETTINGS, instance_id="web-1")
@@ -18,8 +19,8 @@ BOTH = frozenset({P0, P1})
 
 def test_unsubscribe_revokes_without_a_commit_leaves_and_stays_out():
     talk = Talk().stable()
-    assert talk.say(events.Unsubscribed()) == (effects.Revoke(BOTH),)
-    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
+    assert talk.say(events.Unsubscribed()) == (Revoke(BOTH),)
+    assert talk.say(Stopped()) == (effects.SendLeave("m-1"),)
     assert talk.poll() == ()
     assert "member_closed" not in talk.kinds()
 
@@ -35,7 +36,7 @@ def test_unsubscribe_on_the_way_in_ends_the_attempt(steps: int):
         talk.joined()
     left = talk.say(events.Unsubscribed())
     assert left == (() if steps == 1 else (effects.SendLeave("m-1"),))
-    assert talk.state is State.UNJOINED
+    assert talk.state is MemberState.UNJOINED
     assert talk.last("rebalance_ended").fields["outcome"] == "superseded"
     assert talk.member.attempt == 0
 
@@ -54,9 +55,9 @@ def test_answers_to_what_was_asked_before_it_unsubscribed_change_nothing():
 def test_coordinator_that_is_found_while_it_unsubscribes_is_told_and_joined_later():
     talk = Talk().stable()
     talk.refused("Heartbeat", "NOT_COORDINATOR")
-    assert talk.say(events.Unsubscribed()) == (effects.Revoke(BOTH),)
+    assert talk.say(events.Unsubscribed()) == (Revoke(BOTH),)
     talk.found(2)
-    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
+    assert talk.say(Stopped()) == (effects.SendLeave("m-1"),)
     talk.say(events.SubscriptionChanged(frozenset({"t"})))
     assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
 
@@ -65,17 +66,17 @@ def test_coordinator_that_is_not_found_while_it_unsubscribes_is_looked_for_again
     talk = Talk().stable()
     talk.refused("Heartbeat", "NOT_COORDINATOR")
     talk.say(events.Unsubscribed())
-    talk.say(events.CoordinatorUnknown("nobody"))
-    assert talk.say(events.Stopped()) == ()
+    talk.say(CoordinatorUnknown("nobody"))
+    assert talk.say(Stopped()) == ()
     talk.say(events.SubscriptionChanged(frozenset({"t"})))
-    assert talk.poll() == (effects.FindCoordinator(),)
+    assert talk.poll() == (FindCoordinator(),)
 
 
 def test_subscription_that_comes_while_it_unsubscribes_joins_after_that():
     talk = Talk().stable()
     talk.say(events.Unsubscribed())
     talk.say(events.SubscriptionChanged(frozenset({"u"})))
-    talk.say(events.Stopped())
+    talk.say(Stopped())
     assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
     assert talk.last("rebalance_started").fields == {"trigger": "subscribe"}
 
@@ -83,17 +84,17 @@ def test_subscription_that_comes_while_it_unsubscribes_joins_after_that():
 def test_close_while_it_unsubscribes_is_one_parting():
     talk = Talk().stable()
     talk.say(events.Unsubscribed())
-    assert talk.say(events.Closed()) == ()
-    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
+    assert talk.say(Closed()) == ()
+    assert talk.say(Stopped()) == (effects.SendLeave("m-1"),)
     assert talk.kinds()[-2:] == ["partitions_revoked", "member_closed"]
-    assert talk.state is State.LEFT
+    assert talk.state is MemberState.LEFT
 
 
-@pytest.mark.parametrize("parting", [events.Closed(), events.Unsubscribed()])
-def test_static_member_gives_up_its_partitions_and_says_nothing(parting: events.Event):
+@pytest.mark.parametrize("parting", [Closed(), events.Unsubscribed()])
+def test_static_member_gives_up_its_partitions_and_says_nothing(parting: Event):
     talk = Talk(STATIC).stable()
-    assert talk.say(parting)[-1] == effects.Revoke(BOTH)
-    assert talk.say(events.Stopped()) == ()
+    assert talk.say(parting)[-1] == Revoke(BOTH)
+    assert talk.say(Stopped()) == ()
 
 
 def test_static_member_that_is_overdue_stops_and_says_nothing():
@@ -102,7 +103,7 @@ def test_static_member_that_is_overdue_stops_and_says_nothing():
     for _ in range(4):
         talk.clock.advance_ms(2_500)
         talk.heartbeat_answered()
-    assert talk.say(events.Ticked()) == (effects.Lose(BOTH),)
+    assert talk.say(Ticked()) == (Lose(BOTH),)
     assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
 
 
@@ -121,21 +122,26 @@ def test_static_leader_that_comes_back_leads_and_is_told_to_leave_the_assignment
 @pytest.mark.parametrize("api", ["Heartbeat", "OffsetCommit"])
 def test_static_member_whose_twin_has_come_is_done(api: str):
     talk = Talk(STATIC).stable()
-    assert talk.refused(api, "FENCED_INSTANCE_ID") == (effects.Lose(BOTH), effects.Fail(api, "FENCED_INSTANCE_ID"))
-    assert talk.state is State.FAILED
+    assert talk.refused(api, "FENCED_INSTANCE_ID") == (
+        Lose(BOTH),
+        Fail(api, "FENCED_INSTANCE_ID"),
+    )
+    assert talk.state is MemberState.FAILED
     assert talk.poll() == ()
-    assert talk.say(events.Closed()) == ()
+    assert talk.say(Closed()) == ()
 
 
 def test_static_member_whose_twin_has_come_is_done_while_its_join_is_parked():
     talk = Talk(STATIC)
     talk.poll()
     talk.found()
-    assert talk.refused("JoinGroup", "FENCED_INSTANCE_ID") == (effects.Fail("JoinGroup", "FENCED_INSTANCE_ID"),)
+    assert talk.refused("JoinGroup", "FENCED_INSTANCE_ID") == (Fail("JoinGroup", "FENCED_INSTANCE_ID"),)
 
 
-@pytest.mark.parametrize(("trigger", "state"), [("metadata-changed", State.SUMMONED), ("scheduled", State.SUMMONED)])
-def test_rejoin_that_is_wanted_begins_with_the_next_poll(trigger: str, state: State):
+@pytest.mark.parametrize(
+    ("trigger", "state"), [("metadata-changed", MemberState.REJOIN_NEEDED), ("scheduled", MemberState.REJOIN_NEEDED)]
+)
+def test_rejoin_that_is_wanted_begins_with_the_next_poll(trigger: str, state: MemberState):
     talk = Talk().stable()
     assert talk.say(events.RejoinWanted(trigger)) == ()
     assert talk.state is state
@@ -153,4 +159,4 @@ def test_rejoin_that_is_wanted_while_it_takes_over_follows_that():
     talk.say(events.RejoinWanted("metadata-changed"))
     assert talk.poll() == (effects.Assign(talk.member.stamp, frozenset({P0})),)
     talk.resumed()
-    assert talk.state is State.SUMMONED
+    assert talk.state is MemberState.REJOIN_NEEDED

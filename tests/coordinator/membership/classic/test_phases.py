@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator.membership import effects, events
-from coordinator.membership.classic.member import Member, State
-from coordinator.membership.effects import Identity
-from coordinator.membership.events import GroupMember
+from coordinator.membership.classic import effects, events
+from coordinator.membership.classic.events import GroupMember
+from coordinator.membership.classic.member import Member, MemberState
+from coordinator.membership.effects import CommitPositions, FindCoordinator, Identity, Revoke
+from coordinator.membership.events import Closed, Stopped, Ticked
 from tests.support.membership import P0, P1, P2, SETTINGS, TOPICS, Talk
 
 
 def test_member_does_nothing_before_the_first_poll():
     talk = Talk()
     assert talk.due_in_ms() is None
-    assert talk.say(events.Ticked()) == ()
-    assert talk.state is State.UNJOINED
+    assert talk.say(Ticked()) == ()
+    assert talk.state is MemberState.UNJOINED
 
 
 def test_first_poll_looks_for_the_coordinator_and_joins_without_a_member_id():
     talk = Talk()
-    assert talk.poll() == (effects.FindCoordinator(),)
-    assert talk.state is State.SEEKING
+    assert talk.poll() == (FindCoordinator(),)
+    assert talk.state is MemberState.SEEKING
     assert talk.poll() == ()  # polls meanwhile change nothing
     assert talk.found(2) == (effects.SendJoin(stamp=1, member_id=""),)
-    assert talk.state is State.JOINING
+    assert talk.state is MemberState.JOINING
     assert talk.kinds() == ["rebalance_started", "attempt_started", "join"]
 
 
@@ -33,7 +34,7 @@ def test_member_id_required_joins_again_under_the_given_id():
     talk.poll()
     talk.found()
     assert talk.say(events.MemberIdGiven(1, "m-7")) == (effects.SendJoin(stamp=2, member_id="m-7"),)
-    assert talk.state is State.JOINING
+    assert talk.state is MemberState.JOINING
     assert talk.kinds().count("attempt_started") == 1
 
 
@@ -43,8 +44,8 @@ def test_parked_join_runs_no_timer():
     talk.found()
     assert talk.due_in_ms() is None
     talk.clock.advance_ms(60_000)
-    assert talk.say(events.Ticked()) == ()
-    assert talk.state is State.JOINING
+    assert talk.say(Ticked()) == ()
+    assert talk.state is MemberState.JOINING
 
 
 def test_follower_syncs_with_nothing_and_takes_over_in_the_next_poll():
@@ -52,14 +53,14 @@ def test_follower_syncs_with_nothing_and_takes_over_in_the_next_poll():
     talk.poll()
     talk.found()
     assert talk.joined() == (effects.SendSync(1, Identity("m-1", 1), "range", {}),)
-    assert talk.state is State.SYNCING
+    assert talk.state is MemberState.SYNCING
     assert talk.synced(P1, P0) == ()
-    assert talk.state is State.ASSIGNED
+    assert talk.state is MemberState.ASSIGNED
     assert talk.member.owned == frozenset()
     assert talk.poll() == (effects.Assign(1, frozenset({P0, P1})),)
     assert talk.member.owned == {P0, P1}
     assert talk.resumed() == ()
-    assert talk.state is State.STABLE
+    assert talk.state is MemberState.STABLE
     assert talk.kinds() == [
         "rebalance_started",
         "attempt_started",
@@ -84,7 +85,7 @@ def test_leader_decides_between_join_and_sync_and_sends_heartbeats_meanwhile():
     members = (GroupMember("m-1", None, b"metadata"),)
     joined = events.Joined(1, "m-1", 3, "range", "m-1", members)
     assert talk.say(joined) == (effects.RunAssignor(1, "range", members),)
-    assert talk.state is State.DECIDING
+    assert talk.state is MemberState.DECIDING
     assert talk.after(1000) == (effects.SendHeartbeat(1, Identity("m-1", 3)),)
     sync = effects.SendSync(1, Identity("m-1", 3), "range", {"m-1": b"bytes"})
     assert talk.say(events.Decided(1, {"m-1": b"bytes"})) == (sync,)
@@ -98,7 +99,7 @@ def test_heartbeats_go_one_at_a_time():
     assert talk.after(1000) == (effects.SendHeartbeat(1, Identity("m-1", 1)),)
     assert talk.after(1000) == ()
     talk.heartbeat_answered(sent_ms_ago=1000)
-    assert talk.say(events.Ticked()) == (effects.SendHeartbeat(1, Identity("m-1", 1)),)
+    assert talk.say(Ticked()) == (effects.SendHeartbeat(1, Identity("m-1", 1)),)
 
 
 def test_auto_commit_goes_out_in_polls_only_and_not_before_its_interval():
@@ -106,8 +107,8 @@ def test_auto_commit_goes_out_in_polls_only_and_not_before_its_interval():
     talk.clock.advance_ms(999)
     assert talk.poll() == ()
     talk.clock.advance_ms(1)
-    assert not any(isinstance(effect, effects.CommitPositions) for effect in talk.say(events.Ticked()))
-    assert talk.poll() == (effects.CommitPositions(1, Identity("m-1", 1), wait=False),)
+    assert not any(isinstance(effect, CommitPositions) for effect in talk.say(Ticked()))
+    assert talk.poll() == (CommitPositions(1, Identity("m-1", 1), wait=False),)
     assert talk.poll() == ()
 
 
@@ -115,13 +116,16 @@ def test_summoned_member_keeps_everything_until_it_polls_then_commits_and_revoke
     talk = Talk().stable()
     talk.after(1000)
     assert talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS") == ()
-    assert talk.state is State.SUMMONED
+    assert talk.state is MemberState.REJOIN_NEEDED
     assert talk.member.owned == {P0, P1}
     identity = Identity("m-1", 1)
-    assert talk.poll() == (effects.CommitPositions(1, identity, wait=True), effects.Revoke(frozenset({P0, P1})))
-    assert talk.state is State.STOPPING
+    assert talk.poll() == (
+        CommitPositions(1, identity, wait=True),
+        Revoke(frozenset({P0, P1})),
+    )
+    assert talk.state is MemberState.STOPPING
     assert talk.identity == identity  # a commit from the callback is still good
-    assert talk.say(events.Stopped()) == (effects.SendJoin(stamp=2, member_id="m-1"),)
+    assert talk.say(Stopped()) == (effects.SendJoin(stamp=2, member_id="m-1"),)
     assert talk.member.owned == frozenset()
     revoked = talk.last("partitions_revoked")
     assert revoked.fields["generation"] == 1
@@ -135,7 +139,7 @@ def test_summoned_member_goes_on_with_heartbeats():
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     assert talk.after(1000) == (effects.SendHeartbeat(1, Identity("m-1", 1)),)
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS", sent_ms_ago=0)
-    assert talk.state is State.SUMMONED
+    assert talk.state is MemberState.REJOIN_NEEDED
     assert talk.kinds().count("rebalance_triggered") == 1
 
 
@@ -143,7 +147,7 @@ def test_second_generation_announces_the_member_only_once():
     talk = Talk().stable()
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     talk.poll()
-    talk.say(events.Stopped())
+    talk.say(Stopped())
     talk.joined(generation=2)
     talk.synced(P2)
     talk.poll()
@@ -158,7 +162,7 @@ def test_member_without_auto_commit_only_revokes():
     talk.clock.advance_ms(5000)
     assert talk.poll() == ()
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
-    assert talk.poll() == (effects.Revoke(frozenset({P0, P1})),)
+    assert talk.poll() == (Revoke(frozenset({P0, P1})),)
 
 
 def test_rebalance_without_partitions_skips_the_stop():
@@ -182,9 +186,9 @@ def test_summons_while_taking_over_waits_until_positions_are_known():
     talk.synced(P0)
     talk.poll()
     assert talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS") == ()
-    assert talk.state is State.RESUMING
+    assert talk.state is MemberState.RESUMING
     talk.resumed()
-    assert talk.state is State.SUMMONED
+    assert talk.state is MemberState.REJOIN_NEEDED
 
 
 def test_summons_before_taking_over_skips_that_generation():
@@ -194,7 +198,7 @@ def test_summons_before_taking_over_skips_that_generation():
     talk.joined()
     talk.synced(P0)
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
-    assert talk.state is State.SUMMONED
+    assert talk.state is MemberState.REJOIN_NEEDED
     assert talk.poll() == (effects.SendJoin(stamp=2, member_id="m-1"),)
     assert "partitions_assigned" not in talk.kinds()
     assert talk.kinds().count("rebalance_started") == talk.kinds().count("rebalance_ended") + 1
@@ -202,21 +206,21 @@ def test_summons_before_taking_over_skips_that_generation():
 
 def test_close_commits_revokes_and_leaves():
     talk = Talk().stable()
-    assert talk.say(events.Closed()) == (
-        effects.CommitPositions(1, Identity("m-1", 1), wait=True),
-        effects.Revoke(frozenset({P0, P1})),
+    assert talk.say(Closed()) == (
+        CommitPositions(1, Identity("m-1", 1), wait=True),
+        Revoke(frozenset({P0, P1})),
     )
-    assert talk.state is State.CLOSING
-    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
-    assert talk.state is State.LEFT
+    assert talk.state is MemberState.CLOSING
+    assert talk.say(Stopped()) == (effects.SendLeave("m-1"),)
+    assert talk.state is MemberState.LEFT
     assert talk.kinds()[-2:] == ["partitions_revoked", "member_closed"]
-    assert talk.say(events.Closed()) == ()
+    assert talk.say(Closed()) == ()
 
 
 def test_close_before_joining_leaves_nothing():
     talk = Talk()
-    assert talk.say(events.Closed()) == ()
-    assert talk.state is State.LEFT
+    assert talk.say(Closed()) == ()
+    assert talk.state is MemberState.LEFT
 
 
 def test_close_while_a_join_is_parked_leaves_under_the_known_id():
@@ -224,7 +228,7 @@ def test_close_while_a_join_is_parked_leaves_under_the_known_id():
     talk.poll()
     talk.found()
     talk.say(events.MemberIdGiven(1, "m-7"))
-    assert talk.say(events.Closed()) == (effects.SendLeave("m-7"),)
+    assert talk.say(Closed()) == (effects.SendLeave("m-7"),)
     assert talk.last("rebalance_ended").fields["outcome"] == "superseded"
 
 
@@ -232,10 +236,10 @@ def test_close_while_stopping_waits_for_the_running_revocation():
     talk = Talk().stable()
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     talk.poll()
-    assert talk.say(events.Closed()) == ()
-    assert talk.state is State.CLOSING
-    assert talk.say(events.Stopped()) == (effects.SendLeave("m-1"),)
-    assert talk.state is State.LEFT
+    assert talk.say(Closed()) == ()
+    assert talk.state is MemberState.CLOSING
+    assert talk.say(Stopped()) == (effects.SendLeave("m-1"),)
+    assert talk.state is MemberState.LEFT
 
 
 def test_member_is_a_value():

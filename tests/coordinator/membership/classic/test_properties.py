@@ -8,10 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.membership import effects, events
-from coordinator.membership.classic.member import ALIVE, Member, State, deadline
+from coordinator.membership.classic import effects, events
+from coordinator.membership.classic.member import ALIVE, Member, MemberState, deadline
+from coordinator.membership.classic.reactions import REACTIONS, reaction
 from coordinator.membership.classic.table import TABLE, step
-from coordinator.membership.reactions import REACTIONS, reaction
+from coordinator.membership.effects import CommitPositions, Effect, Emit, FindCoordinator, Identity, Lose, Revoke
+from coordinator.membership.events import (
+    Closed,
+    CoordinatorFound,
+    CoordinatorUnknown,
+    Event,
+    GenerationOutdated,
+    Polled,
+    Refusal,
+    Resumed,
+    Stopped,
+    Ticked,
+)
 from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
 from tests.support.membership import SETTINGS, TOPICS, partitions_of
@@ -25,20 +38,29 @@ SUMMONS: Saying = ("refused", ("Heartbeat", "REBALANCE_IN_PROGRESS"))
 ONE = frozenset({TopicPartition("t", 0)})
 
 #: What brings a member on, state by state; the last thing said is what takes effect.
-KINDNESS: dict[State, list[Saying]] = {
-    State.UNJOINED: [("event", events.Polled())],
-    State.STOPPING: [("event", events.Stopped())],
-    State.SEEKING: [("advance", 200), ("event", events.Ticked()), ("event", events.CoordinatorFound(1))],
-    State.JOINING: [("joined", False)],
-    State.DECIDING: [("decided", None)],
-    State.SYNCING: [("synced", ONE)],
-    State.ASSIGNED: [("event", events.Polled())],
-    State.RELEASING: [("event", events.Stopped())],
-    State.RESUMING: [("resumed", None)],
-    State.STABLE: [("advance", 900), ("event", events.Ticked()), ("heartbeat", None), ("event", events.Polled())],
-    State.SUMMONED: [("event", events.Polled())],
-    State.UNSUBSCRIBING: [("event", events.Stopped())],
-    State.CLOSING: [("event", events.Stopped())],
+KINDNESS: dict[MemberState, list[Saying]] = {
+    MemberState.UNJOINED: [("event", Polled())],
+    MemberState.STOPPING: [("event", Stopped())],
+    MemberState.SEEKING: [
+        ("advance", 200),
+        ("event", Ticked()),
+        ("event", CoordinatorFound(1)),
+    ],
+    MemberState.JOINING: [("joined", False)],
+    MemberState.DECIDING: [("decided", None)],
+    MemberState.SYNCING: [("synced", ONE)],
+    MemberState.ASSIGNED: [("event", Polled())],
+    MemberState.RELEASING: [("event", Stopped())],
+    MemberState.RESUMING: [("resumed", None)],
+    MemberState.STABLE: [
+        ("advance", 900),
+        ("event", Ticked()),
+        ("heartbeat", None),
+        ("event", Polled()),
+    ],
+    MemberState.REJOIN_NEEDED: [("event", Polled())],
+    MemberState.UNSUBSCRIBING: [("event", Stopped())],
+    MemberState.CLOSING: [("event", Stopped())],
 }
 
 #: Whatever a coordinator, a clock or the application may say besides; stamps are filled in.
@@ -54,11 +76,11 @@ anything = st.one_of(
         [
             ("event", event)
             for event in (
-                events.Polled(),
-                events.Ticked(),
-                events.Stopped(),
-                events.CoordinatorFound(1),
-                events.CoordinatorUnknown("nobody"),
+                Polled(),
+                Ticked(),
+                Stopped(),
+                CoordinatorFound(1),
+                CoordinatorUnknown("nobody"),
                 events.SubscriptionChanged(frozenset({"t", "u"})),
                 events.RejoinWanted("metadata-changed"),
                 events.Unsubscribed(),
@@ -72,27 +94,27 @@ sayings = st.tuples(st.integers(0, 2), anything).map(lambda drawn: drawn[1] if d
 #: A member that unsubscribes while its coordinator is looked for, and what happens until it is out of the group.
 parting = st.one_of(
     st.just([]),
-    st.lists(st.one_of(anything, st.just(("event", events.CoordinatorFound(2)))), max_size=4).map(
+    st.lists(st.one_of(anything, st.just(("event", CoordinatorFound(2)))), max_size=4).map(
         lambda rest: [("refused", ("Heartbeat", "NOT_COORDINATOR")), ("event", events.Unsubscribed()), *rest]
     ),
 )
-closing = st.one_of(st.just([]), st.just([("event", events.Closed())]))
+closing = st.one_of(st.just([]), st.just([("event", Closed())]))
 
 
-def accounted(owned: frozenset[TopicPartition], wanted: tuple[effects.Effect, ...]) -> frozenset[TopicPartition]:
+def accounted(owned: frozenset[TopicPartition], wanted: tuple[Effect, ...]) -> frozenset[TopicPartition]:
     """What is owned after all that the trace was told, which has to be true at every step."""
-    for told in wanted:
-        if not isinstance(told, effects.Emit) or not told.kind.startswith("partitions_"):
+    for emitted in wanted:
+        if not isinstance(emitted, Emit) or not emitted.kind.startswith("partitions_"):
             continue
-        changed = partitions_of(told, "partitions")
-        if told.kind == "partitions_assigned":
+        changed = partitions_of(emitted, "partitions")
+        if emitted.kind == "partitions_assigned":
             assert not changed & owned
             owned |= changed
         else:
             assert changed
             assert changed <= owned
             owned -= changed
-        assert partitions_of(told, "all") == owned
+        assert partitions_of(emitted, "all") == owned
     return owned
 
 
@@ -103,16 +125,16 @@ class World:
         self.now = 0
         self.member = Member(settings=replace(SETTINGS, cooperative=cooperative), topics=TOPICS)
         self.generation = 0
-        self.refused: set[effects.Identity] = set()
+        self.refused: set[Identity] = set()
         self.ids = 0
         self.lookups = 0  #: on their way; only these find a coordinator, or none
 
-    def event(self, what: str, detail: object) -> events.Event | None:
+    def event(self, what: str, detail: object) -> Event | None:
         stamp, now = self.member.stamp, self.now
         match what:
             case "event":
-                assert isinstance(detail, events.Event)
-                if isinstance(detail, events.CoordinatorFound | events.CoordinatorUnknown):
+                assert isinstance(detail, Event)
+                if isinstance(detail, CoordinatorFound | CoordinatorUnknown):
                     if not self.lookups:
                         return None  # nobody asked
                     self.lookups -= 1
@@ -128,7 +150,7 @@ class World:
             case "decided":
                 return events.Decided(stamp, {})
             case "resumed":
-                return events.Resumed(stamp)
+                return Resumed(stamp)
             case "id":
                 return events.MemberIdGiven(stamp, self._new_id())
             case "heartbeat":
@@ -136,7 +158,7 @@ class World:
             case _:
                 assert isinstance(detail, tuple)
                 api, error = detail
-                asked = {"JoinGroup": State.JOINING, "SyncGroup": State.SYNCING}.get(api, self.member.state)
+                asked = {"JoinGroup": MemberState.JOINING, "SyncGroup": MemberState.SYNCING}.get(api, self.member.state)
                 if asked is not self.member.state:
                     return None  # nobody asked
                 return reaction(api, error, stamp=stamp - (what == "late"), sent_ns=now)
@@ -155,45 +177,45 @@ class World:
             return
         before = self.member
         self.member, wanted = step(before, event, self.now)
-        self.lookups += sum(isinstance(effect, effects.FindCoordinator) for effect in wanted)
-        if isinstance(event, events.GenerationOutdated | events.MemberForgotten) and before.identity is not None:
+        self.lookups += sum(isinstance(effect, FindCoordinator) for effect in wanted)
+        if isinstance(event, GenerationOutdated | events.MemberForgotten) and before.identity is not None:
             heard = type(event) in TABLE[before.state] and event.stamp == before.stamp
             self.refused |= {before.identity} if heard else set()
         self.check(before, wanted)
 
-    def check(self, before: Member, wanted: tuple[effects.Effect, ...]) -> None:
+    def check(self, before: Member, wanted: tuple[Effect, ...]) -> None:
         after = self.member
         assert after.identity not in self.refused
-        if after.state not in (State.LEFT, State.FAILED):
+        if after.state not in (MemberState.LEFT, MemberState.FAILED):
             assert self.lookups == after.finding, "who waits for an answer that came, or asks twice, waits for ever"
         for effect in wanted:
-            if isinstance(effect, effects.SendHeartbeat | effects.SendSync | effects.CommitPositions):
+            if isinstance(effect, effects.SendHeartbeat | effects.SendSync | CommitPositions):
                 assert effect.identity not in self.refused, effect
                 assert effect.stamp == after.stamp
-            if isinstance(effect, effects.Revoke | effects.Lose):
+            if isinstance(effect, Revoke | Lose):
                 assert effect.partitions <= before.owned
                 assert effect.partitions == before.owned or before.settings.cooperative
-        if after.state in ALIVE - {State.STOPPING, State.RELEASING}:
+        if after.state in ALIVE - {MemberState.STOPPING, MemberState.RELEASING}:
             assert after.identity is not None
             assert after.timers.session_ns is not None
         if after.owned:
             assert after.settings.cooperative or after.state in (
-                State.STOPPING,
-                State.RESUMING,
-                State.STABLE,
-                State.SUMMONED,
-                State.UNSUBSCRIBING,
-                State.CLOSING,
+                MemberState.STOPPING,
+                MemberState.RESUMING,
+                MemberState.STABLE,
+                MemberState.REJOIN_NEEDED,
+                MemberState.UNSUBSCRIBING,
+                MemberState.CLOSING,
             )
         assert accounted(before.owned, wanted) == after.owned
         assert after.releasing <= after.owned
         assert after.identity is not None or after.owned == after.releasing, "who is nobody owns nothing"
-        starts = sum(isinstance(e, effects.Emit) and e.kind == "rebalance_started" for e in wanted)
-        ends = sum(isinstance(e, effects.Emit) and e.kind == "rebalance_ended" for e in wanted)
+        starts = sum(isinstance(e, Emit) and e.kind == "rebalance_started" for e in wanted)
+        ends = sum(isinstance(e, Emit) and e.kind == "rebalance_ended" for e in wanted)
         assert (before.attempt > 0) + starts - ends == (after.attempt > 0)
         due = deadline(after)
         if due is not None and due <= self.now:
-            moved, effects_of_tick = step(after, events.Ticked(), self.now)
+            moved, effects_of_tick = step(after, Ticked(), self.now)
             assert moved != after or effects_of_tick, f"a timer that is due does nothing: {after}"
 
     def live(self, course: list[Saying]) -> None:
@@ -218,7 +240,7 @@ def test_member_that_was_led_astray_becomes_stable_again_when_all_goes_well(
     world = World(cooperative=cooperative)
     world.live([*course, *parting, ("event", events.SubscriptionChanged(frozenset({"t"})))])
     for _ in range(24):  # a cooperative member that has something taken away makes two rounds
-        if world.member.state in (State.STABLE, State.FAILED):
+        if world.member.state in (MemberState.STABLE, MemberState.FAILED):
             return
         world.live([("kind", None)])
     raise AssertionError(f"still {world.member}")
@@ -227,46 +249,47 @@ def test_member_that_was_led_astray_becomes_stable_again_when_all_goes_well(
 TAKEN_AWAY: list[Saying] = [("joined", False), ("synced", frozenset())]
 
 #: The way to each state.
-WAYS: dict[State, list[Saying]] = {
-    State.UNJOINED: [],
-    State.SEEKING: [("event", events.Polled())],
-    State.JOINING: [("kind", None)] * 2,
-    State.DECIDING: [("kind", None), ("kind", None), ("joined", True)],
-    State.SYNCING: [("kind", None)] * 3,
-    State.ASSIGNED: [("kind", None)] * 4,
-    State.RELEASING: [("kind", None)] * 6 + [SUMMONS, ("kind", None), ("kind", None), *TAKEN_AWAY, ("kind", None)],
-    State.RESUMING: [("kind", None)] * 5,
-    State.STABLE: [("kind", None)] * 6,
-    State.SUMMONED: [("kind", None)] * 6 + [SUMMONS],
-    State.STOPPING: [("kind", None)] * 6 + [SUMMONS, ("kind", None)],
-    State.UNSUBSCRIBING: [("kind", None)] * 6 + [("event", events.Unsubscribed())],
-    State.CLOSING: [("kind", None)] * 6 + [("event", events.Closed())],
-    State.FAILED: [("kind", None), ("kind", None), ("refused", ("JoinGroup", "GROUP_MAX_SIZE_REACHED"))],
+WAYS: dict[MemberState, list[Saying]] = {
+    MemberState.UNJOINED: [],
+    MemberState.SEEKING: [("event", Polled())],
+    MemberState.JOINING: [("kind", None)] * 2,
+    MemberState.DECIDING: [("kind", None), ("kind", None), ("joined", True)],
+    MemberState.SYNCING: [("kind", None)] * 3,
+    MemberState.ASSIGNED: [("kind", None)] * 4,
+    MemberState.RELEASING: [("kind", None)] * 6
+    + [SUMMONS, ("kind", None), ("kind", None), *TAKEN_AWAY, ("kind", None)],
+    MemberState.RESUMING: [("kind", None)] * 5,
+    MemberState.STABLE: [("kind", None)] * 6,
+    MemberState.REJOIN_NEEDED: [("kind", None)] * 6 + [SUMMONS],
+    MemberState.STOPPING: [("kind", None)] * 6 + [SUMMONS, ("kind", None)],
+    MemberState.UNSUBSCRIBING: [("kind", None)] * 6 + [("event", events.Unsubscribed())],
+    MemberState.CLOSING: [("kind", None)] * 6 + [("event", Closed())],
+    MemberState.FAILED: [("kind", None), ("kind", None), ("refused", ("JoinGroup", "GROUP_MAX_SIZE_REACHED"))],
 }
 
 
 @pytest.mark.parametrize(
     ("state", "event"), [pytest.param(s, e, id=f"{s.name}-{e.__name__}") for s, row in TABLE.items() for e in row]
 )
-def test_every_cell_of_the_table_keeps_the_members_promises(state: State, event: type[events.Event]) -> None:
-    sent = {State.JOINING: "JoinGroup", State.SYNCING: "SyncGroup"}.get(state, "Heartbeat")
+def test_every_cell_of_the_table_keeps_the_members_promises(state: MemberState, event: type[Event]) -> None:
+    sent = {MemberState.JOINING: "JoinGroup", MemberState.SYNCING: "SyncGroup"}.get(state, "Heartbeat")
     for advance_ms in (0, 5000):
-        world = World(cooperative=state is State.RELEASING)
+        world = World(cooperative=state is MemberState.RELEASING)
         world.live(WAYS[state])
         assert world.member.state is state
         world.say("advance", advance_ms)
         stamp = world.member.stamp
-        if issubclass(event, events.Refusal):
-            happened: events.Event = event(stamp=stamp, api=sent, error="ERROR", sent_ns=world.now)
+        if issubclass(event, Refusal):
+            happened: Event = event(stamp=stamp, api=sent, error="ERROR", sent_ns=world.now)
         else:
             happened = {
-                events.CoordinatorFound: events.CoordinatorFound(2),
-                events.CoordinatorUnknown: events.CoordinatorUnknown("nobody"),
+                CoordinatorFound: CoordinatorFound(2),
+                CoordinatorUnknown: CoordinatorUnknown("nobody"),
                 events.Joined: events.Joined(stamp, "m-1", 9, "range", "other"),
                 events.MemberIdGiven: events.MemberIdGiven(stamp, "m-9"),
                 events.Decided: events.Decided(stamp, {}),
                 events.Synced: events.Synced(stamp, ONE),
-                events.Resumed: events.Resumed(stamp),
+                Resumed: Resumed(stamp),
                 events.HeartbeatAnswered: events.HeartbeatAnswered(stamp, world.now),
                 events.SubscriptionChanged: events.SubscriptionChanged(frozenset({"t", "u"})),
                 events.RejoinWanted: events.RejoinWanted("metadata-changed"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.membership import effects, events
-from coordinator.membership.classic.member import ALIVE, State
+from coordinator.membership.classic import effects, events
+from coordinator.membership.classic.member import ALIVE, MemberState
+from coordinator.membership.classic.reactions import REACTIONS, reaction
 from coordinator.membership.classic.table import TABLE, step
-from coordinator.membership.effects import Identity
-from coordinator.membership.reactions import REACTIONS, UNANSWERED, reaction
+from coordinator.membership.effects import AbandonCoordinator, Fail, FindCoordinator, Identity, Lose
+from coordinator.membership.events import UNANSWERED, Closed, CoordinatorUnknown, Refused, Stopped, Ticked
 from tests.support.membership import P0, P1, Talk
 
 OWNED = frozenset({P0, P1})
@@ -41,8 +42,8 @@ def stopping() -> Talk:
 @pytest.mark.parametrize("api", ["Heartbeat", "OffsetCommit"])
 def test_unknown_member_id_drops_id_and_generation_and_loses_the_partitions(api):
     talk = Talk().stable()
-    assert talk.refused(api, "UNKNOWN_MEMBER_ID") == (effects.Lose(OWNED),)
-    assert talk.state is State.UNJOINED
+    assert talk.refused(api, "UNKNOWN_MEMBER_ID") == (Lose(OWNED),)
+    assert talk.state is MemberState.UNJOINED
     assert (talk.member.member_id, talk.identity, talk.member.owned) == ("", None, frozenset())
     assert talk.last("partitions_lost").fields["generation"] == 1
     assert talk.last("partitions_lost").member_id == "m-1"
@@ -54,7 +55,7 @@ def test_unknown_member_id_drops_id_and_generation_and_loses_the_partitions(api)
 def test_illegal_generation_drops_the_generation_and_keeps_the_member_id(api):
     """KAFKA-13419."""
     talk = Talk().stable()
-    assert talk.refused(api, "ILLEGAL_GENERATION") == (effects.Lose(OWNED),)
+    assert talk.refused(api, "ILLEGAL_GENERATION") == (Lose(OWNED),)
     assert (talk.member.member_id, talk.identity) == ("m-1", None)
     assert talk.poll() == (effects.SendJoin(stamp=3, member_id="m-1"),)
     assert "partitions_revoked" not in talk.kinds()
@@ -67,7 +68,7 @@ def test_answer_to_a_request_of_an_earlier_life_changes_nothing(error):
     old = talk.member.stamp
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     talk.poll()
-    talk.say(events.Stopped())
+    talk.say(Stopped())
     talk.joined(generation=2)
     talk.synced(P0)
     talk.poll()
@@ -88,7 +89,7 @@ def test_unknown_member_id_on_a_join_without_an_id_waits_for_the_backoff():
     talk.poll()
     talk.found()
     assert talk.refused("JoinGroup", "UNKNOWN_MEMBER_ID") == ()
-    assert talk.state is State.SEEKING
+    assert talk.state is MemberState.SEEKING
     assert talk.due_in_ms() == 100
 
 
@@ -100,19 +101,19 @@ def test_illegal_generation_on_a_sync_rejoins_under_the_same_id():
 def test_identity_refused_while_stopping_turns_the_revocation_into_a_loss():
     talk = stopping()
     assert talk.refused("OffsetCommit", "UNKNOWN_MEMBER_ID") == ()
-    assert talk.state is State.STOPPING
+    assert talk.state is MemberState.STOPPING
     assert talk.identity is None
-    talk.say(events.Stopped())
+    talk.say(Stopped())
     assert talk.kinds()[-2:] == ["partitions_lost", "join"]
     assert "partitions_revoked" not in talk.kinds()
 
 
 def test_identity_refused_while_closing_leaves_nothing():
     talk = Talk().stable()
-    talk.say(events.Closed())
+    talk.say(Closed())
     talk.refused("OffsetCommit", "UNKNOWN_MEMBER_ID")
-    assert talk.say(events.Stopped()) == ()
-    assert talk.state is State.LEFT
+    assert talk.say(Stopped()) == ()
+    assert talk.state is MemberState.LEFT
     assert "partitions_lost" in talk.kinds()
 
 
@@ -120,7 +121,7 @@ def test_identity_refused_before_taking_over_ends_the_rebalance():
     talk = syncing()
     talk.synced(P0)
     talk.refused("Heartbeat", "UNKNOWN_MEMBER_ID")
-    assert talk.state is State.UNJOINED
+    assert talk.state is MemberState.UNJOINED
     assert talk.last("rebalance_ended").fields["outcome"] == "superseded"
     assert "partitions_lost" not in talk.kinds()
 
@@ -138,13 +139,13 @@ def test_rebalance_in_progress_on_a_sync_rejoins_at_once_and_keeps_the_identity(
 def test_rebalance_in_progress_on_a_heartbeat_before_the_sync_says_nothing_new():
     talk = syncing()
     assert talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS") == ()
-    assert talk.state is State.SYNCING
+    assert talk.state is MemberState.SYNCING
 
 
 def test_rebalance_in_progress_on_a_commit_summons_the_member():
     talk = Talk().stable()
     talk.refused("OffsetCommit", "REBALANCE_IN_PROGRESS")
-    assert talk.state is State.SUMMONED
+    assert talk.state is MemberState.REJOIN_NEEDED
     assert talk.member.owned == OWNED
 
 
@@ -155,30 +156,30 @@ def test_rebalance_in_progress_on_a_commit_summons_the_member():
 @pytest.mark.parametrize("api", ["Heartbeat", "OffsetCommit", "OffsetFetch"])
 def test_coordinator_gone_is_looked_up_again_and_costs_no_partition(api, error):
     talk = Talk().stable()
-    assert talk.refused(api, error) == (effects.AbandonCoordinator(), effects.FindCoordinator())
-    assert talk.state is State.STABLE
+    assert talk.refused(api, error) == (AbandonCoordinator(), FindCoordinator())
+    assert talk.state is MemberState.STABLE
     assert talk.member.owned == OWNED
     assert talk.found(2) == ()
     assert talk.due_in_ms() == 0  # it is asked at once whether it knows us
-    assert talk.say(events.Ticked()) == (effects.SendHeartbeat(1, Identity("m-1", 1)),)
+    assert talk.say(Ticked()) == (effects.SendHeartbeat(1, Identity("m-1", 1)),)
 
 
 def test_lookup_that_fails_is_repeated_after_the_backoff():
     talk = Talk().stable()
     talk.refused("Heartbeat", "NOT_COORDINATOR")
-    assert talk.say(events.CoordinatorUnknown("COORDINATOR_NOT_AVAILABLE")) == ()
+    assert talk.say(CoordinatorUnknown("COORDINATOR_NOT_AVAILABLE")) == ()
     assert talk.due_in_ms() == 100
-    assert talk.after(100) == (effects.FindCoordinator(),)
+    assert talk.after(100) == (FindCoordinator(),)
     assert talk.after(100) == ()  # one lookup at a time
 
 
 def test_lookup_that_fails_before_the_first_join_is_a_backoff():
     talk = Talk()
     talk.poll()
-    talk.say(events.CoordinatorUnknown("no broker answers"))
-    assert talk.state is State.SEEKING
+    talk.say(CoordinatorUnknown("no broker answers"))
+    assert talk.state is MemberState.SEEKING
     assert talk.kinds()[-1] == "backoff"
-    assert talk.after(100) == (effects.FindCoordinator(),)
+    assert talk.after(100) == (FindCoordinator(),)
     assert talk.kinds()[-1] == "join"
 
 
@@ -186,10 +187,10 @@ def test_lookup_that_fails_before_the_first_join_is_a_backoff():
 @pytest.mark.parametrize("error", ["NOT_COORDINATOR", UNANSWERED])
 def test_coordinator_gone_with_a_parked_request_starts_over_after_the_backoff(api, start, error):
     talk = start()
-    assert talk.refused(api, error) == (effects.AbandonCoordinator(),)
-    assert talk.state is State.SEEKING
+    assert talk.refused(api, error) == (AbandonCoordinator(),)
+    assert talk.state is MemberState.SEEKING
     assert talk.last("attempt_ended").fields["outcome"] == "unavailable"
-    assert talk.after(100) == (effects.FindCoordinator(),)
+    assert talk.after(100) == (FindCoordinator(),)
     assert talk.found(2) == (effects.SendJoin(stamp=talk.member.stamp, member_id="m-1"),)
 
 
@@ -205,7 +206,7 @@ def test_loading_coordinator_delays_the_next_heartbeat_only():
     talk = Talk().stable()
     talk.after(1000)
     talk.refused("Heartbeat", "COORDINATOR_LOAD_IN_PROGRESS")
-    assert talk.state is State.STABLE
+    assert talk.state is MemberState.STABLE
     assert talk.due_in_ms() == 100
 
 
@@ -218,13 +219,13 @@ def test_session_ends_by_the_members_own_clock_counted_from_the_last_answered_he
     talk.clock.advance_ms(400)
     talk.heartbeat_answered(sent_ms_ago=400)
     talk.after(600)
-    assert talk.member.state is State.STABLE
+    assert talk.member.state is MemberState.STABLE
     assert talk.after(1999) == ()
-    assert talk.after(1) == (effects.AbandonCoordinator(), effects.Lose(OWNED))
-    assert talk.state is State.UNJOINED
+    assert talk.after(1) == (AbandonCoordinator(), Lose(OWNED))
+    assert talk.state is MemberState.UNJOINED
     assert talk.member.member_id == ""
     assert talk.kinds()[-2:] == ["partitions_lost", "rebalance_triggered"]
-    assert talk.poll() == (effects.FindCoordinator(),)
+    assert talk.poll() == (FindCoordinator(),)
 
 
 def test_refusal_to_rejoin_counts_as_contact():
@@ -232,32 +233,32 @@ def test_refusal_to_rejoin_counts_as_contact():
     talk.after(2900)
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS", sent_ms_ago=0)
     assert talk.after(2900) != ()  # a heartbeat, no loss
-    assert talk.state is State.SUMMONED
+    assert talk.state is MemberState.REJOIN_NEEDED
 
 
 def test_session_runs_on_while_the_coordinator_is_looked_for():
     talk = Talk().stable()
     talk.refused("Heartbeat", "NOT_COORDINATOR")
-    talk.say(events.CoordinatorUnknown("nobody answers"))
+    talk.say(CoordinatorUnknown("nobody answers"))
     talk.after(3000)
-    assert talk.state is State.UNJOINED
+    assert talk.state is MemberState.UNJOINED
     assert "partitions_lost" in talk.kinds()
 
 
 def test_session_that_ends_while_stopping_turns_the_revocation_into_a_loss():
     talk = stopping()
-    assert talk.after(3000) == (effects.AbandonCoordinator(),)
-    assert talk.state is State.STOPPING
-    assert talk.say(events.Stopped()) == (effects.FindCoordinator(),)
+    assert talk.after(3000) == (AbandonCoordinator(),)
+    assert talk.state is MemberState.STOPPING
+    assert talk.say(Stopped()) == (FindCoordinator(),)
     assert talk.kinds()[-2:] == ["partitions_lost", "join"]
 
 
 def test_session_that_ends_while_deciding_starts_over():
     talk = joining()
     talk.joined(leader="m-1")
-    assert talk.state is State.DECIDING
-    assert talk.after(3000)[0] == effects.AbandonCoordinator()
-    assert talk.state is State.SEEKING
+    assert talk.state is MemberState.DECIDING
+    assert talk.after(3000)[0] == AbandonCoordinator()
+    assert talk.state is MemberState.SEEKING
     assert talk.member.member_id == ""
 
 
@@ -268,8 +269,8 @@ def test_member_that_does_not_poll_leaves_and_loses():
         talk.after(1000)
         talk.heartbeat_answered()
     talk.clock.advance_ms(1000)
-    assert talk.say(events.Ticked()) == (effects.SendLeave("m-1"), effects.Lose(OWNED))
-    assert talk.state is State.UNJOINED
+    assert talk.say(Ticked()) == (effects.SendLeave("m-1"), Lose(OWNED))
+    assert talk.state is MemberState.UNJOINED
     assert talk.due_in_ms() is None  # a member that is not polled does not rejoin either
     assert talk.poll() == (effects.SendJoin(stamp=3, member_id=""),)
     assert talk.last("rebalance_started").fields["trigger"] == "poll-overdue"
@@ -281,7 +282,7 @@ def test_polls_keep_the_member_in_the_group():
         talk.after(1000)
         talk.heartbeat_answered()
         talk.poll()
-    assert talk.state is State.STABLE
+    assert talk.state is MemberState.STABLE
 
 
 # -- for good -------------------------------------------------------------------------------------------------------
@@ -299,12 +300,12 @@ def test_polls_keep_the_member_in_the_group():
 )
 def test_error_that_does_not_pass_fails_the_member(error):
     talk = joining()
-    assert talk.refused("JoinGroup", error) == (effects.Fail("JoinGroup", error),)
-    assert talk.state is State.FAILED
+    assert talk.refused("JoinGroup", error) == (Fail("JoinGroup", error),)
+    assert talk.state is MemberState.FAILED
     assert talk.kinds()[-3:] == ["attempt_ended", "rebalance_ended", "member_failed"]
     assert talk.poll() == ()
-    assert talk.say(events.Closed()) == ()
-    assert talk.state is State.LEFT
+    assert talk.say(Closed()) == ()
+    assert talk.state is MemberState.LEFT
 
 
 def test_assignment_that_cannot_be_read_fails_the_member_and_it_leaves():
@@ -312,24 +313,24 @@ def test_assignment_that_cannot_be_read_fails_the_member_and_it_leaves():
     talk = syncing()
     assert talk.refused("SyncGroup", "assignment: cut short") == (
         effects.SendLeave("m-1"),
-        effects.Fail("SyncGroup", "assignment: cut short"),
+        Fail("SyncGroup", "assignment: cut short"),
     )
-    assert talk.state is State.FAILED
+    assert talk.state is MemberState.FAILED
 
 
 def test_lookup_that_is_refused_fails_the_member():
     talk = Talk()
     talk.poll()
-    event = events.Refused(stamp=talk.member.stamp, api="FindCoordinator", error="INVALID_GROUP_ID", sent_ns=0)
-    assert talk.say(event) == (effects.Fail("FindCoordinator", "INVALID_GROUP_ID"),)
-    assert talk.state is State.FAILED
+    event = Refused(stamp=talk.member.stamp, api="FindCoordinator", error="INVALID_GROUP_ID", sent_ns=0)
+    assert talk.say(event) == (Fail("FindCoordinator", "INVALID_GROUP_ID"),)
+    assert talk.state is MemberState.FAILED
 
 
 def test_fenced_member_loses_what_it_owned():
     talk = Talk().stable()
     assert talk.refused("Heartbeat", "FENCED_INSTANCE_ID") == (
-        effects.Lose(OWNED),
-        effects.Fail("Heartbeat", "FENCED_INSTANCE_ID"),
+        Lose(OWNED),
+        Fail("Heartbeat", "FENCED_INSTANCE_ID"),
     )
 
 
@@ -337,12 +338,12 @@ def test_fenced_member_loses_what_it_owned():
 
 
 def test_every_state_has_a_row():
-    assert set(TABLE) == set(State)
+    assert set(TABLE) == set(MemberState)
 
 
 def test_every_reaction_is_known_where_a_member_is_in_the_group():
     for event in set(REACTIONS.values()):
-        for state in (State.STABLE, State.SUMMONED, State.STOPPING):
+        for state in (MemberState.STABLE, MemberState.REJOIN_NEEDED, MemberState.STOPPING):
             assert event in TABLE[state], (event, state)
 
 
@@ -352,11 +353,11 @@ def test_error_of_a_commit_that_concerns_only_its_caller_is_no_event():
 
 
 def test_states_with_an_identity_are_the_ones_that_tick():
-    ticking = {state for state, row in TABLE.items() if events.Ticked in row}
-    assert ticking == ALIVE | {State.SEEKING}
+    ticking = {state for state, row in TABLE.items() if Ticked in row}
+    assert ticking == ALIVE | {MemberState.SEEKING}
 
 
 def test_event_that_a_row_does_not_name_changes_nothing():
     talk = Talk()
-    member, wanted = step(talk.member, events.Stopped(), 0)
+    member, wanted = step(talk.member, Stopped(), 0)
     assert (member, wanted) == (talk.member, ())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from coordinator.membership.effects import AbandonCoordinator, Fail, FindCoordinator, Identity, Lose
+from coordinator.membership.events import Resumed
 from coordinator.membership.server import events
-from coordinator.membership.server.effects import AwaitCommand, CallOff, Register, Unregister
-from coordinator.membership.server.member import State
+from coordinator.membership.server.effects import CancelAwait, Register, SendAwaitCommand, Unregister
+from coordinator.membership.server.member import ServerMemberState
 from tests.support.commanded import P0, P1, Talk
 
 # -- ZooKeeper's word -------------------------------------------------------------------------------------------------
@@ -15,20 +16,20 @@ from tests.support.commanded import P0, P1, Talk
 
 def test_end_of_the_session_is_death_and_the_next_session_a_new_life() -> None:
     talk = Talk().started(P0, P1)
-    assert talk.say(events.SessionEnded()) == (CallOff(), Lose(frozenset({P0, P1})))
-    assert talk.state is State.UNREGISTERED
+    assert talk.say(events.SessionEnded()) == (CancelAwait(), Lose(frozenset({P0, P1})))
+    assert talk.state is ServerMemberState.UNREGISTERED
     assert talk.identity is None
     assert talk.kinds()[-2:] == ["partitions_lost", "rebalance_triggered"]
     assert talk.last("rebalance_triggered").fields == {"trigger": "session-expired"}
     assert talk.session(2) == (Register(talk.member.stamp, 2),)
-    assert talk.registered("m-2") == (AwaitCommand(talk.member.stamp, "m-2", -1, -1),)  # the coordinator is known
-    assert [emit.member_id for emit in talk.told if emit.kind == "member_started"] == ["m-1", "m-2"]
+    assert talk.registered("m-2") == (SendAwaitCommand(talk.member.stamp, "m-2", -1, -1),)  # the coordinator is known
+    assert [emit.member_id for emit in talk.emitted if emit.kind == "member_started"] == ["m-1", "m-2"]
 
 
 def test_new_session_that_comes_without_the_end_of_the_old_one_is_both() -> None:
     talk = Talk().started(P0)
     did = talk.session(2)
-    assert did == (CallOff(), Lose(frozenset({P0})), Register(talk.member.stamp, 2))
+    assert did == (CancelAwait(), Lose(frozenset({P0})), Register(talk.member.stamp, 2))
 
 
 def test_session_that_ends_while_the_id_is_written_is_waited_for_anew() -> None:
@@ -37,9 +38,9 @@ def test_session_that_ends_while_the_id_is_written_is_waited_for_anew() -> None:
     stamp = talk.member.stamp
     assert talk.say(events.SessionEnded()) == ()
     assert talk.say(events.Registered(stamp, "m-1")) == ()  # of the session that is over
-    assert talk.state is State.UNREGISTERED
+    assert talk.state is ServerMemberState.UNREGISTERED
     talk.session(2)
-    assert talk.state is State.REGISTERING
+    assert talk.state is ServerMemberState.REGISTERING
 
 
 def test_session_that_ends_while_callbacks_run_makes_what_they_give_back_lost() -> None:
@@ -48,7 +49,7 @@ def test_session_that_ends_while_callbacks_run_makes_what_they_give_back_lost() 
     assert talk.say(events.SessionEnded()) == ()
     assert talk.identity is None
     assert talk.stopped() == ()
-    assert talk.state is State.UNREGISTERED
+    assert talk.state is ServerMemberState.UNREGISTERED
     assert "partitions_revoked" not in talk.kinds()
     assert talk.last("partitions_lost").member_id == "m-1"
     assert talk.last("rebalance_ended").fields["outcome"] == "superseded"
@@ -67,8 +68,8 @@ def test_session_that_ends_while_starting_loses_what_was_just_given() -> None:
     talk.start(5, P0)
     stamp = talk.member.stamp
     assert talk.say(events.SessionEnded()) == (Lose(frozenset({P0})),)
-    assert talk.say(events.Resumed(stamp)) == ()
-    assert talk.state is State.UNREGISTERED
+    assert talk.say(Resumed(stamp)) == ()
+    assert talk.state is ServerMemberState.UNREGISTERED
 
 
 # -- our own clock's --------------------------------------------------------------------------------------------------
@@ -80,14 +81,14 @@ def test_member_goes_on_when_zookeeper_comes_back_in_time() -> None:
     assert talk.due_in_ms() == 1000  # a third of the session: two may have gone before the silence was noticed
     assert talk.after(999) == ()
     assert talk.say(events.SessionRestored()) == ()
-    assert (talk.state, talk.due_in_ms()) == (State.STARTED, None)
+    assert (talk.state, talk.due_in_ms()) == (ServerMemberState.STARTED, None)
 
 
 def test_member_without_zookeeper_for_the_rest_of_its_session_takes_its_partitions_for_lost() -> None:
     talk = Talk().started(P0)
     talk.say(events.SessionInterrupted())
-    assert talk.after(1000) == (CallOff(), Lose(frozenset({P0})))
-    assert talk.state is State.UNREGISTERED
+    assert talk.after(1000) == (CancelAwait(), Lose(frozenset({P0})))
+    assert talk.state is ServerMemberState.UNREGISTERED
     assert talk.last("rebalance_triggered").fields == {"trigger": "disconnected"}
     assert talk.due_in_ms() is None
 
@@ -97,15 +98,15 @@ def test_session_that_lived_on_is_registered_in_again_and_asked_as_one_that_runs
     talk.say(events.SessionInterrupted())
     talk.after(1000)
     assert talk.say(events.SessionRestored()) == (Register(talk.member.stamp, 1),)
-    assert talk.registered("m-1") == (AwaitCommand(talk.member.stamp, "m-1", -1, -1),)
-    assert len([emit for emit in talk.told if emit.kind == "member_started"]) == 1
+    assert talk.registered("m-1") == (SendAwaitCommand(talk.member.stamp, "m-1", -1, -1),)
+    assert len([emit for emit in talk.emitted if emit.kind == "member_started"]) == 1
 
 
 def test_waiting_member_too_stops_asking_when_its_session_may_be_over() -> None:
     talk = Talk().waiting()
     talk.say(events.SessionInterrupted())
-    assert talk.after(1000) == (CallOff(),)
-    assert talk.state is State.UNREGISTERED
+    assert talk.after(1000) == (CancelAwait(),)
+    assert talk.state is ServerMemberState.UNREGISTERED
 
 
 def test_stop_that_outlasts_the_session_by_our_clock_ends_in_a_loss() -> None:
@@ -115,7 +116,7 @@ def test_stop_that_outlasts_the_session_by_our_clock_ends_in_a_loss() -> None:
     talk.after(1000)
     assert talk.identity is None
     talk.stopped()
-    assert talk.state is State.UNREGISTERED
+    assert talk.state is ServerMemberState.UNREGISTERED
     assert talk.last("partitions_lost").fields["all"] == []
 
 
@@ -125,11 +126,11 @@ def test_stop_that_outlasts_the_session_by_our_clock_ends_in_a_loss() -> None:
 @pytest.mark.parametrize("error", ["ILLEGAL_GENERATION", "UNKNOWN_CONSUMER"])
 def test_refused_commit_means_that_the_partitions_are_gone(error: str) -> None:
     talk = Talk().started(P0)
-    assert talk.refused("CommitOwned", error) == (CallOff(), Lose(frozenset({P0})))
-    assert talk.state is State.WAITING
+    assert talk.refused("CommitOwned", error) == (CancelAwait(), Lose(frozenset({P0})))
+    assert talk.state is ServerMemberState.WAITING
     assert talk.identity is None
     assert talk.last("rebalance_triggered").fields == {"trigger": "generation-outdated"}
-    assert talk.after(100) == (AwaitCommand(talk.member.stamp, "m-1", -1, -1),)
+    assert talk.after(100) == (SendAwaitCommand(talk.member.stamp, "m-1", -1, -1),)
 
 
 def test_refused_commit_while_stopping_makes_it_a_loss_and_acknowledges_nothing() -> None:
@@ -137,7 +138,7 @@ def test_refused_commit_while_stopping_makes_it_a_loss_and_acknowledges_nothing(
     talk.stop(4)
     assert talk.refused("CommitOwned", "ILLEGAL_GENERATION") == ()
     assert talk.identity is None
-    assert talk.stopped() == (AwaitCommand(talk.member.stamp, "m-1", -1, -1),)
+    assert talk.stopped() == (SendAwaitCommand(talk.member.stamp, "m-1", -1, -1),)
     assert talk.kinds()[-2:] == ["partitions_lost", "join"]
     assert talk.last("partitions_lost").fields["generation"] == 4
 
@@ -157,7 +158,7 @@ def test_generation_above_the_coordinators_is_forgotten() -> None:
     """A coordinator that lost its log counts from the beginning; it says so by 22, or by a start from further back."""
     talk = Talk().started(P0, generation=4)
     assert talk.refused("AwaitCommand", "ILLEGAL_GENERATION") == (Lose(frozenset({P0})),)
-    assert talk.after(100) == (AwaitCommand(talk.member.stamp, "m-1", -1, -1),)
+    assert talk.after(100) == (SendAwaitCommand(talk.member.stamp, "m-1", -1, -1),)
     talk = Talk().started(P0, generation=4)
     assert talk.start(1, P0) == (Lose(frozenset({P0})),)
     talk.after(100)
@@ -169,7 +170,7 @@ def test_start_without_a_stop_says_that_what_ran_was_taken_away() -> None:
     talk = Talk().started(P0, generation=4)
     did = talk.start(6, P1)
     assert did[0] == Lose(frozenset({P0}))
-    assert talk.state is State.STARTING
+    assert talk.state is ServerMemberState.STARTING
     assert talk.member.owned == {P1}
     assert talk.last("rebalance_triggered").fields == {"trigger": "superseded"}
 
@@ -178,10 +179,10 @@ def test_start_without_a_stop_says_that_what_ran_was_taken_away() -> None:
 def test_error_that_does_not_pass_takes_the_member_out_of_the_group(error: str) -> None:
     talk = Talk().waiting()
     assert talk.refused("AwaitCommand", error) == (Unregister(), Fail("AwaitCommand", error))
-    assert talk.state is State.FAILED
+    assert talk.state is ServerMemberState.FAILED
     assert talk.last("member_failed").fields == {"error": f"AwaitCommand: {error}"}
     talk.close()
-    assert talk.state is State.LEFT
+    assert talk.state is ServerMemberState.LEFT
 
 
 # -- nobody's: the coordinator is away ------------------------------------------------------------------------------
@@ -196,14 +197,14 @@ def test_member_keeps_what_it_has_while_it_looks_for_the_coordinator(error: str)
     assert talk.after(100) == (FindCoordinator(),)
     assert talk.unknown() == ()
     assert talk.after(100) == (FindCoordinator(),)
-    assert talk.found(2) == (AwaitCommand(talk.member.stamp, "m-1", 4, -1),)
+    assert talk.found(2) == (SendAwaitCommand(talk.member.stamp, "m-1", 4, -1),)
 
 
 def test_coordinator_that_loads_is_asked_again_after_the_backoff() -> None:
     talk = Talk().started(P0)
     assert talk.refused("AwaitCommand", "COORDINATOR_LOAD_IN_PROGRESS") == ()
     assert talk.after(99) == ()
-    assert talk.after(1) == (AwaitCommand(talk.member.stamp, "m-1", 4, -1),)
+    assert talk.after(1) == (SendAwaitCommand(talk.member.stamp, "m-1", 4, -1),)
 
 
 def test_coordinator_that_goes_while_the_member_stops_is_looked_for_so_that_the_commit_can_be_made() -> None:
@@ -212,4 +213,4 @@ def test_coordinator_that_goes_while_the_member_stops_is_looked_for_so_that_the_
     assert talk.refused("CommitOwned", "UNANSWERED") == (AbandonCoordinator(),)
     assert talk.after(100) == (FindCoordinator(),)
     assert talk.found(2) == ()  # nothing is asked before the stop is done
-    assert talk.stopped() == (AwaitCommand(talk.member.stamp, "m-1", 4, 4),)
+    assert talk.stopped() == (SendAwaitCommand(talk.member.stamp, "m-1", 4, 4),)

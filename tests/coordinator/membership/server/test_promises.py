@@ -14,9 +14,9 @@ from coordinator.membership.effects import (
     FindCoordinator,
     Identity,
     Lose,
+    Revoke,
 )
 from coordinator.membership.events import (
-    Answer,
     Closed,
     CoordinatorFound,
     CoordinatorUnknown,
@@ -24,10 +24,13 @@ from coordinator.membership.events import (
     GenerationOutdated,
     Polled,
     Refusal,
+    Response,
+    Resumed,
+    Stopped,
     Ticked,
 )
 from coordinator.membership.server import effects, events
-from coordinator.membership.server.member import ASKING, OWNING, Member, State, deadline
+from coordinator.membership.server.member import AWAITING, OWNING, ServerMember, ServerMemberState, deadline
 from coordinator.membership.server.reactions import REACTIONS, reaction
 from coordinator.membership.server.table import TABLE, step
 from kernel.clock import NS_PER_MS
@@ -40,14 +43,14 @@ ONE = frozenset({TopicPartition("t", 0)})
 Saying = tuple[str, object]
 
 #: What brings a member on, state by state; the last thing said is what takes effect.
-KINDNESS: dict[State, list[Saying]] = {
-    State.UNREGISTERED: [("session", None)],
-    State.REGISTERING: [("registered", None)],
-    State.WAITING: [("advance", 200), ("event", Ticked()), ("event", CoordinatorFound(1)), ("start", ONE)],
-    State.STARTING: [("resumed", None)],
-    State.STARTED: [("event", Polled()), ("advance", 900), ("nothing", None)],
-    State.STOPPING: [("event", events.Stopped())],
-    State.CLOSING: [("event", events.Stopped())],
+KINDNESS: dict[ServerMemberState, list[Saying]] = {
+    ServerMemberState.UNREGISTERED: [("session", None)],
+    ServerMemberState.REGISTERING: [("registered", None)],
+    ServerMemberState.WAITING: [("advance", 200), ("event", Ticked()), ("event", CoordinatorFound(1)), ("start", ONE)],
+    ServerMemberState.STARTING: [("resumed", None)],
+    ServerMemberState.STARTED: [("event", Polled()), ("advance", 900), ("nothing", None)],
+    ServerMemberState.STOPPING: [("event", Stopped())],
+    ServerMemberState.CLOSING: [("event", Stopped())],
 }
 
 #: Whatever the coordinator, ZooKeeper, a clock or the application may say besides; stamps are filled in.
@@ -65,7 +68,7 @@ anything = st.one_of(
             for event in (
                 Polled(),
                 Ticked(),
-                events.Stopped(),
+                Stopped(),
                 events.SessionInterrupted(),
                 events.SessionRestored(),
                 events.SessionEnded(),
@@ -81,10 +84,10 @@ sayings = st.tuples(st.integers(0, 2), anything).map(lambda drawn: drawn[1] if d
 closing = st.one_of(st.just([]), st.just([("event", Closed())]))
 
 
-def answers_a_question(event: Event) -> bool:
+def answers_await(event: Event) -> bool:
     if isinstance(event, Refusal):
         return event.api == "AwaitCommand"
-    return isinstance(event, events.NothingTold | events.StopTold | events.StartTold)
+    return isinstance(event, events.NoCommand | events.StopCommanded | events.StartCommanded)
 
 
 class World:
@@ -92,7 +95,7 @@ class World:
 
     def __init__(self) -> None:
         self.now = 0
-        self.member = Member(settings=SETTINGS)
+        self.member = ServerMember(settings=SETTINGS)
         self.generation = 0
         self.sessions = 0
         self.over: set[Identity] = set()
@@ -114,17 +117,17 @@ class World:
             case "registered":
                 return events.Registered(stamp, f"m-{self.sessions}")
             case "nothing":
-                return events.NothingTold(stamp)
+                return events.NoCommand(stamp)
             case "resumed":
-                return events.Resumed(stamp)
+                return Resumed(stamp)
             case "stop":
-                return events.StopTold(stamp, self.member.generation)
+                return events.StopCommanded(stamp, self.member.generation)
             case "stop another":
-                return events.StopTold(stamp, self.member.generation + 1)
+                return events.StopCommanded(stamp, self.member.generation + 1)
             case "start" | "start again":
                 assert isinstance(detail, frozenset)
                 self.generation += what == "start"
-                return events.StartTold(stamp, self.generation, dict.fromkeys(detail, 0))
+                return events.StartCommanded(stamp, self.generation, dict.fromkeys(detail, 0))
             case _:
                 assert isinstance(detail, tuple)
                 api, error = detail
@@ -136,7 +139,7 @@ class World:
             self.now += detail * NS_PER_MS
             return
         event = self.event(what, detail)
-        if event is None or (answers_a_question(event) and not self.member.asking):
+        if event is None or (answers_await(event) and not self.member.awaiting_command):
             return  # nobody asked
         before = self.member
         self.member, wanted = step(before, event, self.now)
@@ -146,28 +149,28 @@ class World:
         )
         if over and before.identity is not None:
             self.over.add(before.identity)
-        if isinstance(event, events.StartTold) and self.member.identity is not None:
+        if isinstance(event, events.StartCommanded) and self.member.identity is not None:
             self.over.discard(self.member.identity)  # the coordinator may give a generation twice
         self.check(before, event, wanted)
 
-    def check(self, before: Member, event: Event, wanted: tuple[Effect, ...]) -> None:
+    def check(self, before: ServerMember, event: Event, wanted: tuple[Effect, ...]) -> None:
         after = self.member
         assert after.identity not in self.over
-        if after.state not in (State.LEFT, State.FAILED):
+        if after.state not in (ServerMemberState.LEFT, ServerMemberState.FAILED):
             assert self.lookups == after.finding, "who waits for an answer that came, or asks twice, waits for ever"
         self.check_questions(before, event, wanted)
         for effect in wanted:
             if isinstance(effect, CommitPositions):
                 assert effect.identity == after.identity
                 assert effect.stamp == after.stamp
-            if isinstance(effect, effects.Revoke | Lose):
+            if isinstance(effect, Revoke | Lose):
                 assert effect.partitions == before.owned
         assert not after.owned or after.state in OWNING
-        told = [e.kind for e in wanted if isinstance(e, Emit) and e.kind.startswith("partitions_")]
-        if after.generation != before.generation and after.state is State.STARTING:
-            assert told[-1] == "partitions_assigned"
+        emitted = [e.kind for e in wanted if isinstance(e, Emit) and e.kind.startswith("partitions_")]
+        if after.generation != before.generation and after.state is ServerMemberState.STARTING:
+            assert emitted[-1] == "partitions_assigned"
         elif before.owned and not after.owned:
-            assert told in (["partitions_revoked"], ["partitions_lost"])
+            assert emitted in (["partitions_revoked"], ["partitions_lost"])
         starts = sum(isinstance(e, Emit) and e.kind == "rebalance_started" for e in wanted)
         ends = sum(isinstance(e, Emit) and e.kind == "rebalance_ended" for e in wanted)
         assert (before.attempt > 0) + starts - ends == (after.attempt > 0)
@@ -176,24 +179,24 @@ class World:
             moved, effects_of_tick = step(after, Ticked(), self.now)
             assert moved != after or effects_of_tick, f"a timer that is due does nothing: {after}"
 
-    def check_questions(self, before: Member, event: Event, wanted: tuple[Effect, ...]) -> None:
+    def check_questions(self, before: ServerMember, event: Event, wanted: tuple[Effect, ...]) -> None:
         """One at a time, true, and never without an id that stands in a session that may live."""
         after = self.member
-        late = isinstance(event, Answer) and event.stamp != before.stamp  # of a question that was called off
-        waits = before.asking and (late or not answers_a_question(event))
+        late = isinstance(event, Response) and event.stamp != before.stamp  # of a question that was called off
+        waits = before.awaiting_command and (late or not answers_await(event))
         for effect in wanted:
             match effect:
-                case effects.CallOff() | AbandonCoordinator():
+                case effects.CancelAwait() | AbandonCoordinator():
                     waits = False
-                case effects.AwaitCommand():
+                case effects.SendAwaitCommand():
                     assert not waits
                     waits = True
                     assert after.registered
-                    assert after.state in ASKING
-                    assert (effect.generation != effect.stopped) == (after.state is State.STARTED)
+                    assert after.state in AWAITING
+                    assert (effect.generation != effect.stopped) == (after.state is ServerMemberState.STARTED)
                     assert effect.stopped <= effect.generation
-        assert after.asking == waits
-        assert not waits or after.state in ASKING
+        assert after.awaiting_command == waits
+        assert not waits or after.state in AWAITING
 
     def live(self, course: list[Saying]) -> None:
         for what, detail in course:
@@ -216,29 +219,29 @@ def test_member_that_was_led_astray_is_started_again_when_all_goes_well(course: 
     world.live(course)
     world.say("session", None)  # ZooKeeper comes back, whatever became of it
     for _ in range(12):
-        if world.member.state in (State.STARTED, State.FAILED):
+        if world.member.state in (ServerMemberState.STARTED, ServerMemberState.FAILED):
             return
         world.live([("kind", None)])
     raise AssertionError(f"still {world.member}")
 
 
 #: The way to each state.
-WAYS: dict[State, list[Saying]] = {
-    State.UNREGISTERED: [],
-    State.REGISTERING: [("kind", None)],
-    State.WAITING: [("kind", None)] * 2,
-    State.STARTING: [("kind", None)] * 3,
-    State.STARTED: [("kind", None)] * 4,
-    State.STOPPING: [*[("kind", None)] * 4, ("stop", None)],
-    State.CLOSING: [*[("kind", None)] * 4, ("event", Closed())],
-    State.FAILED: [*[("kind", None)] * 4, ("refused", ("AwaitCommand", "UNKNOWN_STRATEGY"))],
+WAYS: dict[ServerMemberState, list[Saying]] = {
+    ServerMemberState.UNREGISTERED: [],
+    ServerMemberState.REGISTERING: [("kind", None)],
+    ServerMemberState.WAITING: [("kind", None)] * 2,
+    ServerMemberState.STARTING: [("kind", None)] * 3,
+    ServerMemberState.STARTED: [("kind", None)] * 4,
+    ServerMemberState.STOPPING: [*[("kind", None)] * 4, ("stop", None)],
+    ServerMemberState.CLOSING: [*[("kind", None)] * 4, ("event", Closed())],
+    ServerMemberState.FAILED: [*[("kind", None)] * 4, ("refused", ("AwaitCommand", "UNKNOWN_STRATEGY"))],
 }
 
 
 @pytest.mark.parametrize(
     ("state", "event"), [pytest.param(s, e, id=f"{s.name}-{e.__name__}") for s, row in TABLE.items() for e in row]
 )
-def test_every_cell_of_the_table_keeps_the_members_promises(state: State, event: type[Event]) -> None:
+def test_every_cell_of_the_table_keeps_the_members_promises(state: ServerMemberState, event: type[Event]) -> None:
     for advance_ms in (0, 5000):
         world = World()
         world.live(WAYS[state])
@@ -246,7 +249,7 @@ def test_every_cell_of_the_table_keeps_the_members_promises(state: State, event:
         world.say("advance", advance_ms)
         stamp = world.member.stamp
         if issubclass(event, Refusal):
-            api = "AwaitCommand" if world.member.asking else "CommitOwned"
+            api = "AwaitCommand" if world.member.awaiting_command else "CommitOwned"
             happened: Event = event(stamp=stamp, api=api, error="ERROR", sent_ns=world.now)
         else:
             happened = {
@@ -254,10 +257,10 @@ def test_every_cell_of_the_table_keeps_the_members_promises(state: State, event:
                 CoordinatorUnknown: CoordinatorUnknown("nobody"),
                 events.SessionBegun: events.SessionBegun(99, SESSION_TIMEOUT_MS),
                 events.Registered: events.Registered(stamp, "m-9"),
-                events.NothingTold: events.NothingTold(stamp),
-                events.StopTold: events.StopTold(stamp, world.member.generation),
-                events.StartTold: events.StartTold(stamp, 99, dict.fromkeys(ONE, 0)),
-                events.Resumed: events.Resumed(stamp),
+                events.NoCommand: events.NoCommand(stamp),
+                events.StopCommanded: events.StopCommanded(stamp, world.member.generation),
+                events.StartCommanded: events.StartCommanded(stamp, 99, dict.fromkeys(ONE, 0)),
+                Resumed: Resumed(stamp),
             }.get(event) or event()
         world.say("event", happened)
         world.live([("kind", None)] * 12)

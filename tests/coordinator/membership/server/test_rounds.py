@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator.membership.effects import CommitPositions, FindCoordinator, Identity
-from coordinator.membership.server.effects import (
-    Assign,
-    AwaitCommand,
-    CallOff,
-    Register,
-    Revoke,
-    Unregister,
-)
+from coordinator.membership.effects import CommitPositions, FindCoordinator, Identity, Revoke
+from coordinator.membership.server.effects import CancelAwait, Register, SendAwaitCommand, StartDelivery, Unregister
 from coordinator.membership.server.events import SubscriptionAnnounced
-from coordinator.membership.server.member import State
+from coordinator.membership.server.member import ServerMemberState
 from tests.support.commanded import P0, P1, P2, SETTINGS, Talk
 
 
@@ -25,8 +18,8 @@ def test_member_registers_before_it_looks_for_the_coordinator_and_then_asks() ->
     talk = Talk()
     talk.session()
     assert talk.registered("m-1") == (FindCoordinator(),)
-    assert talk.found() == (AwaitCommand(1, "m-1", -1, -1),)
-    assert talk.state is State.WAITING
+    assert talk.found() == (SendAwaitCommand(1, "m-1", -1, -1),)
+    assert talk.state is ServerMemberState.WAITING
     assert talk.identity is None
     assert talk.kinds() == ["rebalance_started", "attempt_started", "join", "member_started"]
     assert talk.last("rebalance_started").fields == {"trigger": "subscribe"}
@@ -35,18 +28,18 @@ def test_member_registers_before_it_looks_for_the_coordinator_and_then_asks() ->
 def test_nothing_told_is_asked_again_at_once_and_never_twice_at_a_time() -> None:
     talk = Talk().waiting()
     (asked,) = talk.nothing()
-    assert asked == AwaitCommand(1, "m-1", -1, -1)
+    assert asked == SendAwaitCommand(1, "m-1", -1, -1)
     assert talk.found() == ()  # one is on its way
     assert talk.due_in_ms() is None
 
 
 def test_start_tells_the_listener_before_the_member_says_that_it_has_started() -> None:
     talk = Talk().waiting()
-    assert talk.start(5, P0, P2) == (Assign(2, {P0: 7, P2: 7}),)
-    assert talk.state is State.STARTING
+    assert talk.start(5, P0, P2) == (StartDelivery(2, {P0: 7, P2: 7}),)
+    assert talk.state is ServerMemberState.STARTING
     assert talk.identity == Identity("m-1", 5)
-    assert talk.resumed() == (AwaitCommand(2, "m-1", 5, -1),)
-    assert talk.state is State.STARTED
+    assert talk.resumed() == (SendAwaitCommand(2, "m-1", 5, -1),)
+    assert talk.state is ServerMemberState.STARTED
     assert talk.kinds()[4:] == ["resume", "partitions_assigned", "attempt_ended", "rebalance_ended"]
     assert talk.last("partitions_assigned").fields["generation"] == 5
     assert talk.last("rebalance_ended").fields == {"outcome": "ok", "generation": 5}
@@ -56,15 +49,15 @@ def test_stop_is_acknowledged_only_after_commit_and_callbacks() -> None:
     talk = Talk().started(P0, P1, generation=4)
     commit = CommitPositions(2, Identity("m-1", 4), wait=True)
     assert talk.stop(4) == (commit, Revoke(frozenset({P0, P1})))
-    assert talk.state is State.STOPPING
+    assert talk.state is ServerMemberState.STOPPING
     assert talk.identity == Identity("m-1", 4)  # what the listener commits is accepted
-    assert talk.stopped() == (AwaitCommand(3, "m-1", 4, 4),)
-    assert talk.state is State.WAITING
+    assert talk.stopped() == (SendAwaitCommand(3, "m-1", 4, 4),)
+    assert talk.state is ServerMemberState.WAITING
     assert talk.identity is None
-    assert talk.start(5, P1) == (Assign(4, {P1: 7}),)
+    assert talk.start(5, P1) == (StartDelivery(4, {P1: 7}),)
     talk.resumed()
-    told = talk.kinds()[8:]
-    assert told == [
+    emitted = talk.kinds()[8:]
+    assert emitted == [
         "rebalance_triggered",
         "rebalance_started",
         "attempt_started",
@@ -87,7 +80,7 @@ def test_member_that_was_given_nothing_acknowledges_a_stop_at_once() -> None:
     talk = Talk().waiting()
     talk.start(4)
     talk.resumed()
-    assert talk.stop(4) == (AwaitCommand(3, "m-1", 4, 4),)
+    assert talk.stop(4) == (SendAwaitCommand(3, "m-1", 4, 4),)
     assert "partitions_revoked" not in talk.kinds()
 
 
@@ -96,30 +89,30 @@ def test_generation_that_was_stopped_and_never_given_away_may_be_started_again()
     talk = Talk().started(P0, generation=4)
     talk.stop(4)
     talk.stopped()
-    assert talk.start(4, P0) == (Assign(4, {P0: 7}),)
-    assert talk.resumed() == (AwaitCommand(4, "m-1", 4, -1),)
+    assert talk.start(4, P0) == (StartDelivery(4, {P0: 7}),)
+    assert talk.resumed() == (SendAwaitCommand(4, "m-1", 4, -1),)
 
 
 def test_start_of_what_runs_already_changes_nothing_and_is_asked_again_after_the_backoff() -> None:
     talk = Talk().started(P0, generation=4)
     assert talk.start(4, P0) == ()
-    assert (talk.state, talk.due_in_ms()) == (State.STARTED, 100)
-    assert talk.after(100) == (AwaitCommand(2, "m-1", 4, -1),)
+    assert (talk.state, talk.due_in_ms()) == (ServerMemberState.STARTED, 100)
+    assert talk.after(100) == (SendAwaitCommand(2, "m-1", 4, -1),)
 
 
 def test_stop_of_what_does_not_run_is_asked_again_after_the_backoff() -> None:
     talk = Talk().started(P0, generation=4)
     assert talk.stop(3) == ()
-    assert talk.state is State.STARTED
-    assert talk.after(100) == (AwaitCommand(2, "m-1", 4, -1),)
+    assert talk.state is ServerMemberState.STARTED
+    assert talk.after(100) == (SendAwaitCommand(2, "m-1", 4, -1),)
     talk = Talk().waiting()
     assert talk.stop(3) == ()
-    assert talk.after(100) == (AwaitCommand(1, "m-1", -1, -1),)
+    assert talk.after(100) == (SendAwaitCommand(1, "m-1", -1, -1),)
 
 
 def test_question_that_waits_is_asked_anew_when_the_subscription_has_changed() -> None:
     talk = Talk().started(P0)
-    assert talk.say(SubscriptionAnnounced()) == (CallOff(), AwaitCommand(2, "m-1", 4, -1))
+    assert talk.say(SubscriptionAnnounced()) == (CancelAwait(), SendAwaitCommand(2, "m-1", 4, -1))
     assert talk.member.owned == {P0}
     talk.stop(4)
     assert talk.say(SubscriptionAnnounced()) == ()  # the acknowledgement will say it
@@ -137,12 +130,12 @@ def test_due_commit_is_made_in_a_poll_and_only_there() -> None:
 def test_closing_commits_and_revokes_and_calls_the_question_off() -> None:
     talk = Talk().started(P0)
     assert talk.close() == (
-        CallOff(),
+        CancelAwait(),
         CommitPositions(2, Identity("m-1", 4), wait=True),
         Revoke(frozenset({P0})),
     )
     assert talk.stopped() == (Unregister(),)
-    assert talk.state is State.LEFT
+    assert talk.state is ServerMemberState.LEFT
     assert talk.kinds()[-2:] == ["partitions_revoked", "member_closed"]
 
 
@@ -151,12 +144,12 @@ def test_closing_while_stopping_lets_the_revocation_serve_both() -> None:
     talk.stop(4)
     assert talk.close() == ()
     assert talk.stopped() == (Unregister(),)
-    assert talk.state is State.LEFT
+    assert talk.state is ServerMemberState.LEFT
     assert talk.last("rebalance_ended").fields["outcome"] == "superseded"
 
 
 def test_closing_before_anything_was_started_leaves_at_once() -> None:
-    for talk, did in ((Talk(), ()), (Talk().waiting(), (CallOff(), Unregister()))):
+    for talk, did in ((Talk(), ()), (Talk().waiting(), (CancelAwait(), Unregister()))):
         assert talk.close() == did
-        assert talk.state is State.LEFT
+        assert talk.state is ServerMemberState.LEFT
         assert talk.last("member_closed").fields == {"group": "g"}

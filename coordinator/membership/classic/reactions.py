@@ -1,9 +1,9 @@
-"""What an error code means to a member: one table, (api, error) -> event.
+"""What an error code means to a member of the classic protocol: one table, (api, error) -> event.
 
 Sources: AbstractCoordinator and ConsumerCoordinator of kafka-clients 4.1; KAFKA-13419 (the member id outlives an
 outdated generation), KAFKA-9823 (stamps), KIP-394 (MEMBER_ID_REQUIRED), KIP-345 (FENCED_INSTANCE_ID is the end).
-One difference is on purpose: COORDINATOR_LOAD_IN_PROGRESS on SyncGroup is fatal to the Java consumer, because its
-brokers never answer it there; ours waits, which harms nobody.
+One difference is deliberate: COORDINATOR_LOAD_IN_PROGRESS on SyncGroup is fatal to the Java consumer, because its
+brokers never return it there; ours retries, which is harmless.
 """
 
 from __future__ import annotations
@@ -11,21 +11,18 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from coordinator.membership.classic.events import MemberForgotten, RejoinRequested
 from coordinator.membership.events import (
+    UNANSWERED,
     CoordinatorLoading,
     CoordinatorMoved,
     GenerationOutdated,
-    MemberForgotten,
     Refusal,
     Refused,
-    RejoinRequested,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-#: What the wire says when there is no answer at all; not a Kafka error.
-UNANSWERED = "UNANSWERED"
 
 _IN_THE_GROUP: Mapping[str, type[Refusal]] = {
     "REBALANCE_IN_PROGRESS": RejoinRequested,
@@ -37,8 +34,8 @@ _IN_THE_GROUP: Mapping[str, type[Refusal]] = {
     UNANSWERED: CoordinatorMoved,
 }
 
-#: (api, error) -> what it is to the member. A pair that is not here is `Refused` for Join, Sync and Heartbeat,
-#: and nothing at all (None) for the others: their callers learn of it as the outcome of their commit.
+#: (api, error) -> the member's event. Any other error is fatal (`Refused`) in JoinGroup, SyncGroup and Heartbeat, and
+#: no event in the other APIs: their callers see it in the result of their call.
 REACTIONS: Mapping[tuple[str, str], type[Refusal]] = MappingProxyType(
     {
         **{
@@ -66,6 +63,6 @@ _MUST_SUCCEED = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 
 
 def reaction(api: str, error: str, *, stamp: int, sent_ns: int) -> Refusal | None:
-    """The event that an error is to the member who sent `api`; None when it concerns only the caller."""
+    """Return the event for an error in the response to `api`; None when it concerns only the caller."""
     event = REACTIONS.get((api, error), Refused if api in _MUST_SUCCEED else None)
     return None if event is None else event(stamp=stamp, api=api, error=error, sent_ns=sent_ns)
