@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from coordinator.groups.requests import Commit, OffsetToCommit
     from coordinator.service.coordinator import Coordinator
     from coordinator.service.group_requests import JoinBody, SyncBody
-    from kernel.broker.server.handlers import Answer, RequestContext
+    from kernel.broker.server.handlers import RequestContext, Response
 
     #: A commit's request, made of some of its offsets, for a token.
     MakeCommit = Callable[[tuple[OffsetToCommit, ...], int], Commit]
 
 Plain = dict[str, Any]
-Response = Plain | None
+PlainResponse = Plain | None
 Body = Any
 
 #: What syncs are told while the group is being loaded (heartbeats: `coordinator.service.heartbeats`).
@@ -66,7 +66,7 @@ class GroupHandlers:
         """Groups with members have a name; only offsets may do without."""
         return self._partitions.at(group_id) if group_id else Error.INVALID_GROUP_ID
 
-    def join(self, context: RequestContext, body: JoinBody) -> Answer | Awaitable[Answer]:
+    def join(self, context: RequestContext, body: JoinBody) -> Response | Awaitable[Response]:
         at = self._at(body.group_id)
         if isinstance(at, LedPartition) and body.size > _ID_BYTES_MAX and _overlong(body, context.client_id):
             at = Error.INVALID_REQUEST
@@ -84,7 +84,7 @@ class GroupHandlers:
         )
         return at.put(token, request, JOIN_ANSWERS[version])
 
-    def sync(self, context: RequestContext, body: SyncBody) -> Answer | Awaitable[Answer]:
+    def sync(self, context: RequestContext, body: SyncBody) -> Response | Awaitable[Response]:
         version = context.version
         if translation.lacks_protocol(body, version):  # seen before anything else, the group's name included
             return SYNC_ANSWERS[version](SyncAnswer(Error.INCONSISTENT_GROUP_PROTOCOL))
@@ -95,7 +95,7 @@ class GroupHandlers:
         token = next_token()
         return at.put(token, translation.sync(body, version, token), SYNC_ANSWERS[version])
 
-    def leave(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+    def leave(self, context: RequestContext, body: Body) -> Plain | Awaitable[PlainResponse]:
         version = context.version
         at = self._at(body.group_id)
         if isinstance(at, Error):
@@ -105,7 +105,7 @@ class GroupHandlers:
             functools.partial(translation.leave_answer, version=version),
         )
 
-    def describe(self, context: RequestContext, body: Body) -> Answer:
+    def describe(self, context: RequestContext, body: Body) -> Response:
         return in_rows({}, "groups", self._described(context, body))
 
     def _described(self, context: RequestContext, body: Body) -> Iterator[Plain]:
@@ -122,7 +122,7 @@ class GroupHandlers:
             shows = operations and error is Error.NONE
             yield translation.described(group_id, group, error=error, operations=shows)
 
-    def list(self, context: RequestContext, body: Body) -> Answer:
+    def list(self, context: RequestContext, body: Body) -> Response:
         led = self._partitions.led()
         if isinstance(led, Error):
             return {"error_code": int(led), "groups": []}
@@ -163,11 +163,11 @@ class OffsetHandlers:
     def _at(self, group_id: str) -> LedPartition | Error:
         return self._partitions.at(group_id) if group_id else Error.INVALID_GROUP_ID
 
-    def commit(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
+    def commit(self, context: RequestContext, body: Body) -> Response | Awaitable[Response]:
         request = functools.partial(translation.commit, body, context.version, client_id=context.client_id)
         return self._commit(body, request, self._partitions.at, accepted=context.version)
 
-    def commit_in_transaction(self, context: RequestContext, body: Body) -> Answer | Awaitable[Answer]:
+    def commit_in_transaction(self, context: RequestContext, body: Body) -> Response | Awaitable[Response]:
         """TxnOffsetCommit."""
         request = functools.partial(translation.commit_in_transaction, body, client_id=context.client_id)
         at = self._at(body.group_id)
@@ -180,7 +180,7 @@ class OffsetHandlers:
 
     async def _commit_when_verified(
         self, version: int, body: Body, request: MakeCommit, verdict: Awaitable[Error]
-    ) -> Answer:
+    ) -> Response:
         answer = self._commit(body, request, self._finder(await verdict, version))
         return await answer if isinstance(answer, Awaitable) else answer
 
@@ -197,13 +197,13 @@ class OffsetHandlers:
         find: Callable[[str], LedPartition | Error],
         *,
         accepted: int | None = None,
-    ) -> Answer | Awaitable[Answer]:
+    ) -> Response | Awaitable[Response]:
         """`accepted` is the version in which an answer without errors is written by hand; None: kio writes it."""
         asked = translation.offsets_to_commit(body)
         unknown = self._topics.unknown_among(asked)
         known = tuple(o for o in asked if (o.topic, o.partition) not in unknown) if unknown else asked
 
-        def answer(given: CommitAnswer) -> Answer:
+        def answer(given: CommitAnswer) -> Response:
             if unknown:
                 judged = (p.error for p in given.partitions)  # one may be there twice, each time judged by itself
                 refused = Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -245,7 +245,7 @@ class OffsetHandlers:
         offsets = at.shard.fetch_offsets(group_id, translation.wanted(topics), stable=stable)
         return {"group_id": group_id, "topics": translation.fetched(topics, offsets), "error_code": int(Error.NONE)}
 
-    def delete(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
+    def delete(self, context: RequestContext, body: Body) -> Plain | Awaitable[PlainResponse]:
         at = self._at(body.group_id)
         if isinstance(at, Error):
             return translation.offsets_not_deleted(at)
@@ -274,5 +274,5 @@ def _overlong(body: JoinBody, client_id: str) -> str | None:
     return translation.overlong(texts, _ID_BYTES_MAX)
 
 
-async def _settled(answer: Plain | Awaitable[Response]) -> Response:
+async def _settled(answer: Plain | Awaitable[PlainResponse]) -> PlainResponse:
     return answer if isinstance(answer, dict) else await answer

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from coordinator.groups.classic.member import Member
     from coordinator.service.coordinator import Coordinator
     from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView
-    from kernel.broker.server.handlers import Again, Answer, RequestContext
+    from kernel.broker.server.handlers import CachedResponse, RequestContext, Response
 
 #: What heartbeats are told while the group is being loaded.
 LOADING = Error.NONE
@@ -44,7 +44,7 @@ class HeartbeatHandler:
         self._services = coordinator.services
         self._partitions = coordinator.partitions
 
-    def __call__(self, context: RequestContext, body: Any) -> Answer | Awaitable[Answer]:
+    def __call__(self, context: RequestContext, body: Any) -> Response | Awaitable[Response]:
         tails = TAILS[context.version]
         at = self._partitions.at(body.group_id) if body.group_id else Error.INVALID_GROUP_ID
         if isinstance(at, Error):
@@ -55,7 +55,7 @@ class HeartbeatHandler:
 
         return at.ask(functools.partial(translation.heartbeat, body), encoded)
 
-    def repeat(self, context: RequestContext, body: Any) -> Again | None:
+    def repeat(self, context: RequestContext, body: Any) -> CachedResponse | None:
         """The short way for a member of the current generation, for as long as it is one; None for all others.
 
         Nor is there one for whoever was told to rejoin: what it sends next is a JoinGroup.
@@ -108,7 +108,7 @@ class _Standing:
     rebalancing: bytes
 
     def answer(self) -> bytes | None:
-        """`kernel.broker.server.handlers.Again`."""
+        """`kernel.broker.server.handlers.CachedResponse`."""
         group = self.group
         if group.generation != self.generation or self.partition.closed or self.cluster.snapshot is not self.snapshot:
             return None

@@ -25,7 +25,7 @@ from coordinator.service.loading import in_pieces
 from coordinator.service.record_codec import decode_all, encode, encode_ahead
 from coordinator.service.reply_queue import Outbox
 from coordinator.service.timers import Timers
-from kernel.broker.server.handlers import lost
+from kernel.broker.server.handlers import failed_response
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageFailed
 from kernel.broker.storage.internal_errors import stopped
 from kernel.clock import NS_PER_MS
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from coordinator.groups.requests import Request
     from coordinator.groups.server.requests import Await, Decide, Look, OwnedCommit
     from coordinator.service.loading import Loading
-    from kernel.broker.server.handlers import Later
+    from kernel.broker.server.handlers import DeferredResponse
     from kernel.broker.services import BrokerServices
     from kernel.broker.storage.logs import KeyValueLog
 
@@ -138,14 +138,14 @@ class LedPartition:
 
     def ask(
         self, request: Callable[[int], Request | Await | OwnedCommit], translate: Callable[[Any], Response]
-    ) -> Response | Later[Response]:
+    ) -> Response | DeferredResponse[Response]:
         """As `put`, of a request that is made for a token."""
         token = next_token()
         return self.put(token, request(token), translate)
 
     def put(
         self, token: int, request: Request | Await | OwnedCommit, translate: Callable[[Any], Response]
-    ) -> Response | Later[Response]:
+    ) -> Response | DeferredResponse[Response]:
         """Put a request to the machine; the answer, or an awaitable of it when it has to wait.
 
         A request that will never be answered (a member's first JoinGroup after its second) has an awaitable that
@@ -162,7 +162,7 @@ class LedPartition:
             self._perform(outcome, replies=())
         except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             self.stop(mistake)
-            return lost()
+            return failed_response()
         return translate(replies[0].answer)
 
     def tell(self, event: Callable[[Machine, Moment], Outcome]) -> None:

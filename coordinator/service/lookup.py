@@ -22,7 +22,7 @@ from kernel.values import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Mapping
 
-    from kernel.broker.server.handlers import Answer, RequestContext, Rows
+    from kernel.broker.server.handlers import RequestContext, Response, Rows
     from kernel.broker.services import BrokerServices
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Lookup:
         self._services = services
         self._logged = ""
 
-    def find(self, context: RequestContext, body: Any) -> Answer | Awaitable[Answer]:
+    def find(self, context: RequestContext, body: Any) -> Response | Awaitable[Response]:
         """At once where the topic is there, otherwise after it was created."""
         key_type = getattr(body, "key_type", GROUP_KEY_TYPE)
         keys = body.coordinator_keys if context.version >= BATCHED else (body.key,)
@@ -52,7 +52,7 @@ class Lookup:
             return _answer(context.version, map(self._locate, keys))
         return self._find_after_creating(context.version, keys)
 
-    async def _find_after_creating(self, version: int, keys: tuple[str, ...]) -> Answer:
+    async def _find_after_creating(self, version: int, keys: tuple[str, ...]) -> Response:
         try:
             await self._services.create_internal_topic(GROUP_METADATA_TOPIC)
         except RebalanceLabError as error:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.groups.answers import JoinAnswer
 from coordinator.service.group_answers import entries_ahead
-from kernel.broker.server.handlers import Later
+from kernel.broker.server.handlers import DeferredResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,14 +42,14 @@ class Outbox:
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
-        self._waiting: dict[int, tuple[Later[Any], Callable[[Any], Any]]] = {}
+        self._waiting: dict[int, tuple[DeferredResponse[Any], Callable[[Any], Any]]] = {}
         self._queue: deque[Reply] = deque()
         self._is_giving = False
         self._emptied: list[asyncio.Future[None]] = []
 
-    def expect(self, token: int, translate: Callable[[Any], Any]) -> Later[Any]:
+    def expect(self, token: int, translate: Callable[[Any], Any]) -> DeferredResponse[Any]:
         """The answer to `token`, translated, when the machine has handed it out."""
-        later: Later[Any] = Later()
+        later: DeferredResponse[Any] = DeferredResponse()
         self._waiting[token] = (later, translate)
         return later
 
@@ -68,7 +68,7 @@ class Outbox:
         """Nothing will be handed out any more. Nobody waits by now, unless a mistake of ours has lost an answer."""
         waiting, self._waiting = self._waiting, {}
         for later, _ in waiting.values():
-            later.lose()
+            later.fail()
 
     async def emptied(self) -> None:
         """Return when everything that was handed out has been given."""
@@ -84,10 +84,10 @@ class Outbox:
             try:
                 if isinstance(answer, JoinAnswer) and answer.members:
                     yield from entries_ahead(translate, answer)
-                later.give(translate(answer))
+                later.complete(translate(answer))
             except Exception:  # reported by whoever runs the pieces; the others wait for theirs
                 self._turns.run_in_turns(self._pieces(), "answers of a group")
-                later.lose()
+                later.fail()
                 raise
             yield
         self._is_giving = False

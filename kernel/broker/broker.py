@@ -193,7 +193,7 @@ class Broker:
             connections_max=self.config.number("max.connections"),
             idle_ms_max=self.config.number("connections.max.idle.ms"),
             requests_bytes_max=self.config.number("queued.max.request.bytes"),
-            answers_bytes_max=self.config.number("queued.max.response.bytes"),
+            responses_bytes_max=self.config.number("queued.max.response.bytes"),
         )
         return BrokerServer({}, host=host, port=port, limits=limits, turns=self._turns)
 
@@ -270,7 +270,7 @@ class Broker:
             RecordHandlers(cluster, logs, configs, self._data_dir).table(),
             ProduceHandlers(cluster, logs, configs, verification, turn, self._clock).table(),
             FetchHandlers(
-                cluster, logs, turn, max_bytes=config.number("fetch.max.bytes"), answers=server.memory.answers
+                cluster, logs, turn, max_bytes=config.number("fetch.max.bytes"), responses=server.memory.responses
             ).table(),
             OffsetHandlers(cluster, logs, turn, self._clock).table(),
             LoopHandlers(self._turns).table(),

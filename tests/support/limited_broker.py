@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.service.mount import mount
-from kernel.broker.server import holding_socket
+from kernel.broker.server import budgeted_socket
 from tests.support.brokers import running_broker
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class LimitedBroker(NamedTuple):
 
 async def serve(zookeeper: str, data_dir: Path, settings: Mapping[str, str], stall_s: float) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    holding_socket.STALL_S = stall_s
+    budgeted_socket.STALL_S = stall_s
     async with running_broker(zookeeper, data_dir, settings=settings, mount=(mount,)) as broker:
         sys.stdout.write(f"{broker.address.port}\n")
         sys.stdout.flush()

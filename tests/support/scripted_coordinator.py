@@ -23,7 +23,7 @@ from tests.support.zookeeper import opened
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from kernel.broker.server.handlers import Answer, RequestContext
+    from kernel.broker.server.handlers import RequestContext, Response
 
 SILENT = "SILENT"  #: never answered
 
@@ -59,14 +59,14 @@ class ScriptedCoordinator:
         error = script.popleft() if script else ""
         return None if error is SILENT else int(ErrorCode[error.lower()] if error else ErrorCode.none)
 
-    def _find(self, context: RequestContext, _: Any) -> Answer | asyncio.Future[Answer]:
+    def _find(self, context: RequestContext, _: Any) -> Response | asyncio.Future[Response]:
         error = self._next(context)
         if error is None:
             return asyncio.get_running_loop().create_future()
         named = self.coordinator.address
         return {"error_code": error, "node_id": named.node_id, "host": named.host, "port": named.port}
 
-    def _fetch(self, context: RequestContext, body: Any) -> Answer | asyncio.Future[Answer]:
+    def _fetch(self, context: RequestContext, body: Any) -> Response | asyncio.Future[Response]:
         error = self._next(context)
         if error is None:
             return asyncio.get_running_loop().create_future()
@@ -84,7 +84,7 @@ class ScriptedCoordinator:
         ]
         return {"topics": topics, "error_code": error}
 
-    def _commit(self, context: RequestContext, body: Any) -> Answer | asyncio.Future[Answer]:
+    def _commit(self, context: RequestContext, body: Any) -> Response | asyncio.Future[Response]:
         error = self._next(context)
         self.commits.append(body)
         if error is None:

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from kernel.broker.apis.produce import endpoints
 from kernel.broker.cluster.cluster_view import NO_LEADER
-from kernel.broker.server.handlers import Claiming
+from kernel.broker.server.handlers import ReservedResponse
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageFailed
 from kernel.records.down_conversion import NotConvertible, down_converted
 from kernel.records.records import CorruptRecords, headers_of, is_control
@@ -104,13 +104,13 @@ class FetchHandlers:
     """Reads from the logs that this broker leads."""
 
     def __init__(
-        self, cluster: ClusterView, logs: LedLogs, turn: UnpackingTurn, *, max_bytes: int, answers: Budget
+        self, cluster: ClusterView, logs: LedLogs, turn: UnpackingTurn, *, max_bytes: int, responses: Budget
     ) -> None:
         self._cluster = cluster
         self._logs = logs
         self._turn = turn
         self._max_bytes = max_bytes
-        self._answers = answers
+        self._budget = responses
 
     def table(self) -> HandlerTable:
         return {Api.Fetch: self.fetch}
@@ -133,11 +133,11 @@ class FetchHandlers:
                     wanted = passed
                     size_of = Available(wanted, self._led)
                 if not wanted or left_s <= 0 or await size_of.reaches(min(body.min_bytes, max_bytes)):
-                    claim = await self._answers.claim(self._wanted_bytes(wanted, max_bytes))
-                    answers = await read(wanted, min(max_bytes, claim.bytes))
+                    reservation = await self._budget.reserve(self._wanted_bytes(wanted, max_bytes))
+                    answers = await read(wanted, min(max_bytes, reservation.bytes))
                     answers = await self._for_version(context.version, wanted, answers)
-                    claim.keep(sum(len(answer["records"]) for answer in answers))
-                    return Claiming(self._answer(wanted, answers), claim)
+                    reservation.resize(sum(len(answer["records"]) for answer in answers))
+                    return ReservedResponse(self._response(wanted, answers), reservation)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(left_s):
                         await moved.wait()
@@ -265,7 +265,7 @@ class FetchHandlers:
             answer["current_leader"] = {"leader_id": partition.leader, "leader_epoch": partition.leader_epoch}
         return answer
 
-    def _answer(self, wanted: Sequence[Wanted], answers: Sequence[dict[str, Any]]) -> Mapping[str, Any]:
+    def _response(self, wanted: Sequence[Wanted], answers: Sequence[dict[str, Any]]) -> Mapping[str, Any]:
         topics: dict[tuple[str, UUID | None], list[dict[str, Any]]] = {}
         for one, answer in zip(wanted, answers, strict=True):
             topics.setdefault((one.topic, one.topic_id), []).append(answer)

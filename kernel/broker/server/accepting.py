@@ -1,7 +1,7 @@
-"""The listening socket: connections are accepted a few a turn of the loop, the others wait in the kernel's backlog.
+"""The listening socket: accepts a few connections per turn of the loop; the rest wait in the kernel's backlog.
 
-asyncio's own server accepts as many as its backlog is long in one turn, which is a tenth of a second when thousands
-connect at once; and it loses connections that are accepted while it is closed (cpython#109564).
+asyncio's own server accepts up to its whole backlog in one turn, which takes a tenth of a second when thousands
+connect at once; and it loses connections accepted while it closes (cpython#109564).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How many connections may wait to be accepted; the kernel has a bound of its own (net.core.somaxconn).
+#: Connections waiting to be accepted; the kernel has a limit of its own (net.core.somaxconn).
 BACKLOG = 16_384
-#: Connections accepted in one turn, and how long that may take.
+#: Connections accepted in one turn, and the time allowed for it.
 ACCEPTED_MAX, ACCEPT_BUDGET_S = 16, 0.001
-#: A process that has no file descriptor left tries again after so long.
+#: Delay before accepting again after running out of file descriptors or memory.
 RETRY_S = 1.0
-_NOTHING_LEFT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Listener:
-    """A port that is taken, and from `start` to `close` calls `accepted(socket, host)` for each who connects."""
+    """Binds a port; from `start` to `close` calls `accepted(socket, host)` for each connection."""
 
     def __init__(self, host: str, port: int) -> None:
-        """`host` is an address. Raises `EnvironmentFault` when the port is taken or not to be had."""
+        """`host` is an address. Raises `EnvironmentFault` if the port is in use or not permitted."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -64,7 +64,7 @@ class Listener:
         asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept)
 
     def close(self) -> None:
-        """Whoever has connected and was not accepted yet is refused by the kernel."""
+        """The kernel resets connections that have not been accepted yet."""
         if self._retry is not None:
             self._retry.cancel()
         if self._accepted is not None:
@@ -80,7 +80,7 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if error.errno not in _NOTHING_LEFT:
+                if error.errno not in _EXHAUSTED:
                     raise
                 self._pause(error)
                 return
@@ -89,7 +89,7 @@ class Listener:
                 return
 
     def _pause(self, error: OSError) -> None:
-        log.error("no connection can be accepted: %s; trying again in %.0f s", error.strerror, RETRY_S)
+        log.error("cannot accept connections: %s; trying again in %.0f s", error.strerror, RETRY_S)
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket.fileno())
         self._retry = loop.call_later(RETRY_S, loop.add_reader, self._socket.fileno(), self._accept)

@@ -1,4 +1,4 @@
-"""ApiVersions: what is served, and the one answer that a version which is not known gets (KIP-511)."""
+"""ApiVersions: which APIs are served, and the response to an unknown version of ApiVersions itself (KIP-511)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def answer(served: Iterable[Api], context: RequestContext, body: Any) -> Mapping[str, Any]:
-    """A row for each API that is served; none for a client that names its software as Kafka forbids (KIP-511)."""
+def response_for(served: Iterable[Api], context: RequestContext, body: Any) -> Mapping[str, Any]:
+    """One row per served API; INVALID_REQUEST if the client's software name or version is malformed (KIP-511)."""
     named = (body.client_software_name, body.client_software_version) if context.version >= 3 else ()
     if not all(_SOFTWARE_NAME.fullmatch(name) for name in named):
         return {"error_code": ErrorCode.invalid_request, "api_keys": ()}
@@ -27,7 +27,7 @@ def answer(served: Iterable[Api], context: RequestContext, body: Any) -> Mapping
 
 
 def refusal(correlation_id: int) -> bytes:
-    """The whole response: a version-0 body whatever was asked for, naming the versions of ApiVersions itself."""
+    """The complete response: always a version-0 body, naming only the versions of ApiVersions."""
     body = {"error_code": ErrorCode.unsupported_version, "api_keys": [_row(Api.ApiVersions)]}
     return encode_response(Api.ApiVersions, 0, correlation_id, body)
 

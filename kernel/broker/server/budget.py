@@ -1,16 +1,18 @@
-"""How many bytes all connections of a broker may hold together, and who waits or has to go when that is reached.
+"""Memory budgets for all connections of a broker: who has to wait, and who is closed, when they are used up.
 
-Two budgets: for requests, received or being received and not answered yet (Kafka's queued.max.request.bytes), and for
-answers that clients have not taken yet. Both are kept by not reading on, and neither holds up what is small: a
-connection may hold `FREE_BYTES` without asking, so that heartbeats, joins and commits are served whatever others do.
+There are two budgets: for requests, from their first byte until they are answered (Kafka's
+queued.max.request.bytes), and for responses that clients have not read yet. Both are enforced by reading no further,
+and neither delays anything small: a connection may hold `FREE_BYTES` without a reservation, so heartbeats, joins and
+commits are always served.
 
-- What is claimed is what is held: an announced size claims nothing (Kafka's memory pool allocates whole frames).
-- Requests may claim up to the budget less the largest frame. Beyond that a connection is read no further, and waits;
-  but one at a time is favoured, and read until its frame is whole. So unfinished frames never block one another.
-  Whoever waits is read on in the order of what they announced, so that short requests pass those of 100 MiB.
-- A Fetch reads as many records as there is room for in the answers' budget, and waits when there is none.
-- While anybody waits, whoever holds bytes and is waited for (the favoured one; a client that does not take its answer)
-  has to move `PROGRESS_BYTES` in `STALL_S` seconds, or its connection is closed.
+- Only bytes actually held are reserved; an announced frame size reserves nothing (Kafka's memory pool allocates
+  whole frames).
+- Requests may reserve the budget less the largest frame. Beyond that a connection is not read, and waits. One
+  connection at a time is favoured and read until its frame is complete, so partial frames cannot deadlock. The
+  others resume in the order of their announced sizes, so short requests overtake requests of 100 MiB.
+- A Fetch reads as many records as fit into the response budget, and waits when nothing fits.
+- While a connection waits, those that hold memory and depend on their client (the favoured one, and clients that do
+  not read their responses) have to move `PROGRESS_BYTES` within `STALL_S` seconds, or they are closed.
 """
 
 from __future__ import annotations
@@ -22,68 +24,68 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: What a connection may hold without claiming it, of requests and again of answers.
+#: Bytes of requests, and again of responses, that a connection may hold without a reservation.
 FREE_BYTES = 16 * 1024
-#: What is received at once of a connection that holds nothing, while there is room.
+#: Bytes received at once from a connection that holds nothing, while the budget lasts.
 RECEIVED_BYTES = 64 * 1024
-#: Whoever is waited for moves as many bytes in as many seconds.
+#: The least progress, in bytes per seconds, of a connection that blocks others.
 PROGRESS_BYTES, STALL_S = 64 * 1024, 5.0
-#: How often that is looked at while somebody waits.
-LOOK_S = 0.5
-#: A Fetch is not answered with less than it asked for while there is no more room than this: it waits.
+#: How often progress is checked while a connection waits.
+CHECK_S = 0.5
+#: A Fetch waits while the budget has less room than this, unless it asks for less.
 ROOM_BYTES_LOW = 64 * 1024
 
 
-class Holder(Protocol):
-    """A connection that has claimed something."""
+class MemoryHolder(Protocol):
+    """A connection that holds reserved memory."""
 
     @property
     def announced(self) -> int:
-        """The size of the frame that is being received."""
+        """The announced size of the frame being received."""
         ...
 
-    def has_room(self) -> None:
-        """Read on."""
+    def resume_reading(self) -> None:
+        """The budget has room again."""
         ...
 
-    def stalls(self, now: float, *, requests: bool, answers: bool) -> bool:
-        """Whether it has held up others for too long; they wait for room for requests, or for answers, or for both."""
+    def stalls(self, now: float, *, requests: bool, responses: bool) -> bool:
+        """Whether it has blocked others for too long; the flags say which budgets others are waiting for."""
         ...
 
-    def give_up(self, why: str) -> None:
-        """Close at once."""
+    def evict(self, why: str) -> None:
+        """Close immediately."""
         ...
 
 
-class Claim:
-    """Bytes of a budget that somebody holds, until `free`, or until it is dropped with whatever it belongs to."""
+class Reservation:
+    """Bytes of a budget, reserved until `release` or until the object is dropped along with what it belongs to."""
 
     __slots__ = ("_budget", "bytes")
 
-    def __init__(self, budget: Budget, claimed: int) -> None:
+    def __init__(self, budget: Budget, reserved: int) -> None:
         self._budget = budget
-        self.bytes = claimed
-        budget.change(claimed)
+        self.bytes = reserved
+        budget.change(reserved)
 
-    def keep(self, held: int) -> None:
-        """So many are held in fact."""
+    def resize(self, held: int) -> None:
+        """Match what is actually held."""
         self._budget.change(held - self.bytes)
         self.bytes = held
 
-    def free(self) -> None:
-        self.keep(0)
+    def release(self) -> None:
+        self.resize(0)
 
     def __del__(self) -> None:
-        self.free()
+        self.release()
 
 
 class Budget:
-    """Bytes, and a line of those who wait until less than `bytes_max` are used."""
+    """A number of bytes, and a queue of waiters for when all of them are used."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.used = 0
-        self._line: deque[asyncio.Future[None]] = deque()
+        self._waiters: deque[asyncio.Future[None]] = deque()
         self.on_shortage: Callable[[], object] = lambda: None
 
     @property
@@ -92,24 +94,24 @@ class Budget:
 
     @property
     def is_short(self) -> bool:
-        """Whether somebody waits, or more is used than should be."""
-        return bool(self._line) or self.used > self.bytes_max
+        """Whether there are waiters, or the budget is exceeded."""
+        return bool(self._waiters) or self.used > self.bytes_max
 
     def change(self, by: int) -> None:
-        """So many more, or less, are used."""
+        """Count `by` more bytes as used; fewer if negative."""
         self.used += by
         if by < 0:
             self._wake_next()
         elif self.used > self.bytes_max:
             self.on_shortage()
 
-    async def claim(self, wanted: int) -> Claim:
-        """As much of `wanted` as there is room for; waits while that is next to nothing."""
+    async def reserve(self, wanted: int) -> Reservation:
+        """Reserve `wanted` bytes, or as many as there is room for; wait while there is next to no room."""
         enough = min(wanted, ROOM_BYTES_LOW, self.bytes_max)
         waited = False
         while self.room < enough:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            (self._line.appendleft if waited else self._line.append)(waiting)
+            (self._waiters.appendleft if waited else self._waiters.append)(waiting)
             self.on_shortage()
             try:
                 await waiting
@@ -117,84 +119,84 @@ class Budget:
                 self._wake_next()
                 raise
             waited = True
-        claimed = Claim(self, min(wanted, self.room))
+        reservation = Reservation(self, min(wanted, self.room))
         self._wake_next()
-        return claimed
+        return reservation
 
     def _wake_next(self) -> None:
-        while self._line and self.room:
-            waiting = self._line.popleft()
+        while self._waiters and self.room:
+            waiting = self._waiters.popleft()
             if not waiting.done():
                 waiting.set_result(None)
-                return  # it claims something first; then the next one is woken
+                return  # once it has its reservation it wakes the next one
 
 
-class Memory:
-    """The two budgets of a broker, and the eye on those who hold others up."""
+class MemoryBudgets:
+    """A broker's two budgets, and the check for connections that block others."""
 
-    def __init__(self, *, requests_bytes_max: int, answers_bytes_max: int, frame_bytes_max: int) -> None:
+    def __init__(self, *, requests_bytes_max: int, responses_bytes_max: int, frame_bytes_max: int) -> None:
         self.requests = Budget(max(requests_bytes_max - frame_bytes_max, 0))
-        self.answers = Budget(answers_bytes_max)
-        self.holders: set[Holder] = set()
-        self.first_bytes = RECEIVED_BYTES  #: what may be received of a connection that holds nothing
-        self._favoured: Holder | None = None
-        self._waiting: dict[Holder, None] = {}  # to be read on, in order
+        self.responses = Budget(responses_bytes_max)
+        self.holders: set[MemoryHolder] = set()
+        self.first_bytes = RECEIVED_BYTES  #: how much may be received from a connection that holds nothing
+        self._favoured: MemoryHolder | None = None
+        self._waiting: dict[MemoryHolder, None] = {}  # not read for lack of memory; insertion order
         self._timer: asyncio.TimerHandle | None = None
-        self.requests.on_shortage = self.answers.on_shortage = self._watch
+        self.requests.on_shortage = self.responses.on_shortage = self._schedule_check
 
     def change_requests(self, by: int) -> None:
-        """So many bytes of requests more, or less, are held."""
+        """Count `by` more bytes of requests as held; fewer if negative."""
         self.requests.change(by)
         has_room = self.requests.used < self.requests.bytes_max
         self.first_bytes = RECEIVED_BYTES if has_room else FREE_BYTES
         if has_room and self._waiting:
             room = self.requests.room
-            for one in sorted(self._waiting, key=lambda one: one.announced):
-                del self._waiting[one]
-                one.has_room()
-                room -= one.announced
+            for holder in sorted(self._waiting, key=lambda holder: holder.announced):
+                del self._waiting[holder]
+                holder.resume_reading()
+                room -= holder.announced
                 if room <= 0:
                     break
 
-    def may_read(self, holder: Holder) -> bool:
-        """Whether more than `FREE_BYTES` of a frame may be received; if not, `holder` hears by `has_room`."""
+    def may_read(self, holder: MemoryHolder) -> bool:
+        """Whether `holder` may receive more than `FREE_BYTES` of a frame. If not, `resume_reading` follows."""
         if self.requests.used < self.requests.bytes_max or self._favoured is holder:
             return True
         if self._favoured is None:
             self._favoured = holder
             return True
         self._waiting[holder] = None
-        self._watch()
+        self._schedule_check()
         return False
 
-    def done(self, holder: Holder) -> None:
-        """Its frame has been answered, or its connection closed."""
+    def done(self, holder: MemoryHolder) -> None:
+        """Its request has been answered, or its connection closed."""
         self._waiting.pop(holder, None)
         if self._favoured is holder:
             self._favoured = None
         if self._waiting and self._favoured is None and self.requests.used >= self.requests.bytes_max:
-            self._favoured = min(self._waiting, key=lambda one: one.announced)
+            self._favoured = min(self._waiting, key=lambda holder: holder.announced)
             del self._waiting[self._favoured]
-            self._favoured.has_room()
+            self._favoured.resume_reading()
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _watch(self) -> None:
+    def _schedule_check(self) -> None:
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+            self._timer = asyncio.get_running_loop().call_later(CHECK_S, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         now = asyncio.get_running_loop().time()
-        requests, answers = bool(self._waiting), self.answers.is_short
+        requests, responses = bool(self._waiting), self.responses.is_short
         for holder in list(self.holders):
-            if holder.stalls(now, requests=requests, answers=answers):
-                holder.give_up(
-                    f"others wait for memory, and it moved less than {PROGRESS_BYTES} bytes in {STALL_S:.0f} s"
+            if holder.stalls(now, requests=requests, responses=responses):
+                holder.evict(
+                    f"it moved less than {PROGRESS_BYTES} bytes in {STALL_S:.0f} s while others waited for memory"
                     " (queued.max.request.bytes, queued.max.response.bytes)"
                 )
-        if self._waiting or self.answers.is_short:
-            self._watch()
+        if self._waiting or self.responses.is_short:
+            self._schedule_check()

@@ -1,4 +1,4 @@
-"""What a served connection is at."""
+"""The states of a served connection."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from enum import Enum
 
 
 class ConnectionState(Enum):
-    """One at a time."""
+    """What a connection is waiting for."""
 
-    QUIET = "nothing is at work, nothing is kept"
-    PARTIAL = "nothing is at work, the beginning of a frame is kept"
-    QUEUED = "a request, or a long row of heartbeats, waits for its turn"
-    WAITING = "a request waits for its answer"
-    UNREAD = "the client does not read its answers"
-    CLOSED = "closed, or closing once everything is sent"
+    IDLE = "no request is pending, no bytes are buffered"
+    PARTIAL = "no request is pending, part of a frame is buffered"
+    QUEUED = "a request, or a long run of heartbeats, waits for its turn of the loop"
+    WAITING = "a request waits for its response"
+    UNREAD = "the client does not read its responses"
+    CLOSED = "closed, or closing once everything has been sent"
 
 
-# Names of their own: they are looked at several times for each request.
-QUIET, PARTIAL, QUEUED, WAITING, UNREAD, CLOSED = ConnectionState
+# Module-level names: each request compares them several times.
+IDLE, PARTIAL, QUEUED, WAITING, UNREAD, CLOSED = ConnectionState

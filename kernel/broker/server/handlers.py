@@ -1,12 +1,12 @@
-"""What a request handler is given and gives back; the server calls handlers and knows nothing else of them.
+"""The interface between the server and its request handlers.
 
-A handler is a plain function. It may answer at once with a mapping (the short way: no task, no waiting), or
-return an awaitable of one; the connection then reads no further request until the answer is there, because
-Kafka answers each connection in order. `None` means that no response is sent (Produce with acks=0). Raising a
-`ProtocolError` closes the connection, the only way in which Kafka's protocol refuses some requests.
+A handler is a plain function. It returns either a response (the fast path: no task, no waiting) or an awaitable of
+one. While a response is pending the connection serves no further request, because Kafka answers the requests of a
+connection in order. `None` sends no response (Produce with acks=0). Raising `ProtocolError` closes the connection,
+which is the only way Kafka's protocol refuses some requests.
 
-Where a mapping is an answer, so is `Encoded`: bytes that the handler has made by itself, because they are many, or
-the same for many. So are `Rows`, for what may be long: it is made and encoded in pieces.
+A response is a mapping of fields, or `Encoded` (bytes that the handler encoded itself, because there are many of them
+or many clients get the same ones), or `Rows` (a long response, generated and encoded in chunks).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from kernel.wire.versions import Api
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kernel.broker.server.budget import Claim
+    from kernel.broker.server.budget import Reservation
     from kernel.wire.codec import Reader
 
 
-#: Rows with which an answer counts as long.
+#: A response of this many rows or more is long.
 ROWS_AT_ONCE = 50
 
 
 class RequestContext(NamedTuple):
-    """Who asks. `host` is the peer's address without its port; `client_id` is '' when the client gave none."""
+    """The request's sender and header. `host` is the peer's address without its port; `client_id` may be ''."""
 
     connection_id: int
     client_id: str
@@ -41,26 +41,26 @@ class RequestContext(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A response's bytes behind its correlation id: a flexible header's tags, then the body in its version."""
+    """A response's bytes after its correlation id: the tags of a flexible header, then the body."""
 
     tail: bytes
 
 
-class Claiming(dict[str, Any]):
-    """An answer that is large; `claim` is for its bytes, and ends when the answer is dropped, however that happens."""
+class ReservedResponse(dict[str, Any]):
+    """A large response and the memory reserved for it. Dropping the response, for any reason, frees the memory."""
 
-    __slots__ = ("claim",)
+    __slots__ = ("reservation",)
 
-    def __init__(self, answer: Mapping[str, Any], claim: Claim) -> None:
-        super().__init__(answer)
-        self.claim = claim
+    def __init__(self, response: Mapping[str, Any], reservation: Reservation) -> None:
+        super().__init__(response)
+        self.reservation = reservation
 
 
 class Rows(NamedTuple):
-    """A long answer, made and encoded a few rows at a time, between which others are served.
+    """A long response, generated and encoded a few rows at a time; other clients are served in between.
 
-    `rows` are those of the array `name`, which lies in the answer itself; `head` has the other fields. They are made
-    one after another, so that what an early row was made of may have changed when a late one is made.
+    `rows` yields the elements of the top-level array `name`; `head` has the other fields. State that the rows
+    are generated from may change between an early row and a late one.
     """
 
     head: Mapping[str, Any]
@@ -69,7 +69,7 @@ class Rows(NamedTuple):
 
 
 def in_rows(head: Mapping[str, Any], name: str, rows: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | Rows:
-    """An answer of which nobody knows how long it is: a short one is there at once."""
+    """A response of unknown length: complete if it turns out short, `Rows` otherwise."""
     iterator = iter(rows)
     first = list(itertools.islice(iterator, ROWS_AT_ONCE))
     if len(first) < ROWS_AT_ONCE:
@@ -77,97 +77,99 @@ def in_rows(head: Mapping[str, Any], name: str, rows: Iterable[Mapping[str, Any]
     return Rows(head, name, itertools.chain(first, iterator))
 
 
-Answer = Mapping[str, Any] | Encoded | Rows | None
-Given = TypeVar("Given")
+Response = Mapping[str, Any] | Encoded | Rows | None
+Result = TypeVar("Result")
 
 
-class Later(Awaitable[Given]):
-    """An answer that comes later, for what thousands wait for at once: no task, no future, no turn of the loop.
+class DeferredResponse(Awaitable[Result]):
+    """A response to be completed later. It costs no task, no future and no turn of the loop, so thousands may wait.
 
-    Whoever returned it gives the answer, once, and never from inside a handler: the server sends it there and then,
-    and may go on with the connection's next request.
+    Complete it exactly once, and never from inside a handler: the server sends the response immediately and may go
+    on to the connection's next request.
     """
 
-    __slots__ = ("_answer", "_is_lost", "_lose", "_take")
+    __slots__ = ("_has_failed", "_on_failure", "_on_result", "_result")
 
     def __init__(self) -> None:
-        self._take: Callable[[Given], object] | None = None
-        self._lose: Callable[[], object] | None = None
-        self._answer: tuple[Given] | None = None
-        self._is_lost = False
+        self._on_result: Callable[[Result], object] | None = None
+        self._on_failure: Callable[[], object] | None = None
+        self._result: tuple[Result] | None = None
+        self._has_failed = False
 
-    def give(self, answer: Given) -> None:
-        """The answer is there."""
-        assert self._answer is None, "an answer is given once"
-        self._answer = (answer,)
-        if self._take is not None:
-            self._take(answer)
+    def complete(self, result: Result) -> None:
+        """Deliver the response."""
+        assert self._result is None, "a response is completed once"
+        self._result = (result,)
+        if self._on_result is not None:
+            self._on_result(result)
 
-    def lose(self) -> None:
-        """A mistake of ours has lost the answer: nobody is to wait for it any longer."""
-        self._is_lost = True
-        if self._lose is not None:
-            self._lose()
+    def fail(self) -> None:
+        """Stop the wait: an internal error has lost the response."""
+        self._has_failed = True
+        if self._on_failure is not None:
+            self._on_failure()
 
-    def when_given(self, take: Callable[[Given], object], lose: Callable[[], object] | None = None) -> None:
-        """Call `take(answer)` as soon as there is one, or `lose()` when there will be none; one only may ask."""
-        assert self._take is None, "somebody waits for this answer already"
-        self._take, self._lose = take, lose
-        if self._answer is not None:
-            take(self._answer[0])
-        elif self._is_lost and lose is not None:
-            lose()
+    def on_complete(
+        self, on_result: Callable[[Result], object], on_failure: Callable[[], object] | None = None
+    ) -> None:
+        """Call `on_result(response)` once it is complete, or `on_failure()` once it fails. Takes one listener only."""
+        assert self._on_result is None, "this response has a listener already"
+        self._on_result, self._on_failure = on_result, on_failure
+        if self._result is not None:
+            on_result(self._result[0])
+        elif self._has_failed and on_failure is not None:
+            on_failure()
 
-    def __await__(self) -> Generator[Any, None, Given]:
-        future: asyncio.Future[Given] = asyncio.get_running_loop().create_future()
-        self.when_given(lambda answer: None if future.done() else future.set_result(answer), future.cancel)
+    def __await__(self) -> Generator[Any, None, Result]:
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self.on_complete(lambda result: None if future.done() else future.set_result(result), future.cancel)
         return future.__await__()
 
 
-def lost() -> Later[Any]:
-    """The answer of a request for which there will be none: its connection is closed."""
-    later: Later[Any] = Later()
-    later.lose()
-    return later
+def failed_response() -> DeferredResponse[Any]:
+    """A response that has failed already: the server closes the connection."""
+    response: DeferredResponse[Any] = DeferredResponse()
+    response.fail()
+    return response
 
 
-Handler = Callable[[RequestContext, Any], Answer | Awaitable[Answer]]
-#: What answers one request again, as `Encoded.tail`; None: not that shortly any more, call the handler.
-Again = Callable[[], bytes | None]
-Repeat = Callable[[RequestContext, Any], Again | None]
+Handler = Callable[[RequestContext, Any], Response | Awaitable[Response]]
+#: Answers a repeated request, as `Encoded.tail`. None once the cache no longer holds: call the handler instead.
+CachedResponse = Callable[[], bytes | None]
+Repeat = Callable[[RequestContext, Any], CachedResponse | None]
 
 
 @runtime_checkable
 class Repeatable(Protocol):
-    """A handler of Heartbeat that can answer the same bytes without having them decoded each time.
+    """A Heartbeat handler that can answer a repeated request without having it decoded again.
 
-    `repeat` is asked when a heartbeat has been answered; None: the next one is to be handled like the first.
+    The server calls `repeat` after answering a heartbeat. None: handle the next one like the first.
     """
 
-    def __call__(self, context: RequestContext, body: Any) -> Answer | Awaitable[Answer]: ...
+    def __call__(self, context: RequestContext, body: Any) -> Response | Awaitable[Response]: ...
 
-    def repeat(self, context: RequestContext, body: Any) -> Again | None: ...
+    def repeat(self, context: RequestContext, body: Any) -> CachedResponse | None: ...
 
 
 HandlerTable = dict[Api, Handler]
 
 
 class ReadByHand:
-    """A handler that is given another body than kio's: `readers`, by version, make it (`codec.Reader`).
+    """A handler whose request bodies are decoded by `readers`, by version, instead of kio (`codec.Reader`).
 
-    For the messages of which thousands come at once.
+    For messages that arrive by the thousand.
     """
 
     def __init__(self, handle: Handler, readers: Mapping[int, Reader]) -> None:
         self.handle = handle
         self.readers = readers
 
-    def __call__(self, context: RequestContext, body: Any) -> Answer | Awaitable[Answer]:
+    def __call__(self, context: RequestContext, body: Any) -> Response | Awaitable[Response]:
         return self.handle(context, body)
 
 
 def readers_of(table: HandlerTable) -> dict[tuple[int, int], Reader]:
-    """By API and version."""
+    """The hand-written readers of `table`, by API and version."""
     return {
         (api, version): reader
         for api, handler in table.items()

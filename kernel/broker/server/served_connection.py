@@ -1,15 +1,16 @@
-"""One client's connection, as the server sees it: frames in, at most one request at work, responses out in order.
+"""One client's connection: frames in, at most one pending request, responses out in order.
 
-A request that comes while nothing else of its connection is at work is served as it is read: reading has a budget of
-each turn of the loop (`kernel.broker.loop.readiness`). But of a prompt connection, which is read before others so that
-its heartbeats are answered at once, only heartbeats are; anything else of it, and whatever has come behind another
-request, waits for its turn (`kernel.broker.loop.turns`). While one waits for its turn or for its answer, the connection
-is muted: later frames are kept, 64 KiB and what two reads bring, and stay unread beyond that.
+A request on an idle connection is served as it is read; reading has a time budget in each turn of the loop
+(`kernel.broker.loop.readiness`). Prompt connections, which are read before all others so that their heartbeats are
+answered immediately, are the exception: only their heartbeats are served as they are read. Their other requests, and
+requests that arrive behind another one, wait for a turn (`kernel.broker.loop.turns`). While a request waits for its
+turn or its response, the connection is muted: up to 64 KiB and two reads of later frames are buffered, the rest stays
+unread.
 
-What a client sent is served even if it has gone by then, as by Kafka: records sent with acks=0 are stored, and a
-LeaveGroup behind a commit counts although nobody waits for its answer. So the socket is read to its end, at the same
-pace as before, also when it cannot be written to any more. Only a Fetch is cancelled when its client goes, and a
-request that waits for others is left alone unless something was received behind it.
+Requests of a client that has gone are still served, as in Kafka: records sent with acks=0 are stored, and a LeaveGroup
+behind a commit counts although no client waits for its response. So the socket is read to its end, at the usual pace,
+even when it can no longer be written to. Only a Fetch is cancelled when its client goes; any other pending request is
+left alone unless more was received after it.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.loop.poller import READABLE
 from kernel.broker.server import api_versions
-from kernel.broker.server.answered_socket import AnsweredSocket
 from kernel.broker.server.budget import FREE_BYTES
-from kernel.broker.server.connection_state import PARTIAL, QUEUED, QUIET, UNREAD, WAITING
-from kernel.broker.server.handlers import Encoded, Later, RequestContext, Rows
+from kernel.broker.server.connection_state import IDLE, PARTIAL, QUEUED, UNREAD, WAITING
+from kernel.broker.server.handlers import DeferredResponse, Encoded, RequestContext, Rows
+from kernel.broker.server.responding_connection import RespondingConnection
 from kernel.wire.codec import decode_request
 from kernel.wire.errors import ProtocolError, UnsupportedVersion
 from kernel.wire.versions import Api
@@ -30,42 +31,42 @@ from kernel.wire.versions import Api
 if TYPE_CHECKING:
     import socket
 
-    from kernel.broker.server.handlers import Again
-    from kernel.broker.server.server import BrokerServer
+    from kernel.broker.server.connection_resources import ConnectionResources
+    from kernel.broker.server.handlers import CachedResponse
 
-#: Unread bytes kept for a muted connection before its socket is no longer read.
+#: Bytes buffered for a muted connection before its socket is no longer read.
 READ_AHEAD_BYTES = 64 * 1024
-#: Heartbeats of one connection answered before the others get their turn.
+#: Heartbeats of one connection served before other connections get a turn.
 TURN_REQUESTS = 32
 
 _NAMES = {int(api).to_bytes(2, "big"): api.name for api in Api}
 _HEARTBEAT, _JOIN_GROUP = (int(api).to_bytes(2, "big") for api in (Api.Heartbeat, Api.JoinGroup))
-#: What answers mostly are when they are there; whether something can be awaited takes longer to find out.
-_AT_ONCE = (Encoded, dict, type(None))
+#: The usual types of immediate responses; testing for `Awaitable` takes longer.
+_IMMEDIATE = (Encoded, dict, type(None))
 
 
-class ServedConnection(AnsweredSocket):
-    """A socket that was accepted. The server knows it until it is closed."""
+class ServedConnection(RespondingConnection):
+    """An accepted connection, until it is closed. `buffered_socket.py` explains the chain of base classes."""
 
-    __slots__ = ("_again", "_back", "_front", "_kind")
+    __slots__ = ("_api_key", "_cached_prefix", "_cached_response", "_cached_suffix")
 
-    def __init__(self, server: BrokerServer, accepted: socket.socket, host: str, connection_id: int) -> None:
-        super().__init__(server, accepted, host, connection_id)
-        self._kind = b""  # the API key of the last request that was served
-        #: What answers the last heartbeat again, and its bytes before and behind the correlation id.
-        self._again: Again | None = None
-        self._front = self._back = b""
+    def __init__(self, resources: ConnectionResources, accepted: socket.socket, host: str, connection_id: int) -> None:
+        super().__init__(resources, accepted, host, connection_id)
+        self._api_key = b""  # of the last request served
+        #: Answers a repetition of the last heartbeat, whose bytes before and after the correlation id follow.
+        self._cached_response: CachedResponse | None = None
+        self._cached_prefix = self._cached_suffix = b""
 
     @property
     def last_read(self) -> str:
         """The name of the last request."""
-        return _NAMES.get(self._kind, "request")
+        return _NAMES.get(self._api_key, "request")
 
     # -- receiving ---------------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
         try:
-            if self._state is QUIET:
+            if self._state is IDLE:
                 data = self._receive(self._memory.first_bytes)
             elif receivable := self._receivable():
                 data = self._receive(receivable)
@@ -79,10 +80,15 @@ class ServedConnection(AnsweredSocket):
             self._end()
             return
         self.active_at = self._readiness.now
-        again = self._again
-        # The short way of most of what a coordinator is asked: the very heartbeat of the last time.
-        if again is not None and self._state is QUIET and data[12:] == self._back and data[:8] == self._front:
-            tail = again()
+        cached_response = self._cached_response
+        # The fast path of most requests to a coordinator: the same heartbeat again.
+        if (
+            cached_response is not None
+            and self._state is IDLE
+            and data[12:] == self._cached_suffix
+            and data[:8] == self._cached_prefix
+        ):
+            tail = cached_response()
             if tail is not None:
                 self._send((len(tail) + 4).to_bytes(4, "big") + data[8:12] + tail)
                 return
@@ -91,10 +97,10 @@ class ServedConnection(AnsweredSocket):
     def _received(self, data: bytes) -> None:
         if not data:
             self._end()
-        elif self._state is QUIET and (frame := self._buffer.whole(data)) is not None:
+        elif self._state is IDLE and (frame := self._buffer.whole(data)) is not None:
             if self.is_prompt:
                 self._begin(frame)
-            else:  # its turn is now: the patient are read for a budget of their own
+            else:  # this is its turn: patient connections are read within a budget of their own
                 if len(frame) > FREE_BYTES:
                     self._at_work = len(frame)
                     self._account()
@@ -103,16 +109,16 @@ class ServedConnection(AnsweredSocket):
             self._buffer.feed(data)
             self._moved += len(data)
             self._account()
-            if self._state is QUIET or self._state is PARTIAL:
-                self._serve_kept()
+            if self._state is IDLE or self._state is PARTIAL:
+                self._serve_buffered()
             elif len(self._buffer) > READ_AHEAD_BYTES:
                 self._watch(self._events & ~READABLE)
 
     def _end(self) -> None:
-        """Everything that the client sent has been received."""
+        """Everything the client sent has been received."""
         self._has_ended = True
         self._watch(self._events & ~READABLE)
-        if self._state is QUIET or self._state is PARTIAL:
+        if self._state is IDLE or self._state is PARTIAL:
             self._close()
         elif self._state is WAITING:
             self._leave_waiting()
@@ -122,7 +128,7 @@ class ServedConnection(AnsweredSocket):
     # -- serving -----------------------------------------------------------------------------------------------------
 
     def _begin(self, frame: bytes) -> None:
-        """A request that nothing of its connection is before: a heartbeat is served now, all others in their turn."""
+        """Handle a frame with no other request pending: serve a heartbeat now, queue anything else."""
         if frame[:2] == _HEARTBEAT:
             self._serve_or_close(frame)
         else:
@@ -131,21 +137,21 @@ class ServedConnection(AnsweredSocket):
                 self._move(prompt=False)
             self._frame = frame
             self._state = QUEUED
-            self._server.turns.soon(self._take_turn, _NAMES.get(frame[:2], "request"))
+            self._resources.turns.soon(self._on_turn, _NAMES.get(frame[:2], "request"))
 
-    def _take_turn(self) -> None:
-        """Serve the request that has waited for its turn, and what was kept behind it."""
-        with self._aborted_by_mistakes():
+    def _on_turn(self) -> None:
+        """Serve the request that waited for its turn, and those buffered after it."""
+        with self._abort_on_error():
             if self._state is QUEUED:  # else it was aborted
-                self._state = QUIET
+                self._state = IDLE
                 frame, self._frame = self._frame, None
                 if frame is not None:
                     self._serve_or_close(frame)
-                if self._state is QUIET:
-                    self._serve_kept()
+                if self._state is IDLE:
+                    self._serve_buffered()
 
-    def _serve_kept(self) -> None:
-        """Go on with whole frames that are kept, until one has to wait."""
+    def _serve_buffered(self) -> None:
+        """Serve complete buffered frames until one has to wait."""
         for _ in range(TURN_REQUESTS):
             try:
                 frame = self._buffer.next_frame()
@@ -153,19 +159,19 @@ class ServedConnection(AnsweredSocket):
                 self.close(str(error))
                 return
             if frame is None:
-                self._rest()
+                self._pause()
                 return
-            self._state = QUIET
+            self._state = IDLE
             self._begin(frame)
-            if self._state is not QUIET:
+            if self._state is not IDLE:
                 return
         self._state = QUEUED
-        self._server.turns.soon(self._take_turn, "Heartbeat")
+        self._resources.turns.soon(self._on_turn, "Heartbeat")
 
-    def _rest(self) -> None:
-        """Nothing whole is kept."""
-        self._state = PARTIAL if len(self._buffer) else QUIET
-        if self._claimed:
+    def _pause(self) -> None:
+        """No complete frame is left in the buffer."""
+        self._state = PARTIAL if len(self._buffer) else IDLE
+        if self._reserved:
             self._account()
         if self._has_ended:
             self._close()
@@ -173,7 +179,7 @@ class ServedConnection(AnsweredSocket):
             self._watch(self._events | READABLE)
 
     def _serve_or_close(self, frame: bytes) -> None:
-        self._kind = frame[:2]
+        self._api_key = frame[:2]
         try:
             self._serve(frame)
         except ProtocolError as error:
@@ -183,7 +189,7 @@ class ServedConnection(AnsweredSocket):
 
     def _serve(self, frame: bytes) -> None:
         try:
-            request = decode_request(frame, self._server.readers)
+            request = decode_request(frame, self._resources.readers)
         except UnsupportedVersion as error:
             if error.api_key != Api.ApiVersions:
                 raise
@@ -191,29 +197,29 @@ class ServedConnection(AnsweredSocket):
                 self._send(api_versions.refusal(error.correlation_id))
             return
         api, version, correlation_id, client_id, body = request
-        handler = self._server.handlers.get(api)
+        handler = self._resources.handlers.get(api)
         if handler is None:
             raise UnsupportedVersion(api, version, correlation_id)
         context = RequestContext(self._id, client_id or "", self._host, api, version, correlation_id)
-        answer = handler(context, body)
-        if type(answer) is Later:
-            self._await_later(context, answer)
-        elif isinstance(answer, _AT_ONCE) or not isinstance(answer, Awaitable):
-            if self._at_work or type(answer) is Rows:
-                self._answer(context, answer)
+        response = handler(context, body)
+        if type(response) is DeferredResponse:
+            self._await_deferred(context, response)
+        elif isinstance(response, _IMMEDIATE) or not isinstance(response, Awaitable):
+            if self._at_work or type(response) is Rows:
+                self._respond(context, response)
             else:
-                self._write(context, answer)
+                self._write(context, response)
             if api is Api.Heartbeat and self._is_open:
-                self._remember(frame, context, body)
+                self._cache(frame, context, body)
         else:
-            self._await(context, answer)
+            self._await(context, response)
 
-    def _remember(self, frame: bytes, context: RequestContext, body: object) -> None:
-        """Have the next heartbeat answered without decoding it, if it is the same one; and read it before others."""
-        repeat = self._server.repeat_heartbeat
-        self._again = None if repeat is None else repeat(context, body)
-        if self._again is None:
+    def _cache(self, frame: bytes, context: RequestContext, body: object) -> None:
+        """Answer the next heartbeat without decoding it if it is the same, and make this connection prompt."""
+        repeat = self._resources.repeat_heartbeat
+        self._cached_response = None if repeat is None else repeat(context, body)
+        if self._cached_response is None:
             return
-        self._front, self._back = len(frame).to_bytes(4, "big") + frame[:4], frame[8:]
+        self._cached_prefix, self._cached_suffix = len(frame).to_bytes(4, "big") + frame[:4], frame[8:]
         if not self.is_prompt:
             self._move(prompt=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 INT_MAX = 2**31 - 1
 #: Kafka has no bound unless one is set; for a lab there is one: 200 MiB of requests, 128 MiB of answers.
-REQUESTS_BYTES_MAX, ANSWERS_BYTES_MAX = 209_715_200, 134_217_728
+REQUESTS_BYTES_MAX, RESPONSES_BYTES_MAX = 209_715_200, 134_217_728
 
 _LISTENER = re.compile(r"(?:PLAINTEXT://)?(?P<host>[^:/,]*):(?P<port>\d{1,5})")
 
@@ -89,7 +89,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             ),
             _number(
                 "queued.max.response.bytes",
-                ANSWERS_BYTES_MAX,
+                RESPONSES_BYTES_MAX,
                 "what all connections hold of answers that clients have not taken, in bytes (not Kafka's)",
                 low=1,
             ),

@@ -92,7 +92,7 @@ def test_every_answer_is_given_once_in_the_order_in_which_it_was_handed_out(orde
             return token
 
         for token in TOKENS:
-            outbox.expect(token, translate).when_given(given_out.append, functools.partial(lost.append, token))
+            outbox.expect(token, translate).on_complete(given_out.append, functools.partial(lost.append, token))
         waiting = deque(order)
         for handed_out, steps in [*rounds, (len(TOKENS), 0)]:
             outbox.put([reply(waiting.popleft()) for _ in range(min(handed_out, len(waiting)))])
@@ -121,9 +121,9 @@ def test_an_answer_that_is_given_makes_room_for_what_follows_from_it():
             seen.append(answer)
             outbox.put([reply(2)])  # the connection's next request completes something
 
-        outbox.expect(0, lambda answer: answer.assignment).when_given(go_on)
+        outbox.expect(0, lambda answer: answer.assignment).on_complete(go_on)
         for token in (1, 2):
-            outbox.expect(token, lambda answer: answer.assignment).when_given(seen.append)
+            outbox.expect(token, lambda answer: answer.assignment).on_complete(seen.append)
         outbox.put([reply(0), reply(1)])
         turns.run()
         assert seen == [b"0", b"1", b"2"]
@@ -171,12 +171,12 @@ class Play:
             self.order.append(number)
             take(given)
 
-        if isinstance(answer, tuple) or not hasattr(answer, "when_given"):
+        if isinstance(answer, tuple) or not hasattr(answer, "on_complete"):
             take(answer)
             if isinstance(answer, JoinAnswer) and answer.error is Error.MEMBER_ID_REQUIRED:
                 self.ids[who] = answer.member_id
         else:
-            answer.when_given(take_later)
+            answer.on_complete(take_later)
         if self._at_once:
             self.turns.run()
 

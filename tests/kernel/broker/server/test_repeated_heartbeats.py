@@ -1,4 +1,4 @@
-"""A connection that remembers its last heartbeat answers whatever comes next as one that decodes everything."""
+"""A connection that caches its last heartbeat answers exactly as one that decodes everything."""
 
 from __future__ import annotations
 
@@ -10,67 +10,82 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.broker.loop.poller import READABLE
+from kernel.broker.loop.turns import Turns
+from kernel.broker.server.budget import MemoryBudgets
+from kernel.broker.server.connection_resources import ConnectionResources
 from kernel.broker.server.handlers import Encoded
 from kernel.broker.server.served_connection import ServedConnection
-from kernel.broker.server.server import BrokerServer
 from kernel.waiting import until
 from kernel.wire import codec
+from kernel.wire.frames import MAX_FRAME_BYTES
 from kernel.wire.heartbeats import TAILS
 from kernel.wire.versions import SERVED, Api
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kernel.broker.server.handlers import Again, RequestContext
+    from kernel.broker.server.handlers import CachedResponse, RequestContext
 
 VERSIONS = range(SERVED[Api.Heartbeat][0], SERVED[Api.Heartbeat][1] + 1)
 BODY = {"group_id": "group", "generation_id": 3, "member_id": "member", "group_instance_id": None}
-#: What ends each conversation.
+#: The last request of each conversation.
 LAST = codec.encode_request(Api.Heartbeat, 0, 77, "last", {"group_id": "", "member_id": "last"})
 
 
-def told(context: RequestContext, body: Any) -> bytes:
-    """An answer that says what was asked, as far as an error code can."""
+def expected_tail(context: RequestContext, body: Any) -> bytes:
+    """A response that depends on every field of the request."""
     asked = f"{body.group_id} {body.member_id} {body.generation_id} {getattr(body, 'group_instance_id', None)}"
     codes = sorted(TAILS[context.version])
     return TAILS[context.version][codes[sum(asked.encode()) % len(codes)]]
 
 
-class Remembering:
-    def __init__(self, *, remembers: bool) -> None:
-        self.remembers = remembers
+class CachingHandler:
+    def __init__(self, *, caches: bool) -> None:
+        self.caches = caches
         self.decoded = 0
-        self.answers_again = True
+        self.is_fresh = True
 
     def __call__(self, context: RequestContext, body: Any) -> Encoded:
         self.decoded += 1
-        return Encoded(told(context, body))
+        return Encoded(expected_tail(context, body))
 
-    def repeat(self, context: RequestContext, body: Any) -> Again | None:
-        tail = told(context, body)
-        return (lambda: tail if self.answers_again else None) if self.remembers else None
+    def repeat(self, context: RequestContext, body: Any) -> CachedResponse | None:
+        tail = expected_tail(context, body)
+        return (lambda: tail if self.is_fresh else None) if self.caches else None
 
 
-class OtherSide:
-    """A socket and its readiness, played: what was sent is given to the connection at once."""
+class FakePeer:
+    """A fake socket and a fake readiness: data reaches the connection immediately."""
 
     now = 0.0
     clock = staticmethod(lambda: 0.0)
 
-    def __init__(self, handler: Remembering) -> None:
-        self.server = BrokerServer({Api.Heartbeat: handler})
-        self.server.readiness = self  # type: ignore[assignment]  # its face
+    def __init__(self, handler: CachingHandler) -> None:
+        self.turns = Turns()
+        resources = ConnectionResources(
+            frame_bytes_max=MAX_FRAME_BYTES,
+            memory=MemoryBudgets(
+                requests_bytes_max=MAX_FRAME_BYTES, responses_bytes_max=MAX_FRAME_BYTES, frame_bytes_max=MAX_FRAME_BYTES
+            ),
+            turns=self.turns,
+            readiness=self,  # type: ignore[arg-type]  # what a connection uses of it
+            handlers={Api.Heartbeat: handler},
+            readers={},
+            repeat_heartbeat=handler.repeat,
+            keep_task=lambda _task: None,
+            on_released=lambda _connection: None,
+        )
         self.sent = b""
         self.is_closed = False
         self._data = b""
-        self._connection = ServedConnection(self.server, self, "127.0.0.1", 1)  # type: ignore[arg-type]  # a socket's
+        self._connection = ServedConnection(resources, self, "127.0.0.1", 1)  # type: ignore[arg-type]  # a socket's
 
     async def give(self, data: bytes) -> None:
-        """And see it served."""
+        """Deliver `data` and wait until it has been served."""
         if data and not self.is_closed:
             self._data = data
             self._connection.on_ready(READABLE)
-        await until(lambda: not len(self.server.turns), 5, "the turn of what was given")
+        await until(lambda: not len(self.turns), 5, "the turn of what was given")
 
     def recv(self, _: int) -> bytes:
         return self._data
@@ -100,9 +115,9 @@ class OtherSide:
         one.is_prompt = prompt
 
 
-async def conversation(handler: Remembering, pieces: list[bytes]) -> tuple[bytes, bool]:
+async def conversation(handler: CachingHandler, pieces: list[bytes]) -> tuple[bytes, bool]:
     """What is answered to `pieces` and then to `LAST`, and whether the connection was closed."""
-    other = OtherSide(handler)
+    other = FakePeer(handler)
     for piece in (*pieces, LAST):
         await other.give(piece)
     return other.sent, other.is_closed
@@ -114,8 +129,8 @@ def heartbeat(version: int, correlation_id: int, **fields: Any) -> bytes:
 
 def both(pieces: list[bytes]) -> tuple[Any, Any]:
     async def talk() -> tuple[Any, Any]:
-        remembering, plain = Remembering(remembers=True), Remembering(remembers=False)
-        return await conversation(remembering, pieces), await conversation(plain, pieces)
+        caching, plain = CachingHandler(caches=True), CachingHandler(caches=False)
+        return await conversation(caching, pieces), await conversation(plain, pieces)
 
     return asyncio.run(talk())
 
@@ -128,7 +143,7 @@ def both(pieces: list[bytes]) -> tuple[Any, Any]:
     st.integers(-6, 3),
     st.integers(0, 60),
 )
-def test_frame_like_the_last_one_fares_as_if_nothing_were_remembered(
+def test_frame_like_the_last_one_is_answered_as_without_a_cache(
     version: int, correlation_id: int, changes: list[tuple[int, int]], longer: int, cut: int
 ) -> None:
     """Bytes changed, left out or added behind, with the size that the frame then has; in one piece or in two."""
@@ -139,15 +154,15 @@ def test_frame_like_the_last_one_fares_as_if_nothing_were_remembered(
     frame = frame + bytes(longer) if longer > 0 else frame[: len(frame) + longer]
     frame[:4] = (len(frame) - 4).to_bytes(4, "big")
     changed = bytes(frame)
-    remembered, plain = both([heartbeat(version, 1), changed[:cut], changed[cut:]])
-    assert remembered == plain
+    cached, plain = both([heartbeat(version, 1), changed[:cut], changed[cut:]])
+    assert cached == plain
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_same_heartbeat_is_decoded_once_and_answered_each_time(version: int) -> None:
     async def talk() -> None:
-        handler = Remembering(remembers=True)
-        other = OtherSide(handler)
+        handler = CachingHandler(caches=True)
+        other = FakePeer(handler)
         expected = b""
         for correlation_id in (1, 2, -5, 2**31 - 1):
             await other.give(heartbeat(version, correlation_id))
@@ -157,8 +172,8 @@ def test_same_heartbeat_is_decoded_once_and_answered_each_time(version: int) -> 
         await other.give(heartbeat(version, 6, generation_id=4))
         assert handler.decoded == 2, "another one is not the same"
         await other.give(heartbeat(version, 7, generation_id=4))
-        assert handler.decoded == 2, "and is remembered in its place"
-        handler.answers_again = False
+        assert handler.decoded == 2, "and is cached in its place"
+        handler.is_fresh = False
         await other.give(heartbeat(version, 8, generation_id=4))
         assert handler.decoded == 3, "the handler is asked when the short way is over"
 
@@ -167,7 +182,7 @@ def test_same_heartbeat_is_decoded_once_and_answered_each_time(version: int) -> 
 
 def _code(version: int) -> int:
     request: Any = codec.decode_request(heartbeat(version, 1)[4:])
-    tail = told(request, request.body)
+    tail = expected_tail(request, request.body)
     return next(code for code, known in TAILS[version].items() if known == tail)
 
 
@@ -175,7 +190,7 @@ def _code(version: int) -> int:
     "split", [lambda two: [two], lambda two: [two[:50], two[50:]], lambda two: [two[:3], two[3:9], two[9:]]]
 )
 def test_heartbeats_in_other_pieces_than_their_own_are_answered_in_order(split: Callable[[bytes], list[bytes]]) -> None:
-    remembered, plain = both([heartbeat(3, 1), *split(heartbeat(3, 2) + heartbeat(3, 3))])
-    assert remembered == plain
-    assert remembered == (plain[0], False)
+    cached, plain = both([heartbeat(3, 1), *split(heartbeat(3, 2) + heartbeat(3, 3))])
+    assert cached == plain
+    assert cached == (plain[0], False)
     assert len(plain[0]) == 3 * 14 + 10

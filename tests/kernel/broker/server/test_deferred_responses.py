@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kernel.broker.server.handlers import Encoded, Later
+from kernel.broker.server.handlers import DeferredResponse, Encoded
 from kernel.broker.server.server import BrokerServer
 from kernel.waiting import until
 from kernel.wire import codec
@@ -26,23 +26,23 @@ HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 
 @pytest.mark.parametrize("before", [False, True])
 def test_an_answer_is_taken_whether_it_is_given_before_or_after_somebody_waits(before: bool) -> None:
-    later: Later[int] = Later()
+    later: DeferredResponse[int] = DeferredResponse()
     taken: list[int] = []
     if before:
-        later.give(7)
-    later.when_given(taken.append)
+        later.complete(7)
+    later.on_complete(taken.append)
     if not before:
         assert taken == []
-        later.give(7)
+        later.complete(7)
     assert taken == [7]
 
 
 def test_an_answer_that_comes_later_can_be_awaited() -> None:
     async def test() -> None:
-        later: Later[int] = Later()
+        later: DeferredResponse[int] = DeferredResponse()
         waiting = asyncio.ensure_future(later)
         await asyncio.sleep(0)
-        later.give(7)
+        later.complete(7)
         assert await waiting == 7
 
     asyncio.run(test())
@@ -50,12 +50,12 @@ def test_an_answer_that_comes_later_can_be_awaited() -> None:
 
 def test_an_answer_whose_waiter_was_cancelled_is_dropped() -> None:
     async def test() -> None:
-        later: Later[int] = Later()
+        later: DeferredResponse[int] = DeferredResponse()
         waiting = asyncio.ensure_future(later)
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.wait([waiting])
-        later.give(7)
+        later.complete(7)
         assert waiting.cancelled()
 
     asyncio.run(test())
@@ -63,22 +63,22 @@ def test_an_answer_whose_waiter_was_cancelled_is_dropped() -> None:
 
 @pytest.mark.parametrize("before", [False, True])
 def test_whoever_waits_for_an_answer_that_is_lost_is_told(before: bool) -> None:
-    later: Later[int] = Later()
+    later: DeferredResponse[int] = DeferredResponse()
     seen: list[str] = []
     if before:
-        later.lose()
-    later.when_given(lambda _: seen.append("given"), lambda: seen.append("lost"))
+        later.fail()
+    later.on_complete(lambda _: seen.append("given"), lambda: seen.append("lost"))
     if not before:
-        later.lose()
+        later.fail()
     assert seen == ["lost"]
 
 
 def test_awaiting_an_answer_that_is_lost_is_cancelled() -> None:
     async def test() -> None:
-        later: Later[int] = Later()
+        later: DeferredResponse[int] = DeferredResponse()
         waiting = asyncio.ensure_future(later)
         await asyncio.sleep(0)
-        later.lose()
+        later.fail()
         await asyncio.wait([waiting])
         assert waiting.cancelled()
 
@@ -89,17 +89,17 @@ class Parking:
     """Every heartbeat waits for its answer."""
 
     def __init__(self) -> None:
-        self.parked: list[tuple[RequestContext, Later[Any]]] = []
+        self.parked: list[tuple[RequestContext, DeferredResponse[Any]]] = []
 
-    def heartbeat(self, context: RequestContext, _: Any) -> Later[Any]:
-        later: Later[Any] = Later()
+    def heartbeat(self, context: RequestContext, _: Any) -> DeferredResponse[Any]:
+        later: DeferredResponse[Any] = DeferredResponse()
         self.parked.append((context, later))
         return later
 
     def answer(self) -> None:
         (context, later), *self.parked = self.parked
         whole = codec.encode_response(context.api, context.version, 0, {"error_code": 27})
-        later.give(Encoded(whole[8:]))
+        later.complete(Encoded(whole[8:]))
 
 
 @asynccontextmanager
@@ -146,7 +146,7 @@ def test_a_connection_whose_answer_is_lost_is_closed() -> None:
     async def test() -> None:
         async with asked(7) as (parking, _, reader, _):
             ((_, later),) = parking.parked
-            later.lose()
+            later.fail()
             assert await asyncio.wait_for(reader.read(), 10) == b""
 
     asyncio.run(test())

@@ -1,6 +1,12 @@
-"""An accepted socket: what is ready is read, what cannot be sent at once is kept and sent later.
+"""An accepted socket: it is read when ready, and what it does not take at once is buffered and sent later.
 
-As asyncio's transports, without their cost: no handle for each read, no buffer for a socket that takes everything.
+Does what asyncio's transports do without their cost: no handle for each read, no buffer while the client keeps up.
+
+A connection is one object made of four classes, each with one concern: `BufferedSocket` (reading and sending),
+`BudgetedSocket` (memory), `RespondingConnection` (responses and closing) and `ServedConnection` (requests). They are
+base classes, not parts, because a heartbeat crosses all four: each delegation would cost it a call and an attribute
+look-up, and each part another object for every one of thousands of connections. A class calls upwards only through
+the methods it declares under "implemented by subclasses".
 """
 
 from __future__ import annotations
@@ -14,17 +20,17 @@ from kernel.broker.loop.poller import READABLE, WRITABLE
 if TYPE_CHECKING:
     from kernel.broker.loop.readiness import Readiness
 
-#: Unsent bytes with which a client counts as one that does not read.
+#: A client with more unsent bytes than this has stopped reading.
 UNSENT_BYTES_MAX = 64 * 1024
-#: Shorter pieces of what is unsent are put together, longer ones are kept as they are.
+#: Shorter pieces of unsent data are joined, longer ones are kept as they are.
 COPIED_BYTES_MAX = 16 * 1024
 
 
-class ServedSocket:
-    """Its owner reads from it, and hears when its client does not read (`_on_unread`, `_on_read`) or is gone (`_lose`).
+class BufferedSocket:
+    """The socket and its buffer of unsent bytes.
 
-    `fd` is -1 when it has been put away. A socket that is watched for nothing is not registered at all: epoll would
-    report that its client has gone again and again, though what the client sent before is still to be read.
+    `fd` is -1 once the socket is closed. A socket that is watched for no event is not registered with epoll at all:
+    epoll would keep reporting a client's hang-up while what the client sent before is still unread.
     """
 
     __slots__ = (
@@ -50,12 +56,12 @@ class ServedSocket:
         self._receive, self._send_now = accepted.recv, accepted.send
         self._unsent: deque[bytearray | memoryview] = deque()
         self._unsent_bytes = 0
-        self._moved = 0  # bytes that were received in parts, or sent late
+        self._moved = 0  # bytes of partial frames received, and of buffered data sent
         self._events = READABLE
         readiness.watch(self, READABLE)
 
     def on_ready(self, events: int) -> None:
-        """Epoll's events. A mistake of ours is raised, and closes the connection."""
+        """Handle epoll's events. An unexpected exception closes the connection and is raised."""
         good = False
         try:
             if events == READABLE:
@@ -73,7 +79,7 @@ class ServedSocket:
         if events & ~WRITABLE and self.fd >= 0:
             if self._events & READABLE:
                 self._read()
-            else:  # reset by the client, while nothing is read from it
+            else:  # reset by the client while it is not being read
                 self._lose()
 
     def _watch(self, events: int) -> None:
@@ -88,7 +94,7 @@ class ServedSocket:
         self._events = events
 
     def _move(self, *, prompt: bool) -> None:
-        """To the other class of `Readiness`."""
+        """Move to the other class of `Readiness`."""
         if self._events:
             self._readiness.move(self, self._events, prompt=prompt)
         else:
@@ -114,7 +120,7 @@ class ServedSocket:
             self._on_unread()
 
     def _keep_unsent(self, data: bytes | memoryview) -> None:
-        """What is long is not copied."""
+        """Long data is not copied."""
         unsent = self._unsent
         self._unsent_bytes += len(data)
         if len(data) >= COPIED_BYTES_MAX:
@@ -151,21 +157,21 @@ class ServedSocket:
         self._unsent_bytes = 0
         self._account_unsent()
 
-    def _put_away(self) -> None:
+    def _close_socket(self) -> None:
         if self._events:
             self._readiness.forget(self)
         self.fd = -1
         self._socket.close()
 
-    # -- the owner's -------------------------------------------------------------------------------------------------
+    # -- implemented by subclasses -----------------------------------------------------------------------------------
 
     @property
     def last_read(self) -> str:
-        """The name of what was read last."""
+        """The name of the last request read."""
         raise NotImplementedError
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close immediately."""
         raise NotImplementedError
 
     def _account_unsent(self) -> None:
@@ -173,17 +179,17 @@ class ServedSocket:
         raise NotImplementedError
 
     def _read(self) -> None:
-        """There is something to receive, or the end."""
+        """There is data to receive, or the end of the stream."""
         raise NotImplementedError
 
     def _lose(self) -> None:
-        """The client is gone; what it sent before can still be read."""
+        """The client has gone; what it sent before can still be read."""
         raise NotImplementedError
 
     def _on_unread(self) -> None:
-        """More is unsent than a client leaves that reads."""
+        """The client has stopped reading."""
         raise NotImplementedError
 
     def _on_read(self, unsent: int) -> None:
-        """The client has read; so many bytes are still unsent."""
+        """The client has read; `unsent` bytes are left."""
         raise NotImplementedError

@@ -19,7 +19,7 @@ from tests.kernel.broker.server.test_server import HEARTBEAT, raw, run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kernel.broker.server.handlers import Answer, RequestContext
+    from kernel.broker.server.handlers import RequestContext, Response
 
 ASK = codec.encode_request(Api.ListGroups, 3, 1, "c", {})
 BEAT = codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT)
@@ -33,11 +33,11 @@ class Rowing:
         self.number, self.fails_at = number, fails_at
         self.server = BrokerServer({Api.ListGroups: self.list, Api.Heartbeat: self.beat})
 
-    def list(self, _context: RequestContext, _body: Any) -> Answer:
+    def list(self, _context: RequestContext, _body: Any) -> Response:
         return in_rows({"error_code": ErrorCode.none}, "groups", self._rows())
 
     @staticmethod
-    def beat(_context: RequestContext, _body: Any) -> Answer:
+    def beat(_context: RequestContext, _body: Any) -> Response:
         return {"error_code": ErrorCode.none}
 
     def _rows(self) -> Iterator[dict[str, Any]]:
@@ -60,7 +60,7 @@ def test_answer_has_all_rows_in_order_and_the_next_request_is_answered_behind_it
             assert [group.group_id for group in answer.groups] == [f"g{n}" for n in range(number)]
             assert codec.decode_response(Api.Heartbeat, 3, await read_frame(reader))[0] == 2
         await rowing.server.stop()
-        assert rowing.server.memory.answers.used == 0
+        assert rowing.server.memory.responses.used == 0
 
     run(test)
 
@@ -78,7 +78,7 @@ def test_row_that_cannot_be_made_closes_its_own_connection_and_is_reported() -> 
             other_writer.write(BEAT)
             await read_frame(other_reader)
         await rowing.server.stop()
-        assert rowing.server.memory.answers.used == 0
+        assert rowing.server.memory.responses.used == 0
 
     run(test)
 
@@ -93,7 +93,7 @@ def test_rows_that_nobody_waits_for_are_not_made() -> None:
         await until(lambda: not rowing.server.connections, 10, "the connection to be gone")
         await until(lambda: not len(rowing.server.turns), 10, "the last turn")
         assert rowing.made < rowing.number
-        assert rowing.server.memory.answers.used == 0
+        assert rowing.server.memory.responses.used == 0
         await rowing.server.stop()
 
     run(test)
