@@ -121,7 +121,7 @@ def _commit(sockets: Sockets, connections: Sequence[Connection], offsets: Sequen
             for connection, answer in zip(connections, answers, strict=True)
         )
 
-    wait_until(all_good, 30, "every commit is accepted", every_s=0.2)
+    wait_until(all_good, 30, "every commit to be accepted", every_s=0.2)
 
 
 class Probe:
@@ -287,7 +287,7 @@ def make_one_lead(brokers: dict[int, OurBroker], zookeeper: KazooClient, partiti
         lean_groups.find_coordinator(sockets, brokers[1].port, "any", here=False)
     brokers[2].stop()
     wait_until(
-        lambda: {leader for leader, _ in leaders(zookeeper, partitions).values()} == {1}, 30, "broker 1 leads all"
+        lambda: {leader for leader, _ in leaders(zookeeper, partitions).values()} == {1}, 30, "broker 1 to lead all"
     )
     brokers[2].start()
 

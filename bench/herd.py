@@ -276,7 +276,7 @@ class Herd:
 
     async def _all_leave(self, subject: Subject, group: str, members: Sequence[str]) -> None:
         await asyncio.gather(*(subject.leave(name, group) for name in members), return_exceptions=True)
-        await until(lambda: self._empty(group), SETTLE_S, f"{group} is empty", every_s=0.1)
+        await until(lambda: self._empty(group), SETTLE_S, f"{group} to be empty", every_s=0.1)
 
     async def _empty(self, group: str) -> bool:
         return not await self._session.children(paths.member_ids(group))
@@ -304,7 +304,12 @@ class Herd:
             return seen[0] == wanted
 
         while True:
-            await until(as_wanted, SETTLE_S, lambda: f"{group} settles; {len(set(seen[0].values()))} own", every_s=0.05)
+            await until(
+                as_wanted,
+                SETTLE_S,
+                lambda: f"{group} to settle; {len(set(seen[0].values()))} members own partitions",
+                every_s=0.05,
+            )
             ended = seen[1]
             if reached is not None:
                 await reached()

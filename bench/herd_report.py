@@ -96,7 +96,7 @@ async def _create_topic(port: int) -> None:
         metadata = await client.refresh([TOPIC])
         return sum(leader.node_id >= 0 for leader in metadata.leaders.values()) == PARTITIONS
 
-    await until(led, 10, "the topic has leaders")
+    await until(led, 10, "leaders of the topic")
     await client.close()
 
 

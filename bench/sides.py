@@ -106,7 +106,7 @@ class Side:
             yield
         finally:
             os.kill(self.pid, signal.SIGUSR2)
-            wait_until(self.profile.exists, 30, "the profile is written")
+            wait_until(self.profile.exists, 30, "the profile to be written")
 
 
 class OurBroker:

@@ -181,7 +181,7 @@ async def partitions_led(client: ClusterClient, topic: str, *, create: bool = Fa
         found = [TopicPartition(topic, number) for number in metadata.partitions_of(topic)]
         return found if all(client.leader_of(tp) is not None for tp in found) else []
 
-    return await until(led, LED_S, f"topic {topic!r} exists and every partition of it has a leader")
+    return await until(led, LED_S, f"topic {topic!r} to have a leader for every partition")
 
 
 async def _settings(connection: BrokerConnection, name: str) -> tuple[SettingDescription, ...]:

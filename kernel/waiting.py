@@ -1,4 +1,7 @@
-"""Waiting for a condition, with a limit and a message; the only way to wait for something that happens elsewhere."""
+"""Wait for a condition with a timeout: the only way to wait for something that happens elsewhere.
+
+Messages complete the sentence "timed out after 60 s waiting for ...": "the group to settle", "a leader of t-0".
+"""
 
 from __future__ import annotations
 
@@ -17,24 +20,24 @@ T = TypeVar("T")
 
 
 class WaitTimeout(Unavailable):
-    """The condition did not come true in time."""
+    """The condition did not become true in time."""
 
 
-def _described(message: str | Callable[[], str]) -> str:
-    return message() if callable(message) else message
+def _described(message: str | Callable[[], str], timeout_s: float) -> str:
+    return f"timed out after {timeout_s:g} s waiting for {message() if callable(message) else message}"
 
 
 def wait_until(
     condition: Callable[[], T], timeout_s: float, message: str | Callable[[], str], *, every_s: float = 0.02
 ) -> T:
-    """Call `condition` until it returns something true, and return that; `WaitTimeout` after `timeout_s`."""
+    """Poll `condition` until it returns a true value, and return that. Raises `WaitTimeout` after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:
         result = condition()
         if result:
             return result
         if time.monotonic() >= deadline:
-            raise WaitTimeout(f"not within {timeout_s:g} s: {_described(message)}")
+            raise WaitTimeout(_described(message, timeout_s))
         time.sleep(every_s)
 
 
@@ -57,7 +60,7 @@ async def until(
 async def until(
     condition: Callable[[], Any], timeout_s: float, message: str | Callable[[], str], *, every_s: float = 0.02
 ) -> Any:
-    """As `wait_until`, on the event loop; `condition` may be a coroutine function."""
+    """`wait_until` for the event loop; `condition` may be a coroutine function."""
     deadline = time.monotonic() + timeout_s
     while True:
         result = condition()
@@ -66,5 +69,5 @@ async def until(
         if result:
             return result
         if time.monotonic() >= deadline:
-            raise WaitTimeout(f"not within {timeout_s:g} s: {_described(message)}")
+            raise WaitTimeout(_described(message, timeout_s))
         await asyncio.sleep(every_s)

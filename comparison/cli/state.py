@@ -120,7 +120,7 @@ def stop_server(state: ServerState) -> bool:
         forget(state)
         return False
     os.kill(state.pid, signal.SIGTERM)
-    wait_until(lambda: not state.running, _STOP_S, f"{state.name} (pid {state.pid}) ends after SIGTERM")
+    wait_until(lambda: not state.running, _STOP_S, f"{state.name} (pid {state.pid}) to end after SIGTERM")
     forget(state)
     return True
 

@@ -127,7 +127,7 @@ class RealBroker:
             wait_until(lambda: not self._registered(), _START_S, f"the old node of broker {self.node_id} to expire")
         self._child = self._launch("kafka.Kafka", str(file))
         try:
-            wait_until(self._serving, _START_S, f"Kafka {self.version} serving")
+            wait_until(self._serving, _START_S, f"Kafka {self.version} to serve")
         except WaitTimeout:
             raise self._failed(f"does not serve after {_START_S:g} s") from None
         return self

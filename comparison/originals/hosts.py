@@ -117,7 +117,7 @@ class OriginalMember:
         await until(
             lambda: len(self.messages) >= total,
             timeout_s,
-            lambda: f"{total} messages of {self.name}, has {len(self.messages)}; its log is {self.host.log_path}",
+            lambda: f"{total} messages of {self.name}, got {len(self.messages)}; its log is {self.host.log_path}",
         )
 
 

@@ -204,9 +204,7 @@ def _start_jvm(settings: Mapping[str, str], options: Sequence[str], scratch: Pat
             pass_fds=held,
         )
     try:
-        wait_until(
-            lambda: contact.is_file() or process.poll() is not None, START_TIMEOUT_S, "Spark's JVM did not start"
-        )
+        wait_until(lambda: contact.is_file() or process.poll() is not None, START_TIMEOUT_S, "Spark's JVM to start")
     except BaseException as error:
         process.kill()
         _stop_jvm(process)

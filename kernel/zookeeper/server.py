@@ -144,7 +144,7 @@ class ServerProcess:
             return self.mode() is not None
 
         try:
-            wait_until(serving, timeout_s, f"ZooKeeper server {self.number} serving", every_s=0.01)
+            wait_until(serving, timeout_s, f"ZooKeeper server {self.number} to serve", every_s=0.01)
         except WaitTimeout:
             raise self._did_not_start(f"does not serve after {timeout_s:g} s") from None
 
@@ -159,7 +159,7 @@ class ServerProcess:
         """SIGSTOP: the process keeps its connections and its ports and does nothing."""
         self._running().send_signal(signal.SIGSTOP)
         # The call returns before the process has stopped.
-        wait_until(lambda: _stopped(self.pid), 5, f"ZooKeeper server {self.number} stopped", every_s=0.001)
+        wait_until(lambda: _stopped(self.pid), 5, f"ZooKeeper server {self.number} to stop", every_s=0.001)
 
     def resume(self) -> None:
         """SIGCONT."""

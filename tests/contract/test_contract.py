@@ -42,7 +42,7 @@ def test_single_member_gets_every_partition_and_every_record_in_order(bench: Ben
         async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (member,):
             await producer.send(bench.topic, 25)
             await shared_out([member], partitions_of(bench.topic, 4))
-            await until(lambda: len(member.records) >= 100, 10, lambda: f"100 records, have {len(member.records)}")
+            await until(lambda: len(member.records) >= 100, 10, lambda: f"100 records, got {len(member.records)}")
         for n in range(4):
             own = [record for record in member.records if record.partition == n]
             assert [record.offset for record in own] == list(range(25))
@@ -85,12 +85,12 @@ def test_member_goes_on_at_the_committed_position(bench: Bench) -> None:
         async with producing(bench.bootstrap) as producer:
             await producer.send(bench.topic, 10)
             async with members(bench, {bench.topic: 1}) as (first,):
-                await until(lambda: len(first.records) == 20, 10, lambda: f"20 records, have {len(first.records)}")
+                await until(lambda: len(first.records) == 20, 10, lambda: f"20 records, got {len(first.records)}")
                 outcome = await committed_all(first)
                 assert outcome.accepted == {TopicPartition(bench.topic, n): 10 for n in range(2)}
             await producer.send(bench.topic, 3)
             async with members(bench, {bench.topic: 1}) as (second,):
-                await until(lambda: len(second.records) >= 6, 10, lambda: f"6 records, have {len(second.records)}")
+                await until(lambda: len(second.records) >= 6, 10, lambda: f"6 records, got {len(second.records)}")
                 assert Counter(record.offset for record in second.records) == {10: 2, 11: 2, 12: 2}
 
     asyncio.run(test())
@@ -128,7 +128,7 @@ def test_streams_of_one_consumer_share_its_partitions(bench: Bench) -> None:
             await until(
                 lambda: sorted(map(len, member.consumer.assignment().values())) == [2, 2],
                 10,
-                lambda: f"two partitions a stream, is {member.consumer.assignment()}",
+                lambda: f"two partitions a stream, got {member.consumer.assignment()}",
             )
             assert set(member.consumer.assignment()) == {0, 1}
             owners = 1 if member.consumer.capabilities.streams else 2
@@ -174,7 +174,7 @@ def test_nothing_is_handed_out_twice_when_members_come_and_go_in_order(bench: Be
         everything = partitions_of(bench.topic, 4)
         async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (first,):
             await producer.send(bench.topic, 50)
-            await until(lambda: len(first.records) == 200, 10, lambda: f"200 records, have {len(first.records)}")
+            await until(lambda: len(first.records) == 200, 10, lambda: f"200 records, got {len(first.records)}")
             async with members(bench, {bench.topic: 1}) as (second,):
                 await shared_out([first, second], everything)
                 await producer.send(bench.topic, 50)
@@ -223,7 +223,7 @@ def test_trace_tells_what_was_delivered_and_committed(bench: Bench) -> None:
         await bench.create(2)
         async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (member,):
             await producer.send(bench.topic, 20)
-            await until(lambda: len(member.records) == 40, 10, lambda: f"40 records, have {len(member.records)}")
+            await until(lambda: len(member.records) == 40, 10, lambda: f"40 records, got {len(member.records)}")
             await committed_all(member)
         told = member.tracer
         delivered = {
@@ -308,7 +308,7 @@ def test_member_that_unsubscribes_gives_everything_back_and_may_come_again(bench
         everything = partitions_of(bench.topic, 2)
         async with producing(bench.bootstrap) as producer, members(bench, {bench.topic: 1}) as (member,):
             await producer.send(bench.topic, 10)
-            await until(lambda: len(member.records) == 20, 10, lambda: f"20 records, have {len(member.records)}")
+            await until(lambda: len(member.records) == 20, 10, lambda: f"20 records, got {len(member.records)}")
             if not member.consumer.capabilities.resubscribe:
                 with pytest.raises(UserError, match="cannot unsubscribe"):
                     await member.consumer.unsubscribe()
@@ -322,7 +322,7 @@ def test_member_that_unsubscribes_gives_everything_back_and_may_come_again(bench
                 await member.consumer.getmany(timeout_ms=0)
             await member.resubscribe({bench.topic: 1})
             await producer.send(bench.topic, 1)
-            await until(lambda: len(member.records) >= 22, 10, lambda: f"22 records, have {len(member.records)}")
+            await until(lambda: len(member.records) >= 22, 10, lambda: f"22 records, got {len(member.records)}")
             assert max(Counter((record.partition, record.offset) for record in member.records).values()) == 1
 
     asyncio.run(test())

@@ -47,7 +47,7 @@ def crash(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
             '"change_settled"' in path.read_text() for path in tmp_path.glob("*/crash/eager/trace/runner.jsonl")
         ),
         180,
-        "a group runs",
+        "the group to run",
     )
     yield child
     child.kill()

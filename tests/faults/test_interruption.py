@@ -97,10 +97,10 @@ def test_a_second_ctrl_c_aborts_at_once_and_leaves_no_process(
     until_a_group_runs(tmp_path)
     children = descendants(comparison)
     comparison.send_signal(signal.SIGINT)
-    wait_until(lambda: "interrupted" in (tmp_path / "progress").read_text(), 60, "the first one is told")
+    wait_until(lambda: "interrupted" in (tmp_path / "progress").read_text(), 60, "the first line of output")
     comparison.send_signal(signal.SIGINT)
     assert comparison.wait(60) == Exit.INTERRUPTED
-    wait_until(lambda: all_gone(children), 60, "the children die with their parent")
+    wait_until(lambda: all_gone(children), 60, "the children to end with their parent")
 
 
 def test_a_runner_that_is_killed_takes_its_children_along(comparison: subprocess.Popen[str], tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_runner_that_is_killed_takes_its_children_along(comparison: subprocess
     children = descendants(comparison)
     comparison.kill()
     comparison.wait()
-    wait_until(lambda: all_gone(children), 60, "the children die with their parent")
+    wait_until(lambda: all_gone(children), 60, "the children to end with their parent")
 
 
 def test_a_member_that_dies_by_itself_fails_the_run_and_is_named(

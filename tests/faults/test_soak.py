@@ -92,7 +92,9 @@ async def story(folder: Path, ensemble: ZooKeeperEnsemble, steps: int) -> tuple[
             stop.set()
             produced = await producing
         await until(
-            lambda: lacking(run, produced) == {}, 90, lambda: run.tell(f"undelivered: {lacking(run, produced)}")
+            lambda: lacking(run, produced) == {},
+            90,
+            lambda: run.tell(f"all records to be delivered; missing: {lacking(run, produced)}"),
         )
         return run, produced
 

@@ -79,7 +79,7 @@ def test_the_listener_of_1_1_is_told_before_the_release_and_before_the_start(bro
         }  # fmt: skip
         first = await host_1_1.join("c1", **shared, listener="record")
         second = await host_1_1.join("c2", **shared)
-        await until(lambda: len(first.events) >= 4, 20, lambda: f"two rebalances told, have {first.events}")
+        await until(lambda: len(first.events) >= 4, 20, lambda: f"two rebalance events, got {first.events}")
         assert [event["event"] for event in first.events[:4]] == ["before_release", "before_start"] * 2
         assert first.events[1]["assignment"]["told"] == {"0": "told_c1-0", "1": "told_c1-0"}
         assert first.events[2]["owned"] == {"told": [0, 1]}

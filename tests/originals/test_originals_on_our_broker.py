@@ -145,7 +145,7 @@ def test_original_out_of_range_asks_where_the_log_begins_or_ends(
                     ]
                     return all(int(offset) <= NUMBER for offset in found)
 
-                await until(reset_everywhere, 15, "offsets inside of the log")
+                await until(reset_everywhere, 15, "offsets inside the log")
                 await fill(brokers, NUMBER, NUMBER + 5)
                 await member.read_until(len(CODECS) * (NUMBER + 5 - first))
                 assert read(member.messages) == expected(first, NUMBER + 5)
@@ -187,7 +187,7 @@ def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
             def delivered() -> int:
                 return len({(m.partition, m.offset) for m in (*one.messages, *two.messages)})
 
-            await until(lambda: delivered() == len(CODECS) * NUMBER, 15, lambda: f"records, have {delivered()}")
+            await until(lambda: delivered() == len(CODECS) * NUMBER, 15, lambda: f"the records, got {delivered()}")
             async with opened(chroot) as session:
                 before = await owners(session)
                 assert set(before.values()) == {f"{one.consumer_id}-0", f"{two.consumer_id}-0"}
@@ -200,7 +200,7 @@ def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
                 )
                 await fill([survivor], NUMBER, NUMBER + 10)
                 total = len(CODECS) * (NUMBER + 10)
-                await until(lambda: delivered() == total, 15, lambda: f"{total} records, have {delivered()}")
+                await until(lambda: delivered() == total, 15, lambda: f"{total} records, got {delivered()}")
                 assert await owners(session) == before
 
     on_our_brokers(host, chroot, tmp_path, test, brokers=2)
@@ -240,7 +240,7 @@ def test_originals_of_both_versions_and_ours_share_a_group_on_our_brokers(
                         mine.update((one.partition, one.offset) for one in got.records)
                     return len(delivered()) == len(CODECS) * (NUMBER + 20)
 
-                await until(everything, 20, lambda: f"all records, have {len(delivered())}")
+                await until(everything, 20, lambda: f"all records, got {len(delivered())}")
                 for original in (one, two):
                     for partition, records in read(original.messages).items():
                         assert all(value == record(offset).value for offset, value in records), partition

@@ -97,7 +97,7 @@ async def gone(session: ZooKeeperSession, path: str) -> None:
     async def absent() -> bool:
         return await session.exists(path) is None
 
-    await until(absent, WAIT_S, f"{path} to go")
+    await until(absent, WAIT_S, f"{path} to be deleted")
 
 
 def test_topic_command_that_alters_keeps_the_topic_and_its_records(chroot: str, tmp_path: Path, version: str) -> None:

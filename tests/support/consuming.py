@@ -135,7 +135,11 @@ async def shared_out(members: Sequence[Running], partitions: Owned, *, timeout_s
         told = [member.listener.has for member in members] == owned
         return told and each and sum(map(len, owned)) == len(partitions) and frozenset().union(*owned) == partitions
 
-    await until(done, timeout_s, lambda: f"{[sorted(member.owned) for member in members]} to share {len(partitions)}")
+    await until(
+        done,
+        timeout_s,
+        lambda: f"members to share {len(partitions)} partitions: {[sorted(member.owned) for member in members]}",
+    )
 
 
 def partitions_of(topic: str, number: int) -> Owned:

@@ -76,4 +76,4 @@ async def settled(members: Sequence[Running], partitions: Owned, *, timeout_s: f
     def seen() -> str:
         return f"{[(generation_of(member), sorted(member.owned)) for member in members]} to settle"
 
-    await until(done, timeout_s, seen)
+    await until(done, timeout_s, lambda: f"the group to settle: {seen()}")

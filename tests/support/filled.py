@@ -156,7 +156,7 @@ async def _asked(connection: WireConnection, group: Group, told: dict[str, list[
                 answers.append(name)
         return names["fetch"] == "none"
 
-    await until(is_loaded, 60, f"broker to load {group.id}", every_s=0.001)
+    await until(is_loaded, 60, f"the broker to load {group.id}", every_s=0.001)
 
 
 async def verify(brokers: Brokers, node_id: int, groups: Sequence[Group]) -> None:

@@ -379,7 +379,7 @@ class MixedGroup:
             seen.update(registered=registered, expected=expected, owners=actual)
             return registered == sorted(self.members) and actual == expected
 
-        await until(as_it_should_be, timeout_s, lambda: f"{sorted(self.members)} settled; {seen}", every_s=0.05)
+        await until(as_it_should_be, timeout_s, lambda: f"{sorted(self.members)} to settle; {seen}", every_s=0.05)
         return actual
 
     async def expire(self, party: Party) -> None:

@@ -136,7 +136,7 @@ class RawMember:
         await until(
             lambda: self.generation == generation and self.stopped != generation,
             timeout_s,
-            lambda: f"{self.id} to run generation {generation}; it was told {self.told}",
+            lambda: f"{self.id} to run generation {generation}; its commands: {self.told}",
         )
 
     async def close(self) -> None:

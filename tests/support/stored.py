@@ -109,7 +109,7 @@ class StorageProcess:
         """SIGSTOP, and wait until it stands."""
         os.kill(self.process.pid, signal.SIGSTOP)
         status = Path(f"/proc/{self.process.pid}/stat")
-        wait_until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 5, "the process to stand still")
+        wait_until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 5, "the process to be stopped")
 
     def go_on(self) -> None:
         os.kill(self.process.pid, signal.SIGCONT)

@@ -131,7 +131,7 @@ class Workload:
         assert generation_of(member) == self.generation, f"the bystander's group was rebalanced at {what}"
         assert [heard for heard, _, _ in member.listener.heard] == ["assigned"], f"at {what}: {member.listener.heard}"
         await until(
-            lambda: len(member.records) == self.steps, 60, lambda: f"{self.steps} records, read {len(member.records)}"
+            lambda: len(member.records) == self.steps, 60, lambda: f"{self.steps} records, got {len(member.records)}"
         )
 
     async def end(self) -> None:

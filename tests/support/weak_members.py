@@ -113,7 +113,7 @@ async def at_rest(*members: Member) -> None:
             looks = looks + 1 if told == answered and executor.machine.state is State.IDLE else 0
             return looks == 3  # between the answer and what follows from it is a turn of the loop
 
-        await until(rests, 15, f"{who.id} to be at rest")
+        await until(rests, 15, f"{who.id} to be idle")
 
 
 @asynccontextmanager
@@ -144,7 +144,9 @@ def mend(link: ZooKeeperProxy) -> None:
 
 
 async def is_cut_off(who: Member) -> None:
-    await until(lambda: who.session.state is not SessionState.CONNECTED, 10, f"{who.id} to miss ZooKeeper")
+    await until(
+        lambda: who.session.state is not SessionState.CONNECTED, 10, f"{who.id} to lose its connection to ZooKeeper"
+    )
 
 
 async def lapse(chroot: str, *severed: Member) -> None:
@@ -160,7 +162,7 @@ async def attempts(who: Member, number: int, outcome: str = "ok", *, timeout_s: 
     await until(
         lambda: len(outcomes(who, outcome)) >= number,
         timeout_s,
-        lambda: f"{number} x {outcome} of {who.session.member}, have {outcomes(who)}",
+        lambda: f"{number} x {outcome} of {who.session.member}, got {outcomes(who)}",
     )
 
 
@@ -184,7 +186,7 @@ async def has(who: Member, tp: TopicPartition, number: int) -> None:
     await until(
         lambda: len(who.records.get(tp, ())) >= number,
         10,
-        lambda: f"{number} records of {tp} at {who.session.member}, have {who.records}",
+        lambda: f"{number} records of {tp} at {who.session.member}, got {who.records}",
     )
 
 

@@ -63,4 +63,4 @@ def operations(who: Member, since: int = 0) -> list[str]:
 
 async def rebalanced(who: Member, times: int, *, timeout_s: float = 15) -> None:
     """Wait until so many rebalances have succeeded since it was started."""
-    await until(lambda: who.rebalances() >= times, timeout_s, lambda: f"{times} rebalances, have {who.rebalances()}")
+    await until(lambda: who.rebalances() >= times, timeout_s, lambda: f"{times} rebalances, got {who.rebalances()}")

@@ -138,7 +138,7 @@ class Member:
             await self.read()
             return sum(map(len, self.records.values())) >= total
 
-        await until(enough, timeout_s, lambda: f"{total} records, have {self.records}")
+        await until(enough, timeout_s, lambda: f"{total} records, got {self.records}")
 
     def rebalances(self, outcome: str = "ok") -> int:
         return sum(event["outcome"] == outcome for event in self.tracer.of("rebalance_ended"))
@@ -203,7 +203,7 @@ async def settled(session: ZooKeeperSession, expected: Mapping[TopicPartition, s
         seen = await owners(session)
         return seen == dict(expected)
 
-    await until(as_expected, timeout_s, lambda: f"owners {dict(expected)}, are {seen}")
+    await until(as_expected, timeout_s, lambda: f"owners {dict(expected)}, got {seen}")
 
 
 def shared(topic: str, *pieces: tuple[str, range]) -> dict[TopicPartition, str]:

@@ -430,7 +430,7 @@ class ZooKeeperProxy:
             looks, before = looks + 1 if same else 0, (now.ops, now.events)
             return looks * _LOOK_S >= seconds
 
-        await until(quiet, timeout_s, lambda: f"silence, last {self._ops[-3:]}", every_s=_LOOK_S)
+        await until(quiet, timeout_s, lambda: f"no more operations, last {self._ops[-3:]}", every_s=_LOOK_S)
 
     def _unanswered(self) -> bool:
         """Whether a connection that stands on both sides still owes an answer."""

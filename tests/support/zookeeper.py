@@ -100,12 +100,12 @@ class Watched:
 
     async def wait(self, number: int = 1, *, timeout_s: float = 5) -> list[WatchFired]:
         """Wait until at least `number` events have come."""
-        await until(lambda: len(self.fired) >= number, timeout_s, lambda: f"{number} watch events, have {self.fired}")
+        await until(lambda: len(self.fired) >= number, timeout_s, lambda: f"{number} watch events, got {self.fired}")
         return self.fired
 
 
 async def become(session: ZooKeeperSession, state: SessionState, *, timeout_s: float = 10) -> None:
-    await until(lambda: session.state is state, timeout_s, lambda: f"{state}, is {session.state}", every_s=0.005)
+    await until(lambda: session.state is state, timeout_s, lambda: f"{state}, still {session.state}", every_s=0.005)
 
 
 def successes(tracer: ListTracer) -> tuple[int, int]:

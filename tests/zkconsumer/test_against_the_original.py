@@ -106,4 +106,4 @@ async def owned_by(session, expected: dict[str, int]) -> None:
         seen = dict(Counter(thread.rsplit("-", 1)[0] for thread in (await owners(session, "range")).values()))
         return seen == expected
 
-    await until(as_expected, 15, lambda: f"{expected}, is {seen}")
+    await until(as_expected, 15, lambda: f"{expected}, got {seen}")

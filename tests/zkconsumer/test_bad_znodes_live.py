@@ -98,7 +98,7 @@ def test_an_unreadable_member_is_left_out_on_request(chroot, tmp_path):
                 await until(
                     lambda b=before: all(each.rebalances() > n for each, n in zip(members, b, strict=True)),
                     10,
-                    "everybody to have rebalanced",
+                    "all members to rebalance",
                 )
                 await settled(session, BOTH)
                 await session.delete(INTRUDER)

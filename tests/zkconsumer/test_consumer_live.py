@@ -245,7 +245,7 @@ def test_a_second_member_of_the_same_id_waits_until_the_first_is_gone(chroot, tm
                 wait_for_id(second, 500)
                 joining = asyncio.create_task(second.consumer.subscribe({"t": 1}))
                 # It tries, reads the node twice and sleeps: more than once.
-                await until(lambda: [op for _, op, _ in second.operations()].count("create") >= 3, 10, "a few tries")
+                await until(lambda: [op for _, op, _ in second.operations()].count("create") >= 3, 10, "a few attempts")
                 assert not joining.done()
                 assert second.consumer.member_ids == ()
                 assert (await session.exists(paths.member_id("g", "g_c1"))).ephemeral_owner == first.session.session_id

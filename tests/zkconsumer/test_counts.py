@@ -258,7 +258,7 @@ def test_an_expiry_a_growth_and_a_crash_cost_what_the_model_says(chroot, tmp_pat
                 happened = Round([back, other])
                 await asyncio.to_thread(end_session, chroot, back.session.credentials)
                 told = ("delivery", "getData", "/brokers/topics/t")
-                await until(lambda: told in back.operations(), 20, "the listeners to be told")
+                await until(lambda: told in back.operations(), 20, "the listeners to be notified")
                 await quiet()
                 check_expiry(happened, back)
 
@@ -343,7 +343,11 @@ async def check_patterns(proxy: ZooKeeperProxy, broker: Broker, leaving: AsyncEx
 
     happened = Round(members)
     await broker.cluster.create_topic("v", partitions=2, replication_factor=1)
-    await until(lambda: all(w.told[-1][2] and len(w.told[-1][2]) == (P + 2) // 2 for w in members), 15, "v is shared")
+    await until(
+        lambda: all(w.told[-1][2] and len(w.told[-1][2]) == (P + 2) // 2 for w in members),
+        15,
+        "the partitions of v to be shared",
+    )
     await proxy.quiet(0.4)
     grown = Shape(2, P + 2, topics=2, wildcard=True)
     of_failed = every_attempt_is_the_model_s(happened, members, grown)

@@ -318,7 +318,7 @@ def test_what_follows_a_stop_at_once_waits_until_the_fetchers_have_ended():
         await bench.idle()
         bench.executor.tell(effects.Disconnected())
         bench.executor.tell(effects.Reconnected())
-        await until(lambda: "stop" in bench.fetchers.did[2:], 5, "the fetchers to be told")
+        await until(lambda: "stop" in bench.fetchers.did[2:], 5, "the fetchers to be updated")
         for _ in range(10):
             await asyncio.sleep(0)
         assert bench.fetchers.did[-1] == "stop"
@@ -360,7 +360,7 @@ def test_a_member_that_failed_looks_until_its_part_is_free():
         assert await bench.executor.demand("start") is not None
         looked = paths.owner(GROUP, "t", 0)
         before = len(bench.zookeeper.asked)
-        await until(lambda: len(bench.zookeeper.asked) > before + 2, 5, "some looks")
+        await until(lambda: len(bench.zookeeper.asked) > before + 2, 5, "some lookups")
         assert {request.path for request in bench.zookeeper.asked[before:]} == {looked}
         bench.zookeeper.model.remove(looked)
         await until(lambda: bench.zookeeper.model.owners() == {T0: f"{ME}-0"}, 5, "the claim")

@@ -117,14 +117,14 @@ def test_a_member_that_is_cut_off_delivers_on_and_moves_offsets_back_when_it_ret
             try:
                 await produce(broker, "t", 1, range(10))
                 cut_off = TopicPartition("t", 0)
-                await until(lambda: len(c1.records.get(cut_off, ())) == 10, 8, "c1 to have ten")
+                await until(lambda: len(c1.records.get(cut_off, ())) == 10, 8, "ten records at c1")
                 proxy.cut()
                 committing = asyncio.create_task(c1.consumer.commit())
                 await lapse(chroot, c1)
                 await settled(session, shared("t", ("g_c2-0", range(2))))
                 await produce(broker, "t", 1, range(10, 30))
-                await until(lambda: len(c2.records.get(cut_off, ())) == 30, 8, "c2 to have all thirty")
-                await until(lambda: len(c1.records[cut_off]) == 30, 8, "c1, which owns nothing, to have them too")
+                await until(lambda: len(c2.records.get(cut_off, ())) == 30, 8, "all thirty records at c2")
+                await until(lambda: len(c1.records[cut_off]) == 30, 8, "the records at c1, which owns nothing")
                 assert (await c2.consumer.commit()).accepted[cut_off] == 30
                 assert not committing.done()
                 proxy.heal()

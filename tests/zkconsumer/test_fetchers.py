@@ -58,7 +58,7 @@ async def records_of(into: Stream, number: int) -> list[tuple[int, int]]:
                 return True
         return False
 
-    await until(enough, 5, lambda: f"{number} records, have {got}")
+    await until(enough, 5, lambda: f"{number} records, got {got}")
     return got
 
 
@@ -97,7 +97,7 @@ def test_partitions_are_asked_for_together_and_each_goes_on_behind_what_came():
             one, two = info(A, queue), info(B, queue)
             await f.fetcher.add([one, two])
             assert sorted(await records_of(queue, 3)) == [(0, 0), (0, 1), (1, 0)]
-            await until(lambda: broker.fetches[-1] == {A: 2, B: 1}, 5, "a fetch behind what came")
+            await until(lambda: broker.fetches[-1] == {A: 2, B: 1}, 5, "a fetch after the received records")
             assert broker.fetches[0] == {A: 0, B: 0}
             assert (one.fetched, one.consumed, two.fetched) == (2, 2, 1)
             assert f.told("position_started") == [(0, 0), (1, 0)]
@@ -337,7 +337,7 @@ def test_partition_without_a_leader_waits_and_the_others_are_fetched():
             queue = stream()
             managed.manager.start([info(A, queue), info(B, queue)])
             assert await records_of(queue, 1) == [(0, 0)]
-            await until(lambda: len(broker.lookups) >= 3, 5, "looks for the other leader")
+            await until(lambda: len(broker.lookups) >= 3, 5, "lookups of the other leader")
             assert managed.fetchers() == [1]
             assert abs(managed.registered.reads - 2 * len(broker.lookups)) <= 2
             broker.leaders[B] = broker.address
@@ -384,7 +384,7 @@ def test_broker_that_cannot_be_reached_leaves_its_partitions_looking_and_the_oth
             broker.leaders = {A: broker.address, B: dead}
             managed.manager.start([info(A, queue), info(B, queue, NO_OFFSET)])
             assert await records_of(queue, 1) == [(0, 0)]
-            await until(lambda: len(broker.lookups) >= 3, 5, "looks for a leader that answers")
+            await until(lambda: len(broker.lookups) >= 3, 5, "lookups of a leader that answers")
             assert broker.fetches[-1] == {A: 1}
             broker.log("t", 1).append(b"b")
             broker.leaders[B] = broker.address
@@ -400,7 +400,7 @@ def test_no_registered_broker_is_waited_out(caplog):
             broker.log("t", 0).append(b"a")
             broker.leaders = {A: broker.address}
             managed.manager.start([info(A, queue)])
-            await until(lambda: managed.registered.reads >= 3, 5, "looks at an empty list")
+            await until(lambda: managed.registered.reads >= 3, 5, "reads of an empty list")
             managed.registered.brokers["1"] = broker.address
             assert await records_of(queue, 1) == [(0, 0)]
 
@@ -464,7 +464,7 @@ def test_a_look_that_nobody_answers_is_repeated():
     async def story():
         async with Managed(BrokerAddress(1, "127.0.0.1", unused_port)) as managed:
             managed.manager.start([info(A, stream())])
-            await until(lambda: managed.registered.reads >= 6, 5, "three looks")
+            await until(lambda: managed.registered.reads >= 6, 5, "three lookups")
             with pytest.raises(Unavailable):
                 await managed.manager._look_once()
 

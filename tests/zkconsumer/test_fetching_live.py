@@ -179,7 +179,9 @@ def test_record_that_was_looked_ahead_at_comes_again_after_a_rebalance(chroot, t
                 rebalances = c1.rebalances()
                 async with member(chroot, "c2", {"t": 1}):
                     await until(lambda: c1.rebalances() > rebalances, 10, "a rebalance")
-                await until(lambda: c1.rebalances() > rebalances + 1, 10, "another one, when the other left")
+                await until(
+                    lambda: c1.rebalances() > rebalances + 1, 10, "another partition after the other member left"
+                )
                 await settled(session, shared("t", ("g_c1-0", range(1))))
                 assert await serials_of(iterator, 3) == numbered(0, range(2, 3)) + numbered(0, range(2, 4))
 

@@ -181,7 +181,7 @@ def test_the_last_commit_of_a_closing_member_is_of_what_was_consumed_by_then(chr
             one.closing = True
             coordinator.says(Api.OffsetCommit, SILENT)
             committing = asyncio.ensure_future(one.commit("close"))
-            await until(lambda: coordinator.commits, 5, "the first try")
+            await until(lambda: coordinator.commits, 5, "the first attempt")
             one.move(8)
             for connection in list(coordinator.server.connections):
                 connection.abort()
@@ -196,7 +196,7 @@ def test_the_start_waits_for_a_coordinator_that_is_not_there_yet(chroot):
             nobody = gone.address
         async with keeper(chroot, **ONLY_KAFKA) as one:
             opening = asyncio.ensure_future(one.offsets.open())
-            await until(lambda: len(one.requests()) >= 2, 5, "two looks without a broker")
+            await until(lambda: len(one.requests()) >= 2, 5, "two lookups without a broker")
             await register(chroot, nobody)
             await until(lambda: any("ids/7" in line for line in one.requests()), 5, "a broker that does not answer")
             assert not opening.done()
@@ -215,7 +215,7 @@ def test_who_closes_does_not_wait_for_a_coordinator(chroot, what):
             one.own(5)
             calls = {"open": one.offsets.open, "fetch": lambda: fetched(one, 0), "commit": one.commit}
             waiting = asyncio.ensure_future(calls[what]())
-            await until(one.requests, 5, "a look for brokers")
+            await until(one.requests, 5, "a lookup of brokers")
             assert not waiting.done()
             one.closing = True
             if what == "commit":

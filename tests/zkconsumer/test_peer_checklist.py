@@ -43,7 +43,7 @@ def test_owners_follow_joins_and_a_member_without_topics_changes_nothing(chroot,
                 await asyncio.gather(c0.read_until(9), c1.read_until(3))
                 assert c1.records == {TopicPartition("t", 1): [3, 4, 5]}
                 async with member(chroot, "c2", {}) as c2:
-                    await until(lambda: c1.rebalances() >= 2, 10, "c1 to have heard of c2")
+                    await until(lambda: c1.rebalances() >= 2, 10, "c1 to see c2")
                     await settled(session, both)
                     await produce(broker, "t", 2, range(6, 9))
                     await asyncio.gather(c0.read_until(12), c1.read_until(6))

@@ -193,7 +193,7 @@ async def expired(play: Play, server: str) -> None:
     play.proxy.refuse(True, "g_c2")
     play.proxy.cut("g_c2")
     await asyncio.to_thread(end_session, server, c2.session.credentials)
-    await until(lambda: c1.rebalances() > done, 10, "c1 has taken everything")
+    await until(lambda: c1.rebalances() > done, 10, "c1 to own all partitions")
 
 
 async def back(play: Play) -> None:
@@ -205,7 +205,7 @@ async def back(play: Play) -> None:
     await pause.reached()
     await until(lambda: c1.rebalances() > done[0], 10, "c1's rebalance")
     pause.release()
-    await until(lambda: c2.rebalances() >= done[1] + 2, 20, "c2 is back")
+    await until(lambda: c2.rebalances() >= done[1] + 2, 20, "c2 to be back")
 
 
 async def play_static(play: Play, broker: Broker, server: str) -> None:
@@ -218,7 +218,7 @@ async def play_static(play: Play, broker: Broker, server: str) -> None:
     c1 = play.members["g_c1"]
     since, before = play.marks(), c1.rebalances()
     await play.leave("g_c2")
-    await until(lambda: c1.rebalances() > before, 10, "c1 has taken everything")
+    await until(lambda: c1.rebalances() > before, 10, "c1 to own all partitions")
     await play.take("graceful leave", since)
 
     since, before = play.marks(), c1.rebalances()
@@ -229,7 +229,7 @@ async def play_static(play: Play, broker: Broker, server: str) -> None:
     await third.reached()
     assert play.count("g_c2", since[0], reads_owner) == 4, "two attempts of c2 in vain"
     pause.release()
-    await until(lambda: c1.rebalances() > before, 10, "c1 has released")
+    await until(lambda: c1.rebalances() > before, 10, "c1 to release its partitions")
     third.release()
     await joining
     await play.take("join with conflict and retry", since)
@@ -241,7 +241,7 @@ async def play_static(play: Play, broker: Broker, server: str) -> None:
 
     since = play.marks()
     play.proxy.cut("g_c2")
-    await until(lambda: play.count("g_c2", since[0], lambda op: op.op == "reconnect") == 1, 10, "c2 has come back")
+    await until(lambda: play.count("g_c2", since[0], lambda op: op.op == "reconnect") == 1, 10, "c2 to come back")
     await play.take("short disconnect", since)
 
     since = play.marks()
@@ -275,9 +275,9 @@ async def play_wildcards(play: Play, broker: Broker) -> None:
     pause = play.proxy.pause_at(lambda op: op.connection == "w_w2" and op.op == "create" and "/owners/v/" in op.path)
     await broker.cluster.create_topic("v", partitions=2, replication_factor=1)
     await pause.reached()
-    await until(lambda: play.members["w_w1"].rebalances() > done["w_w1"], 10, "w1 has made the folder")
+    await until(lambda: play.members["w_w1"].rebalances() > done["w_w1"], 10, "w1 to create the parent znode")
     pause.release()
-    await until(lambda: all(play.members[n].rebalances() > d for n, d in done.items()), 10, "both know of v")
+    await until(lambda: all(play.members[n].rebalances() > d for n, d in done.items()), 10, "both to see topic v")
     await play.take("a matching topic appears", since)
 
 

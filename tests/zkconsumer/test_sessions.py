@@ -192,7 +192,7 @@ def test_a_member_that_is_expired_again_while_it_returns_comes_back_all_the_same
             mend(link)
             await until(lambda: c1.session.connected and c1.session.session_id != second, 10, "a third session")
             await settled(session, shared("t", ("g_c1-0", range(2))))
-            await until(lambda: has_returned_twice(c1), 10, "its listeners to be told")
+            await until(lambda: has_returned_twice(c1), 10, "its listeners to be notified")
             stat = (await session.get(paths.member_id("g", "g_c1")))[1]
             assert stat.ephemeral_owner == c1.session.session_id not in (first, second)
 

@@ -100,7 +100,7 @@ def test_a_close_ends_a_registration_that_waits_for_another_session(chroot):
             c1 = new_member(chroot, "c1", zookeeper_session_timeout_ms="30000")
             await c1.consumer.start()
             joining = asyncio.create_task(c1.consumer.subscribe({"t": 1}))
-            await until(lambda: len(operations(c1)) >= 3, 5, "the id to be found taken")
+            await until(lambda: len(operations(c1)) >= 3, 5, "the conflict of ids")
             await asyncio.wait_for(c1.consumer.close(), 15)  # it would wait for a session timeout
             with pytest.raises(SessionClosed, match="before it was registered"):
                 await joining
@@ -201,7 +201,9 @@ def test_a_close_while_a_new_topics_rebalance_runs_ends_it(chroot):
                 await rebalanced(w, 1)
                 await session.create(paths.owner("g", "u", 0), b"g_ghost-0", ephemeral=True, makepath=True)
                 await add_topic(session, "u", 1)
-                await until(lambda: "topics" in [e["trigger"] for e in w.tracer.of("rebalance_started")], 5, "it")
+                await until(
+                    lambda: "topics" in [e["trigger"] for e in w.tracer.of("rebalance_started")], 5, "the event"
+                )
                 await asyncio.wait_for(w.consumer.close(), 10)
             assert set(await owners(session)) == {("u", 0)}
 

@@ -95,7 +95,7 @@ def test_a_pattern_that_nothing_matches_waits_for_topics_and_its_streams_end_wit
                 assert made[-1] == ("create", "/brokers/topics")
                 assert w.consumer.assignment() == {0: frozenset(), 1: frozenset()}
                 await add_topic(session, "other", 1)
-                await until(lambda: operations(w)[-1].startswith("delivery"), 5, "the look at the topics")
+                await until(lambda: operations(w)[-1].startswith("delivery"), 5, "the lookup of the topics")
                 assert w.rebalances() == 1
                 idle = [asyncio.ensure_future(anext(stream, None)) for stream in w.consumer.streams()]
                 await w.consumer.close()
@@ -198,7 +198,7 @@ def test_while_a_new_topics_rebalance_runs_no_other_change_is_answered(chroot):
                 since = len(w.tracer.events)
                 visitor = paths.member_id("g", "g_visitor")
                 await session.create(visitor, b'{"pattern":"static","subscription":{}}', ephemeral=True)
-                await until(lambda: w.rebalances("failed") == 1, 10, "all its attempts to have failed")
+                await until(lambda: w.rebalances("failed") == 1, 10, "all its attempts to fail")
                 told = [event["kind"] for event in w.tracer.events[since:] if event["kind"] == "zk_notified"]
                 assert told == ["zk_notified"]
                 failed = next(i for i, e in enumerate(w.tracer.events) if e.get("outcome") == "failed")

@@ -182,6 +182,6 @@ class Faults:
                 )
 
             patience_s = (self._configuration.broker_session_ms + self._configuration.commit_interval_ms) / 1000
-            await until(goes_on, patience_s + SETTLE_S, "every partition is delivered and committed again")
+            await until(goes_on, patience_s + SETTLE_S, "every partition to be delivered and committed again")
 
         await self._changes.make("failover", kill, members=self._members.present, detail=detail)

@@ -90,8 +90,8 @@ class GroupSteps:
             self._members.check()
             return len(offsets) == len(view.partitions)
 
-        await until(lambda: everywhere(view.delivered), patience_s, "every partition is being delivered")
+        await until(lambda: everywhere(view.delivered), patience_s, "records of every partition to be delivered")
         if commit_ms > _COMMIT_INTERVAL_MS_MAX:
             self._members.commit()
-        await until(lambda: everywhere(view.committed), patience_s, "every partition was committed once")
+        await until(lambda: everywhere(view.committed), patience_s, "a commit of every partition")
         await self._changes.wait_for_phase(commits=True)

@@ -34,7 +34,11 @@ class Restarts:
             await self._members.go(place, self._changes.takeover_s)
             await asyncio.sleep(step.away_ms / 1000)
             if not self._design.static_membership:
-                await until(lambda: self._went_through_one(before), self._changes.takeover_s, "all others know it went")
+                await until(
+                    lambda: self._went_through_one(before),
+                    self._changes.takeover_s,
+                    f"the other members to rebalance without {place}",
+                )
             await self._members.come_back(place, step.settings)
 
         await self._changes.wait_for_phase()

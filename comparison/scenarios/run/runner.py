@@ -141,12 +141,12 @@ class Run:
         await until(
             lambda: not behind(view.delivered),
             _DRAIN_S,
-            lambda: f"everything is delivered; behind: {', '.join(behind(view.delivered)) or 'none'}",
+            lambda: f"all records to be delivered; behind: {', '.join(behind(view.delivered)) or 'none'}",
         )
         self._members.commit()
         # A design that refuses, or does not tell, shows in the final offsets; it is no failure of the run.
         with contextlib.suppress(WaitTimeout):
-            await until(lambda: not behind(view.committed), _COMMITTED_S, "everything is committed")
+            await until(lambda: not behind(view.committed), _COMMITTED_S, "all records to be committed")
 
     async def _stop(self, outcome: str, error: str) -> None:
         """Stop everything that was started, whatever state it is in, in an order in which the last words are heard.

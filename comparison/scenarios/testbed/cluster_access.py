@@ -96,7 +96,9 @@ class ClusterAccess:
             # A broker that has just started may not have heard of the others yet.
             return "" if error == "INVALID_REPLICA_ASSIGNMENT" else error
 
-        error = await until(answered, _READY_S, f"topic {topic!r} is created: its brokers know each other", every_s=0.1)
+        error = await until(
+            answered, _READY_S, f"the brokers to know each other, to create topic {topic!r}", every_s=0.1
+        )
         if error not in ("NONE", "TOPIC_ALREADY_EXISTS"):
             raise Unavailable(f"topic {topic!r} could not be created: {error}")
         await self.partitions_of(topic, create=False)
@@ -112,7 +114,7 @@ class ClusterAccess:
         answer = await connection.call(Api.CreatePartitions, body)
         if error := error_name(answer.results[0].error_code):
             raise Unavailable(f"topic {topic!r} could not be grown to {count} partitions: {error}")
-        await until(lambda: self._grown(topic, count), _READY_S, f"every one of {count} partitions has a leader")
+        await until(lambda: self._grown(topic, count), _READY_S, f"leaders of all {count} partitions")
 
     async def _grown(self, topic: str, count: int) -> bool:
         return len(await self.partitions_of(topic, create=False)) == count
@@ -133,7 +135,7 @@ class ClusterAccess:
             answer = await connection.call(Api.FindCoordinator, {"key": group, "key_type": 0}, version=1)
             return 0 if error_name(answer.error_code) else int(answer.node_id)
 
-        return await until(found, _READY_S, f"group {group!r} has a coordinator", every_s=0.1)
+        return await until(found, _READY_S, f"a coordinator of group {group!r}", every_s=0.1)
 
     async def commit_as(
         self, group: str, identity: Identity, offsets: Mapping[TopicPartition, int], *, server: bool = False

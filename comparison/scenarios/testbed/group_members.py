@@ -197,7 +197,7 @@ class GroupMembers:
             self.check()
             return self.view.settled(present * streams, memberships)
 
-        await until(settled, timeout_s, lambda: f"the group is settled ({self.view.summary()})")
+        await until(settled, timeout_s, lambda: f"the group to settle ({self.view.summary()})")
 
     async def until_quiet(self, timeout_s: float) -> None:
         """Nobody rebalances, and nothing has happened for a while."""
@@ -206,7 +206,7 @@ class GroupMembers:
             self.check()
             return self.view.quiet(time.monotonic_ns(), QUIET_MS)
 
-        await until(quiet, timeout_s, lambda: f"the group is quiet ({self.view.summary()})")
+        await until(quiet, timeout_s, lambda: f"the group to be quiet ({self.view.summary()})")
 
     async def stop(self, *, at_once: bool = False) -> None:
         """Tell every member to leave and kill those that do not, or kill them all `at_once`."""

@@ -192,7 +192,7 @@ class Testbed:
 
     async def _until_served(self, brokers: list[BrokerChild]) -> None:
         names = ", ".join(broker.name for broker in brokers)
-        await until(lambda: all(broker.serves() for broker in brokers), _START_S, f"{names} serve")
+        await until(lambda: all(broker.serves() for broker in brokers), _START_S, f"{names} to serve")
 
     def _replicas(self, first: int, after: int) -> list[list[int]]:
         """Of a topic's partitions first..after-1: leaders go round the brokers.

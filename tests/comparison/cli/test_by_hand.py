@@ -70,12 +70,12 @@ def test_two_consumers_share_a_topic_and_show_what_they_read(
     arguments = ["consume", "--design", design, "--group", f"g-{design}", "--topic", topic, "--format", "json"]
     arguments += [part for setting in settings for part in ("--set", setting)]
     first, first_output = terminals.open(*arguments)
-    wait_until(lambda: len(events(first_output, "record")) == 8, 20, first_output.read_text)
+    wait_until(lambda: len(events(first_output, "record")) == 8, 20, lambda: f"8 records: {first_output.read_text()}")
     second, second_output = terminals.open(*arguments)
     wait_until(
         lambda: len(owned(first_output)) == len(owned(second_output)) == 2,
         20,
-        lambda: first_output.read_text() + second_output.read_text(),
+        lambda: f"two partitions each: {first_output.read_text()}{second_output.read_text()}",
     )
     assert owned(first_output) | owned(second_output) == set(range(PARTITIONS))
 
@@ -131,7 +131,7 @@ def test_a_producer_that_waits_for_a_line_ends_when_it_is_told(terminals: Termin
     assert producing.stdin is not None
     producing.stdin.write("typed by hand\n")
     producing.stdin.flush()
-    wait_until(lambda: "stored" in output.read_text(), 20, "the first line is stored")
+    wait_until(lambda: "stored" in output.read_text(), 20, "the first line to be stored")
     producing.send_signal(signal.SIGINT)
     assert producing.wait(30) == 0
 

@@ -57,7 +57,7 @@ class Command:
 
     def until(self, condition: Callable[[], object]) -> None:
         """Wait for the condition while the command runs."""
-        wait_until(lambda: condition() or self.child.poll() is not None, 120, self.told)
+        wait_until(lambda: condition() or self.child.poll() is not None, 120, lambda: f"the command: {self.told()}")
         assert self.child.poll() is None, self.told()
 
     def end(self, by: signal.Signals) -> None:
@@ -65,8 +65,8 @@ class Command:
         began = self.descendants()
         self.child.send_signal(by)
         self.child.wait(60)
-        wait_until(lambda: not [each for each in began if alive(each)], 30, lambda: f"{began} end")
-        wait_until(lambda: not self.scratch_folders(), 30, lambda: f"{self.scratch_folders()} are removed")
+        wait_until(lambda: not [each for each in began if alive(each)], 30, lambda: f"{began} to end")
+        wait_until(lambda: not self.scratch_folders(), 30, lambda: f"{self.scratch_folders()} to be removed")
 
 
 def alive(process: psutil.Process) -> bool:

@@ -148,7 +148,9 @@ class ByHand:
             terminal = self.terminals[name]
             terminal.start()
             if name not in CONSUMERS:
-                wait_until(terminal.serves, PATIENCE_S, terminal.said)
+                wait_until(
+                    terminal.serves, PATIENCE_S, lambda terminal=terminal: f"the server to serve: {terminal.said()}"
+                )
 
     def end(self, how: signal.Signals, *names: str) -> None:
         for name in names:
@@ -172,7 +174,9 @@ class ByHand:
         self.until_committed(dict.fromkeys(CONSUMERS, self.ends()))
 
     def until_committed(self, wanted: Offsets) -> None:
-        wait_until(lambda: self.committed() == wanted, PATIENCE_S, lambda: f"{self.committed()} is not {wanted}")
+        wait_until(
+            lambda: self.committed() == wanted, PATIENCE_S, lambda: f"commits of {wanted}, got {self.committed()}"
+        )
 
     def committed(self) -> Offsets:
         """Of both groups, from where each keeps them: ZooKeeper and the broker."""

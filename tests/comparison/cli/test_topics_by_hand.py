@@ -94,12 +94,16 @@ def test_a_member_that_gets_nothing_says_so(terminals: Terminals) -> None:
     members = []
     for _ in range(2):
         member, output = terminals.open(*arguments)
-        wait_until(lambda output=output: "assigned" in output.read_text(), 60, output.read_text)
+        wait_until(
+            lambda output=output: "assigned" in output.read_text(),
+            60,
+            lambda output=output: f"an assignment: {output.read_text()}",
+        )
         members.append((member, output))
     wait_until(
         lambda: any("assigned: nothing" in output.read_text() for _, output in members),
         60,
-        lambda: "".join(output.read_text() for _, output in members),
+        lambda: f"a member to own nothing: {[output.read_text() for _, output in members]}",
     )
     for member, _ in members:
         member.send_signal(signal.SIGINT)
@@ -127,7 +131,9 @@ def test_a_second_set_of_servers_has_a_folder_of_its_own(terminals: Terminals, t
 def test_a_broker_that_finds_no_zookeeper_says_so_and_can_be_stopped(terminals: Terminals) -> None:
     (nobody,) = free_ports(1)
     broker, output = terminals.open("broker", "--zookeeper", f"127.0.0.1:{nobody}", "--port", "0")
-    wait_until(lambda: "no ZooKeeper answers at" in output.read_text(), 30, output.read_text)
+    wait_until(
+        lambda: "no ZooKeeper answers at" in output.read_text(), 30, lambda: f"the warning: {output.read_text()}"
+    )
     broker.send_signal(signal.SIGINT)
     assert broker.wait(15) == 0  # the default of zookeeper.connection.timeout.ms is 18 s
     garbage = terminals.run("broker", "--zookeeper", "garbage", "--port", "0")

@@ -67,7 +67,7 @@ def test_jvm_ends_with_the_process_that_started_it(ending: signal.Signals) -> No
         jvm = psutil.Process(int(process.stdout.readline()))
         process.send_signal(ending)
         process.communicate(timeout=180)
-    wait_until(lambda: not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE, 30, "the JVM ends")
+    wait_until(lambda: not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE, 30, "the JVM to end")
 
 
 def test_jvm_that_dies_in_the_middle_is_an_error_that_says_so() -> None:

@@ -117,9 +117,11 @@ def test_assignment_that_cannot_be_read_is_raised_and_the_group_does_not_wait_fo
             assert isinstance(member.failure, GroupRefused)
             assert "assignment: " in str(member.failure)
             assert member.owned == frozenset()
-            await until(lambda: leader.sizes == [1, 2, 1], 15, "it has left, which takes less than a session")
+            await until(
+                lambda: leader.sizes == [1, 2, 1], 15, "the member to leave, which takes less than a session timeout"
+            )
             other = await world.member(protocol)
-            await until(lambda: other.owned == MINE, 10, "the next member has its share")
+            await until(lambda: other.owned == MINE, 10, "the next member to get its share")
 
     asyncio.run(test())
 

@@ -66,7 +66,7 @@ def test_member_that_unsubscribes_has_nothing_and_goes_on_where_it_was_when_it_s
                 await member.consumer.getmany(timeout_ms=0)
             await member.consumer.unsubscribe()  # from nothing
             await member.begin({t: 1})
-            await until(lambda: len(member.records) == 20, 10, lambda: f"20 records, have {len(member.records)}")
+            await until(lambda: len(member.records) == 20, 10, lambda: f"20 records, got {len(member.records)}")
             (old,) = member.consumer.member_ids
             assert not (await member.consumer.commit()).refused
             await member.unsubscribe()
@@ -80,7 +80,7 @@ def test_member_that_unsubscribes_has_nothing_and_goes_on_where_it_was_when_it_s
                 await member.consumer.getmany(timeout_ms=0)
             await producer.send(t, 1)
             await member.resubscribe({t: 1})
-            await until(lambda: len(member.records) >= 22, 10, lambda: f"22 records, have {len(member.records)}")
+            await until(lambda: len(member.records) >= 22, 10, lambda: f"22 records, got {len(member.records)}")
             assert set(Counter((record.partition, record.offset) for record in member.records).values()) == {1}
             assert member.consumer.member_ids != (old,)
             assert next(event["member"] for event in member.tracer.of("member_started")) == old
@@ -128,7 +128,9 @@ def test_streams_come_and_go_with_the_subscription(places: Places) -> None:
                         len(mine) == streams and all(mine) and sum(map(len, mine)) == 6 and member.owned == everything
                     )
 
-                await until(done, 10, lambda: f"{streams} streams to share, {member.consumer.assignment()}")
+                await until(
+                    done, 10, lambda: f"{streams} streams to share the partitions, got {member.consumer.assignment()}"
+                )
 
             await member.resubscribe({t: 2, u: 1})
             await sharing(2)

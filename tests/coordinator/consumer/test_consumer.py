@@ -163,12 +163,12 @@ def test_members_keep_their_partitions_while_the_coordinator_moves(chroot: str, 
                 stays = next(broker for broker in brokers if broker is not gone)
                 async with producing(bootstrap_of(stays)) as producer:
                     await producer.send("t", 10)
-                    await until(lambda: len(member.records) == 40, 10, lambda: f"40, have {len(member.records)}")
+                    await until(lambda: len(member.records) == 40, 10, lambda: f"40 records, got {len(member.records)}")
                     await gone.stop()
                     outcome = await committed_all(member)
                     assert len(outcome.accepted) == 4
                     await producer.send("t", 5)
-                    await until(lambda: len(member.records) == 60, 10, lambda: f"60, have {len(member.records)}")
+                    await until(lambda: len(member.records) == 60, 10, lambda: f"60 records, got {len(member.records)}")
                 assert not member.tracer.of("partitions_lost")
                 assert member.owned == EVERYTHING
             finally:
@@ -228,7 +228,9 @@ def test_offset_out_of_range_is_reset_by_policy(chroot: str, tmp_path: Path, pol
             }
             await producer.send("t", 1)
             expected = 4 * (6 - first)
-            await until(lambda: len(member.records) == expected, 10, lambda: f"{expected}, have {len(member.records)}")
+            await until(
+                lambda: len(member.records) == expected, 10, lambda: f"{expected} records, got {len(member.records)}"
+            )
             await member.close()
 
     asyncio.run(test())
@@ -291,7 +293,11 @@ def test_fetcher_stops_reading_ahead_when_nobody_takes_the_records(chroot: str, 
 
             await until(quiet, 10, "the fetcher to be quiet", every_s=0.25)
             member.resume()
-            await until(lambda: len(member.records) == 8 * PREFETCH_RECORDS, 15, lambda: f"have {len(member.records)}")
+            await until(
+                lambda: len(member.records) == 8 * PREFETCH_RECORDS,
+                15,
+                lambda: f"more records, got {len(member.records)}",
+            )
             await member.close()
 
     asyncio.run(test())

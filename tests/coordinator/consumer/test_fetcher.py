@@ -41,7 +41,7 @@ async def taken(fetcher: Fetcher, tp: TopicPartition, number: int) -> list[bytes
             found.extend(record.value for record in batch.records if batch.topic_partition == tp)
         return len(found) >= number
 
-    await until(all_there, 10, lambda: f"{number} records of {tp}, have {found}")
+    await until(all_there, 10, lambda: f"{number} records of {tp}, got {found}")
     return found
 
 

@@ -106,7 +106,7 @@ def test_leader_says_once_that_it_wants_to_rejoin_for_what_it_saw() -> None:
             watcher.check_topics()
             assert leader.calls == []
             brokers.sizes["t"] = 6
-            await until(lambda: watcher.seen().sizes == {"t": 6}, 5, "the growth to be seen")
+            await until(lambda: watcher.seen().sizes == {"t": 6}, 5, "the new partitions to be seen")
             assert leader.calls == []  # it takes effect in polls only
             watcher.check_topics()
             watcher.check_topics()
@@ -141,7 +141,7 @@ def test_leader_asks_about_the_groups_topics_and_soon_again_for_one_that_is_miss
             watcher.check_topics()
             stream.group_leader.assigned_sizes = {"t": 4, "other": 0}
             watcher.check_topics()
-            await until(lambda: len(brokers.asked) >= 4, 5, "three more looks")
+            await until(lambda: len(brokers.asked) >= 4, 5, "three more lookups")
             assert brokers.asked[0] == {"t"}
             assert brokers.asked[1] == {"t", "other"}
             brokers.sizes["other"] = 1
@@ -178,7 +178,7 @@ def test_who_is_about_to_join_with_a_pattern_waits_for_the_brokers_as_long_as_th
             held: Any = stream
             assert watcher.holds_back(held)
             waits = asyncio.create_task(watcher.refresh_before_join(60))
-            await until(lambda: len(brokers.asked) == 2, 5, "the request, which both polls share")
+            await until(lambda: len(brokers.asked) == 2, 5, "the request that both polls share")
             brokers.sizes["t2"] = 1
             brokers.gate.set()
             await waits

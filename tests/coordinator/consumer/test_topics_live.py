@@ -138,7 +138,7 @@ def test_topic_that_is_missing_is_looked_for_soon_and_taken_when_it_comes(places
         async with places.place() as place:
             late = place.topic("late")
             member = await place.member(metadata_max_age_ms="600000").begin({late: 1})
-            await until(lambda: member.tracer.of("rebalance_ended"), 10, "the member to join for nothing")
+            await until(lambda: member.tracer.of("rebalance_ended"), 10, "the member to join without effect")
             assert member.owned == frozenset()
             await place.topics.create({late: 2})
             await shared_out([member], partitions_of(late, 2))

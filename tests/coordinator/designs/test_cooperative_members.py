@@ -52,7 +52,7 @@ async def delivered_while_joining(members: list[Running], producer: NumberedProd
     await until(lambda: all(map(joining, members)), 10, "the Joins to be parked")
     expected = [len(member.records) + 5 * len(member.owned) for member in members]
     await producer.send("t", 5)
-    await until(lambda: [len(member.records) for member in members] == expected, 10, "records of what is kept")
+    await until(lambda: [len(member.records) for member in members] == expected, 10, "records of the kept partitions")
     outcome = await members[0].consumer.commit()
     assert set(outcome.refused.values()) == {"REBALANCE_IN_PROGRESS"}
     assert all(map(joining, members))
@@ -84,7 +84,7 @@ def test_join_moves_two_of_twelve_and_the_rest_is_delivered_in_both_rounds(chroo
             slow.free.clear()
             late.resume()
             await until(lambda: generation_of(late) == generation + 1, 10, "the first round to be over")
-            await until(lambda: all(generation_of(m) == generation + 1 for m in others), 10, "it to be over for all")
+            await until(lambda: all(generation_of(m) == generation + 1 for m in others), 10, "all members to finish")
             await delivered_while_joining(others, producer)
             slow.free.set()
             everyone = [*members, joiner]
@@ -103,7 +103,7 @@ def test_join_moves_two_of_twelve_and_the_rest_is_delivered_in_both_rounds(chroo
             assert generation_of(members[0]) == generation + 3
             assert stopped(members) == before
 
-            await until(lambda: delivered(everyone) >= 120, 10, "what is left to be read")
+            await until(lambda: delivered(everyone) >= 120, 10, "the rest to be read")
             assert delivered(everyone) == 120  # nothing twice: what moved was committed first
             assert not any(member.listener.of("lost") for member in everyone)
 

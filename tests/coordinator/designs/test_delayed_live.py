@@ -96,7 +96,7 @@ async def without_c2(chroot: str, tmp_path: Path) -> AsyncIterator[Seed002]:
             await shared_out(members, EVERYTHING)
         c1, c2, c3 = members
         await until(lambda: sorted(len(m.owned) for m in members) == [1, 1, 2], 10, "an even share")
-        await until(lambda: not any(map(rebalancing, members)), 10, "everybody to have come out of the last round")
+        await until(lambda: not any(map(rebalancing, members)), 10, "all members to finish the last round")
         kept = {name(member): member.owned for member in (c1, c3)}
         before = {name(member): len(member.tracer.events) for member in (c1, c3)}
         story = Seed002(bootstrap, c1, c3, c2.owned, kept, before, SystemClock().monotonic_ns())
@@ -146,7 +146,7 @@ def test_member_that_returns_gets_its_partitions_back_at_the_end_of_the_delay(ch
 
             ended_ns = assigned_at_ns(returned.tracer.of("partitions_assigned"), story.lost)
             assert ended_ns - story.left_ns >= DELAY_MS * NS_PER_MS
-            await until(lambda: len(returned.tracer.of("rebalance_ended")) == 2, 10, "its two rounds to have ended")
+            await until(lambda: len(returned.tracer.of("rebalance_ended")) == 2, 10, "its two rounds to end")
             first, second = (int(str(e["ns"])) for e in returned.tracer.of("rebalance_ended"))
             assert first < ended_ns < second, "it came back to nothing, and was given its partitions a round later"
             triggers = [str(e["trigger"]) for m in story.staying for e in story.since(m, "rebalance_started")]

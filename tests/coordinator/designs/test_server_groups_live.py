@@ -227,10 +227,10 @@ def test_callback_that_does_not_return_stalls_the_group_until_the_rebalance_time
             held, generation = stuck.owned, stuck.tracer.of("partitions_assigned")[-1]["generation"]
             ended, before_ns = len(other.tracer.of("rebalance_ended")), SystemClock().monotonic_ns()
             joiner = await commanded(bootstrap_of(broker), chroot).begin({"t": 1})
-            await until(lambda: other.owned == frozenset(), 5, "the other to have stopped")
+            await until(lambda: other.owned == frozenset(), 5, "the other to stop")
             assert stuck.owned == held
             await until(lambda: len(other.owned) == len(joiner.owned) == 2, 10, "the two to go on without it")
-            await until(lambda: len(other.tracer.of("rebalance_ended")) > ended, 10, "the other to have told of it")
+            await until(lambda: len(other.tracer.of("rebalance_ended")) > ended, 10, "the other to report it")
             # The coordinator counts from the begin of the round, of which its members hear some time later.
             assert other.tracer.of("rebalance_ended")[-1]["ns"] - before_ns >= 2_000_000_000
             late = await stuck.consumer.commit(dict.fromkeys(held, 1))

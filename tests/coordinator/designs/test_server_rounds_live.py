@@ -108,7 +108,7 @@ def test_two_members_share_and_only_the_coordinator_watches(
                         assert await b.commit({T[3]: 8}) == {"t-3": "UNKNOWN_CONSUMER"}
                         b.hears.set()
                         await asyncio.gather(a.running(4), b.running(4), c.running(4))
-                await until(lambda: set(a.offsets) == set(T), 15, lambda: f"a to have everything: {a.told}")
+                await until(lambda: set(a.offsets) == set(T), 15, lambda: f"a to own all partitions: {a.told}")
             kinds = [event["kind"] for event in tracer.events]
             assert {"group_member_joined", "group_member_left", "authority_named", "authority_cleared"} < set(kinds)
             reads = [(e["op"], e["path"]) for e in tracer.of("zk_op") if e["step"] == "server-ids"]
@@ -233,11 +233,11 @@ def test_a_group_id_belongs_to_one_design_at_a_time(chroot: str, tmp_path: Path)
                 # Grown while everybody runs: one more round, for all of it.
                 body = {"topics": [{"name": "t", "count": 6}], "timeout": 10_000}
                 await connection.call(Api.CreatePartitions, body)
-                await until(lambda: len(a.offsets) == 6, 15, lambda: f"a to have what grew: {a.told}")
+                await until(lambda: len(a.offsets) == 6, 15, lambda: f"a to own the new partitions: {a.told}")
                 # Nonsense costs its sender the connection, and nobody else anything.
                 with pytest.raises(Disconnected):
                     await a.ask(wait_ms=-1)
-            await until(lambda: join_works(join), 15, "the classic group, once the other one is empty")
+            await until(lambda: join_works(join), 15, "the classic group to be accepted")
             asked = RawMember("b", a.session, address(broker))
             assert (await asked.ask(wait_ms=0)).error is ServerError.INCONSISTENT_GROUP_PROTOCOL
             assert await asked.commit({T[0]: 1}) == {"t-0": "INCONSISTENT_GROUP_PROTOCOL"}

@@ -64,7 +64,7 @@ def test_group_waits_for_the_member_that_does_not_poll(chroot: str, tmp_path: Pa
             )
             assert told_ns(idle, "partitions_lost") < ended_ns
             assert within(busy, began_ns, ended_ns) == 5 * keeps
-            await until(lambda: len(busy.records) + len(joiner.records) == 20, 10, "everything in the end")
+            await until(lambda: len(busy.records) + len(joiner.records) == 20, 10, "all records")
             idle.resume()
             await settled([busy, idle, joiner], EVERYTHING)
             assert idle.listener.of("lost")

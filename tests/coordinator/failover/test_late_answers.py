@@ -72,7 +72,7 @@ def kept(data_dir: Path, node_id: int, group_id: str) -> Kept:
 
 async def standing_still(process: Process) -> None:
     status = Path(f"/proc/{process.pid}/stat")
-    await until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 10, "the process to stand still")
+    await until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "T", 10, "the process to be stopped")
 
 
 async def round_of_pipelined_commits(chroot: str, link: ZooKeeperProxy, folder: Path, choose: random.Random) -> int:

@@ -64,7 +64,7 @@ def test_members_of_every_kind_find_the_next_coordinator_and_keep_what_they_have
                     }
                     return {name: count for name, count in counts.items() if count}
 
-                await until(lambda: not missing(), 30, lambda: f"records: {missing()} are missing")
+                await until(lambda: not missing(), 30, lambda: f"{missing()} missing records")
 
             await everything_is_read()
             for _ in range(3):

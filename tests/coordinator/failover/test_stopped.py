@@ -162,7 +162,7 @@ def test_coordinator_that_was_stopped_and_replaced_acknowledges_nothing_any_more
             async def knows_better() -> bool:
                 return await _named(old, member.group["group_id"]) == SUCCESSOR
 
-            await until(knows_better, 10, "the one that was stopped to name its successor")
+            await until(knows_better, 10, "the stopped broker to name its successor")
             assert await _named(new, member.group["group_id"]) == SUCCESSOR
 
     with ZooKeeperProxy(chroot) as link:

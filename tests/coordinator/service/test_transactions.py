@@ -285,7 +285,7 @@ async def _commit_across_brokers(chroot: str, tmp_path: Path) -> None:
         async def committed() -> bool:
             return await client.fetch() == (5, ErrorCode.none)
 
-        await until(committed, 10, "the group's broker to be told")
+        await until(committed, 10, "the group's coordinator to receive it")
         for connection in (admin, *connections.values()):
             connection.close()
 

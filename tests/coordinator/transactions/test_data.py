@@ -193,7 +193,7 @@ def test_transaction_ends_for_the_partitions_that_are_left_when_a_topic_is_delet
                 await producer.send(TopicPartition("doomed", 0), "b")
                 connection = await client.any_connection()
                 await connection.call(Api.DeleteTopics, {"topic_names": ["doomed"], "timeout": 10_000}, version=3)
-                await until(lambda: "doomed" not in broker.cluster.snapshot.topics, 20, "the topic to go")
+                await until(lambda: "doomed" not in broker.cluster.snapshot.topics, 20, "the topic to be deleted")
                 assert await producer.end() is ErrorCode.none
                 await settled(bootstrap, T0)
                 await producer.init()  # waits until the transaction is complete

@@ -30,7 +30,7 @@ def run(test: Any) -> None:
     async def whole() -> None:
         async with asyncio.timeout(30):
             await test()
-            await until(lambda: leftovers() == [], 10, lambda: f"nothing to be left: {leftovers()}")
+            await until(lambda: leftovers() == [], 10, lambda: f"{leftovers()} to be removed")
 
     asyncio.run(whole())
 

@@ -63,7 +63,7 @@ async def serving_child(chroot: str, folder: Path, node_id: int) -> AsyncIterato
 
 
 async def led(broker: Broker) -> None:
-    await until(lambda: broker.cluster.leads(TP) is not None, WAIT_MS / 1000, f"broker to lead {TP}")
+    await until(lambda: broker.cluster.leads(TP) is not None, WAIT_MS / 1000, f"the broker to lead {TP}")
 
 
 def names(folder: Path) -> list[str]:

@@ -141,7 +141,7 @@ def test_batches_are_unpacked_one_at_a_time_also_when_those_who_asked_have_gone(
         await asyncio.gather(*tasks[3:])
 
     asyncio.run(test())
-    wait_until(lambda: not running, 10, "the end of all")
+    wait_until(lambda: not running, 10, "all of them to end")
     assert most == 1
 
 

@@ -115,10 +115,14 @@ def test_the_compose_file_makes_an_ensemble_that_outlives_its_leader(image):
 
     try:
         run("up", "-d")
-        wait_until(lambda: sorted(str(mode) for mode in modes()) == ["follower", "follower", "leader"], 60, modes)
+        wait_until(
+            lambda: sorted(str(mode) for mode in modes()) == ["follower", "follower", "leader"],
+            60,
+            lambda: f"a leader and two followers, got {modes()}",
+        )
         leader = modes().index("leader") + 1
         run("kill", f"zookeeper-{leader}")
-        wait_until(lambda: "leader" in modes(), 30, modes)
+        wait_until(lambda: "leader" in modes(), 30, lambda: f"a new leader, got {modes()}")
         assert asyncio.run(write_and_read()) == ["n", "zookeeper"]
     finally:
         run("down", "-v", "-t", "2")

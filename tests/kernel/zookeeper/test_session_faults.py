@@ -255,7 +255,7 @@ def test_closing_while_the_server_is_stopped_does_not_hang_and_leaves_no_thread(
     before = threading.active_count()
     asyncio.run(conversation())
     # asyncio.to_thread keeps one for a while, and kazoo's ends when the server answers again.
-    wait_until(lambda: threading.active_count() <= before + 1, 10, "no thread but one to be left")
+    wait_until(lambda: threading.active_count() <= before + 1, 10, "all but one thread to end")
 
 
 def test_a_callback_that_raises_does_not_take_other_outcomes_with_it(chroot):
@@ -271,6 +271,6 @@ def test_a_callback_that_raises_does_not_take_other_outcomes_with_it(chroot):
             await session.children("/", watch=watched)
             await session.create("/n")
             await watched.wait()
-            await until(lambda: complaints, 5, "the complaint")
+            await until(lambda: complaints, 5, "the warning")
 
     asyncio.run(conversation())

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from comparison.scenarios.processes.children import ChildProcess
-from comparison.scenarios.processes.fork_server import Nursery
+from comparison.scenarios.processes.fork_server import ForkServer
 from kernel.errors import RebalanceFailed
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -51,11 +51,11 @@ class MemberChild:
 @asynccontextmanager
 async def member_child(chroot, folder, name, **settings):
     """A process that has started to join and polls from then on; it is killed at the end."""
-    nursery = await Nursery.open()
+    fork_server = await ForkServer.open()
     child = MemberChild()
     try:
         module = "comparison.scenarios.processes.member_process"
-        child.process = await ChildProcess.spawn(nursery, module, name, folder / f"{name}.log", child.told.append)
+        child.process = await ChildProcess.spawn(fork_server, module, name, folder / f"{name}.log", child.told.append)
         given = {key.replace("_", "."): value for key, value in settings.items()}
         child.process.send(
             {"process": name, "design": "zookeeper", "run": "r", "scenario": "frozen", "seed": 0, "bootstrap": "",
@@ -66,7 +66,7 @@ async def member_child(chroot, folder, name, **settings):
     finally:
         if child.process is not None:
             await child.process.kill()
-        await nursery.stop()
+        await fork_server.stop()
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,14 @@ def test_a_frozen_member_delivers_what_is_another_ones_and_moves_its_offset_back
             # without that is luck: the end of its connection and a fetched record may both lie ready at the thaw.
             link.refuse()
             a.process.thaw()
-            await until(lambda: is_suspended(a, told), 10, "a to miss ZooKeeper")
+            await until(lambda: is_suspended(a, told), 10, "a to lose its connection to ZooKeeper")
             if not delivers:
-                await until(lambda: a.of("partitions_revoked", told), 10, "a to have stopped")
+                await until(lambda: a.of("partitions_revoked", told), 10, "a to stop")
             await produce(broker, "t", 1, range(1000, 1020))  # for partition 0
-            await until(lambda: b.consumer.position(MINE) == newest, 10, "b to have everything")
+            await until(lambda: b.consumer.position(MINE) == newest, 10, "all records at b")
             assert (await b.consumer.commit()).accepted[MINE] == newest
             if delivers:
-                await until(lambda: len(a.delivered(told)) == 20, 10, "a to deliver what b has delivered")
+                await until(lambda: len(a.delivered(told)) == 20, 10, "a to deliver the records that b delivered")
             before = link.mark()
             link.refuse(False)
             await until(lambda: [e for e in a.of("rebalance_ended", told) if e["outcome"] == "ok"], 10, "a to be back")
@@ -148,7 +148,7 @@ async def freeze_between_delivery_and_commit(broker, session, a):
     for number in range(5):
         had = len(a.delivered())
         await produce(broker, "t", 1, range(10 * number, 10 * number + 10))
-        await until(lambda had=had: len(a.delivered()) >= had + 10, 10, "a to have ten more")
+        await until(lambda had=had: len(a.delivered()) >= had + 10, 10, "ten more records at a")
         a.process.freeze()
         offset = await committed(session, MINE)
         if offset is not None and offset < len(a.delivered()):
@@ -158,7 +158,7 @@ async def freeze_between_delivery_and_commit(broker, session, a):
         async def caught_up() -> bool:
             return await committed(session, MINE) == len(a.delivered())
 
-        await until(caught_up, 10, "a to commit, and to have most of an interval before it does again")
+        await until(caught_up, 10, "a commit of a, with most of an interval left before the next")
     raise AssertionError("a commits faster than it can be frozen")
 
 
@@ -178,7 +178,7 @@ def test_a_killed_member_that_comes_back_under_its_id_before_its_session_has_exp
             async with joining(chroot, "c1", {"t": 1}, waits_ms=500, **settings) as (c1, join):
                 if waits:
                     tries = ("register", "create")
-                    await until(lambda: [op[:2] for op in c1.operations()].count(tries) >= 2, 15, "it to try again")
+                    await until(lambda: [op[:2] for op in c1.operations()].count(tries) >= 2, 15, "another attempt")
                     await asyncio.to_thread(end_session, chroot, link.credentials())
                     await asyncio.wait_for(join, 15)
                     await settled(session, shared("t", ("g_c1-0", range(2))))
@@ -204,7 +204,7 @@ def test_an_unread_record_in_the_hand_of_a_killed_member_is_delivered_again(chro
         ):
             await settled(session, shared("t", ("g_a-0", [0]), ("g_b-0", [1])))
             await produce(broker, "t", 1, range(10))
-            await until(lambda: a.delivered() == list(range(10)), 10, "a to have ten")
+            await until(lambda: a.delivered() == list(range(10)), 10, "ten records at a")
             await a.process.kill()
             await asyncio.to_thread(end_session, chroot, link.credentials())
             await has(b, MINE, 10)

@@ -41,7 +41,7 @@ def test_one_join_stops_every_member_and_all_is_released_and_claimed_again(chroo
             before = [(len(who.operations()), notified(who), who.rebalances()) for who in members]
             async with member(chroot, "other", {"u": 1}):
                 for who, (_, _, rebalances) in zip(members, before, strict=True):
-                    await until(lambda w=who, r=rebalances: w.rebalances() > r, 10, "everybody to rebalance")
+                    await until(lambda w=who, r=rebalances: w.rebalances() > r, 10, "all members to rebalance")
                 await settled(session, shared("t", *shares) | shared("u", ("g_other-0", [0])))
                 for who, (operations, told, _) in zip(members, before, strict=True):
                     assert notified(who) == told + 1
@@ -68,7 +68,7 @@ def test_five_changes_one_after_the_other_are_five_rebalances(chroot, tmp_path, 
                 await other.create(paths.member_id("g", f"g_visitor{number}"), VISITOR, ephemeral=True)
                 answered = number + 1
                 if settings:
-                    await until(lambda n=answered: notified(c1) >= n, 10, "c1 to be told")
+                    await until(lambda n=answered: notified(c1) >= n, 10, "c1 to be notified")
                     await answers(c1, answered)
                 else:
                     await attempts(c1, 1 + answered)

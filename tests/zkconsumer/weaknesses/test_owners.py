@@ -89,7 +89,7 @@ def test_a_release_that_an_expiry_cut_off_is_repeated_in_the_new_session_and_del
             old = a.session.session_id
             mend(link_a)
             await held.reached()
-            await until(lambda: outcomes_in_new_session(a), 10, "a to have ended an attempt since")
+            await until(lambda: outcomes_in_new_session(a), 10, "a to end another attempt")
             deleted = [op for op in link_a.operations() if releases(op) and op.session != old and op.result == "ok"]
             assert [op.path for op in deleted[:foreign]] == [paths.owner("g", "t", n) for n in range(foreign)]
             if foreign:
@@ -221,7 +221,7 @@ def test_a_member_whose_predecessor_of_the_same_id_is_not_expired_yet(chroot, tm
             await is_cut_off(dead)
             async with joining(chroot, "c1", {"t": 1}, waits_ms=500, **settings) as (c1, join):
                 if waits:
-                    await until(lambda: tries_to_register(c1) >= 2, 15, "one try a session timeout, and no end to them")
+                    await until(lambda: tries_to_register(c1) >= 2, 15, "one attempt each session timeout, without end")
                     await lapse(chroot, dead)
                     await asyncio.wait_for(join, 15)
                     await settled(session, shared("t", ("g_c1-0", [0])))
@@ -263,7 +263,7 @@ def test_a_claim_that_fails_otherwise_than_by_a_conflict_leaves_nodes_that_nobod
                     assert (await owners(session)).keys() >= {TopicPartition("t", 1)}
                     before = c2.rebalances()
                     await c1.session.close()  # the only thing that removes them
-                    await until(lambda: c2.rebalances() > before, 10, "c2 to hear of c1's end")
+                    await until(lambda: c2.rebalances() > before, 10, "c2 to see that c1 has left")
                     await settled(session, shared("t", ("g_c2-0", range(2))))
 
     asyncio.run(story())

@@ -46,7 +46,7 @@ def test_a_member_that_is_cut_from_zookeeper_only_delivers_on_past_its_expiry(ch
             await lapse(chroot, c1)
             await settled(session, shared("t", ("g_c2-0", range(2))))
             if not delivers:
-                await until(lambda: c1.consumer.assignment() == {0: frozenset()}, 10, "c1 to have stopped")
+                await until(lambda: c1.consumer.assignment() == {0: frozenset()}, 10, "c1 to stop")
             # Expired, and somebody else's: what comes now is delivered by the owner and by the zombie.
             await produce(broker, "t", 2, range(5, 15))
             await has(c2, MINE, 15)
@@ -89,7 +89,7 @@ def test_a_short_cut_is_not_told_to_the_fetchers(chroot, tmp_path, settings, del
             if delivers:
                 await has(c1, MINE, 10)
             else:
-                await until(lambda: c1.consumer.assignment() == {0: frozenset()}, 10, "c1 to have stopped")
+                await until(lambda: c1.consumer.assignment() == {0: frozenset()}, 10, "c1 to stop")
                 assert c1.records[MINE] == list(range(5))
             mend(link)
             await until(lambda: c1.session.state is SessionState.CONNECTED, 10, "c1 to be connected again")

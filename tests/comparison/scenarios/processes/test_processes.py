@@ -64,7 +64,7 @@ def test_a_killed_child_is_told_by_its_signal_and_a_frozen_one_can_be_stopped(tm
             killed.send({"command": "commit"})  # to nobody, and no error
             frozen.freeze()
             process = psutil.Process(frozen.pid)
-            await until(lambda: process.status() == psutil.STATUS_STOPPED, 20, "the child is stopped")
+            await until(lambda: process.status() == psutil.STATUS_STOPPED, 20, "the child to be stopped")
             assert await frozen.stop() == 0
 
     asyncio.run(scenario())
@@ -87,7 +87,7 @@ def test_children_end_with_the_fork_server(tmp_path: Path) -> None:
         child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
         process = psutil.Process(child.pid)
         await fork_server.stop()
-        await until(lambda: not process.is_running(), 20, "the child is gone")
+        await until(lambda: not process.is_running(), 20, "the child to end")
         assert child.returncode == -signal.SIGKILL
 
     asyncio.run(scenario())
@@ -100,7 +100,7 @@ def test_killed_fork_server_ends_its_children_and_fails_pending_requests(tmp_pat
         open_before = psutil.Process().num_fds()
         os.kill(fork_server.pid, signal.SIGSTOP)
         waiting = [asyncio.create_task(fork_server.spawn(MEMBER, tmp_path / "waits.log")) for _ in range(2)]
-        await until(lambda: psutil.Process().num_fds() >= open_before + 8, 20, "both have asked")
+        await until(lambda: psutil.Process().num_fds() >= open_before + 8, 20, "both to ask")
         os.kill(fork_server.pid, signal.SIGKILL)
         async with asyncio.timeout(20):
             for result in await asyncio.gather(*waiting, return_exceptions=True):
@@ -109,7 +109,7 @@ def test_killed_fork_server_ends_its_children_and_fails_pending_requests(tmp_pat
             assert await child.gone() == -signal.SIGKILL
             with pytest.raises(EnvironmentFault, match="has ended"):
                 await fork_server.spawn(MEMBER, tmp_path / "late.log")
-            await until(lambda: psutil.Process().num_fds() <= open_before, 20, "no pipe is left open")
+            await until(lambda: psutil.Process().num_fds() <= open_before, 20, "all pipes to be closed")
         await fork_server.stop()
 
     asyncio.run(scenario())
@@ -119,10 +119,10 @@ def test_child_of_a_cancelled_request_ends_and_the_next_one_is_not_taken_for_it(
     async def scenario() -> None:
         fork_server = await ForkServer.open()
         waiting = asyncio.create_task(fork_server.spawn(MEMBER, tmp_path / "given-up.log"))
-        await until((tmp_path / "given-up.log").exists, 20, "it was asked for")
+        await until((tmp_path / "given-up.log").exists, 20, "the request")
         waiting.cancel()
         child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
-        await until(lambda: len(psutil.Process(fork_server.pid).children()) == 1, 30, "the other one has ended")
+        await until(lambda: len(psutil.Process(fork_server.pid).children()) == 1, 30, "the other one to end")
         assert child.returncode is None
         assert await child.stop() == 0
         await fork_server.stop()
@@ -176,7 +176,11 @@ def test_member_reports_its_events_and_leaves_on_command(tmp_path: Path, chroot:
                     "members": 2,
                 }
             )
-            await until(lambda: kinds(told).count("member_started") == 2, 30, lambda: child.log_tail() + str(told))
+            await until(
+                lambda: kinds(told).count("member_started") == 2,
+                30,
+                lambda: f"two members to start: {told}; {child.log_tail()}",
+            )
             child.send({"command": "sing"})
             child.send({"command": "leave"})
             assert await ended_within(child, 30) == 0

@@ -84,10 +84,10 @@ def test_an_observer_that_was_blind_for_a_time_says_so(tmp_path: Path) -> None:
         await observer.start()
         async with await session(server.connect_string) as member:
             await member.create(paths.owner("g", "t", 0), b"g_c1-0", makepath=True)
-        await until(lambda: tracer.events, 10, "it watches")
+        await until(lambda: tracer.events, 10, "the observer to watch")
         observer.check()
         await asyncio.to_thread(server.servers[0].restart)
-        await until(lambda: complaint(observer), 20, "the lost connection is told")
+        await until(lambda: complaint(observer), 20, "the lost connection to be traced")
         assert complaint(observer).endswith("was without its connection for a time")
         await observer.stop()
 
@@ -101,7 +101,7 @@ def test_an_observer_that_cannot_read_says_so(chroot: str) -> None:
         await observer.start()
         assert observer._session is not None
         await observer._session.close()
-        await until(lambda: complaint(observer), 10, "the end of the session is told")
+        await until(lambda: complaint(observer), 10, "the end of the session to be traced")
         assert "cannot go on" in complaint(observer)
         await observer.stop()
 

@@ -38,7 +38,9 @@ def produced(log: Log, at_least: int, rate: int = 2000) -> tuple[Load, ListTrace
         tracer = ListTracer()
         load = Load(log, PARTITIONS, rate, tracer)
         running = asyncio.create_task(load.run())
-        await until(lambda: running.done() or sum(map(len, log.stored.values())) >= at_least, 5, "records are produced")
+        await until(
+            lambda: running.done() or sum(map(len, log.stored.values())) >= at_least, 5, "records to be produced"
+        )
         load.stop()
         await running
         return load, tracer
@@ -85,9 +87,9 @@ def test_partitions_that_are_added_get_records_from_then_on() -> None:
         log.stored[added] = []
         load = Load(log, PARTITIONS, 2000, ListTracer())
         running = asyncio.create_task(load.run())
-        await until(lambda: log.stored[PARTITIONS[0]], 5, "records are produced")
+        await until(lambda: log.stored[PARTITIONS[0]], 5, "records to be produced")
         load.grow([added])
-        await until(lambda: len(log.stored[added]) > 3, 5, "the new partition has records")
+        await until(lambda: len(log.stored[added]) > 3, 5, "records in the new partition")
         load.stop()
         await running
         assert [serial_of(value) for value in log.stored[added]] == list(range(len(log.stored[added])))

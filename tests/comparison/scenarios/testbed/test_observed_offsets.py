@@ -112,7 +112,7 @@ def test_an_observer_sees_each_offset_that_stands_long_enough_and_counts_those_t
             chroot, session_timeout_ms=4000, connection_timeout_ms=5000, tracer=SilentTracer(), name="test"
         ) as member:
             await member.create(PATH, b"10", makepath=True)
-            await until(lambda: [each.offset for each in observer.seen] == [10], 5, "the first offset is seen")
+            await until(lambda: [each.offset for each in observer.seen] == [10], 5, "the first offset")
             for offset in range(11, 31):
                 await member.set(PATH, str(offset).encode())
         await observer.see_offsets()

@@ -160,7 +160,7 @@ def test_proxy_passes_a_close_on() -> None:
         async with connected(proxy.port):
             pass
         await asyncio.wait_for(ended.wait(), 20)
-        await until(lambda: not proxy.links, 5, "the link is gone")
+        await until(lambda: not proxy.links, 5, "the link to be closed")
         await proxy.stop()
         server.close()
 

@@ -111,7 +111,7 @@ def test_expired_session_loses_the_partitions_and_comes_back_as_somebody_new(chr
             question = await commander.asked(lambda question: question.member_id != old)
             assert (question.generation, question.stopped) == (-1, -1)
             assert member.consumer.member_ids == (question.member_id,)
-            await until(lambda: member.listener.of("lost") == [{P0}], 10, "the loss to be told")
+            await until(lambda: member.listener.of("lost") == [{P0}], 10, "the loss to be reported")
             assert not member.listener.of("revoked")
             assert [event["member"] for event in member.tracer.of("partitions_lost")] == [old]
             assert (await member.consumer.commit({P0: 3})).refused == {P0: "DROPPED"}
@@ -130,7 +130,7 @@ def test_member_with_a_fixed_id_waits_for_its_dead_predecessors_znode(chroot: st
             await predecessor.create(f"{GROUP}/g_one", b"", ephemeral=True, makepath=True)
             commander, _, member = await stack.enter_async_context(laboratory(chroot, tmp_path, settings))
             looks = member.tracer.of
-            await until(lambda: sum(event["op"] == "exists" for event in looks("zk_op")) > 1, 10, "two looks")
+            await until(lambda: sum(event["op"] == "exists" for event in looks("zk_op")) > 1, 10, "two lookups")
             assert not commander.questions
             assert member.consumer.member_ids == ()
             await predecessor.close()
@@ -139,7 +139,7 @@ def test_member_with_a_fixed_id_waits_for_its_dead_predecessors_znode(chroot: st
             old = session_of(member).session.session_id
             await expire(session_of(member).session)  # and after its own death it is the same again
             await until(lambda: session_of(member).session.session_id != old, 10, "another session")
-            await until(lambda: len(commander.questions) > 1, 10, "the next life's question")
+            await until(lambda: len(commander.questions) > 1, 10, "the request of the next incarnation")
             assert commander.questions[-1].member_id == "g_one"
 
     asyncio.run(test())
@@ -155,7 +155,7 @@ def test_commit_that_is_refused_takes_the_partitions_away(chroot: str, tmp_path:
             assert member.owned == frozenset()
             question = await commander.asked(lambda question: question.generation == -1)
             assert question.member_id == member.consumer.member_ids[0]
-            await until(lambda: member.listener.of("lost") == [{P0}], 10, "the loss to be told")
+            await until(lambda: member.listener.of("lost") == [{P0}], 10, "the loss to be reported")
 
     asyncio.run(test())
 
@@ -170,8 +170,8 @@ def test_member_goes_on_delivering_while_its_coordinator_is_not_to_be_found(chro
                 commander.refuses_with(error)
             async with producing(bootstrap_of(broker)) as producer:
                 await producer.send("t", 5)
-            await until(lambda: len(member.records) == 15, 10, "the records of meanwhile")
-            await until(lambda: len(commander.questions) >= asked + 2, 10, "two more questions")
+            await until(lambda: len(member.records) == 15, 10, "the records written meanwhile")
+            await until(lambda: len(commander.questions) >= asked + 2, 10, "two more requests")
             assert {(q.generation, q.stopped) for q in commander.questions[asked:]} == {(5, -1)}
             assert [event["api"] for event in member.tracer.of("request_answered")].count("FindCoordinator") == 2
             assert not member.listener.of("lost")
@@ -194,7 +194,7 @@ def test_member_with_another_strategy_is_told_so_and_out_of_the_group(chroot: st
             async def gone() -> bool:
                 return await zookeeper.children(GROUP) == []
 
-            await until(gone, 10, "the id to be taken away")
+            await until(gone, 10, "the id to be removed")
 
     asyncio.run(test())
 

@@ -198,7 +198,7 @@ def test_metadata_creates_a_topic_only_where_both_sides_allow_it(chroot: str, tm
             metadata = await client.refresh(["n"])
             return metadata.partitions_of("n") == (0, 1, 2) and "n" not in metadata.errors
 
-        await until(described, 10, "the topic that was asked for")
+        await until(described, 10, "the requested topic")
 
     on_a_broker(chroot, tmp_path, test, num_partitions="3")
 

@@ -193,11 +193,15 @@ def test_topics_are_created_grown_and_deleted_from_any_broker(chroot: str) -> No
             await one.grow_topic("t", partitions=3)
             assert await two.until(lambda s: len(states(s, "t")) == 3 and states(s, "t")[2][0] != NO_LEADER, WAIT_MS)
             leaders = {p: one if states(two.snapshot, "t")[p][0] == 1 else two for p in range(3)}
-            await until(lambda: all(c.leads(TopicPartition("t", p)) for p, c in leaders.items()), 5, "all led")
+            await until(
+                lambda: all(c.leads(TopicPartition("t", p)) for p, c in leaders.items()), 5, "leaders of all partitions"
+            )
             await two.delete_topic("t")
             for view in (one, two):
                 assert await view.until(lambda s: "t" not in s.topics, WAIT_MS)
-            await until(lambda: forgotten == [made.topic_id] and not brokers.told[1].led, 5, "the deletion to be told")
+            await until(
+                lambda: forgotten == [made.topic_id] and not brokers.told[1].led, 5, "the deletion to be reported"
+            )
             with pytest.raises(UnknownTopic):
                 await two.delete_topic("t")
             again = await two.create_topic("t", partitions=1, replication_factor=1)

@@ -86,7 +86,7 @@ async def gone(session: ZooKeeperSession, path: str) -> None:
     async def absent() -> bool:
         return await session.exists(path) is None
 
-    await until(absent, WAIT_MS / 1000, f"{path} to go")
+    await until(absent, WAIT_MS / 1000, f"{path} to be deleted")
 
 
 @pytest.mark.parametrize(("folder", "bad"), [(paths.BROKER_IDS, BAD_BROKERS), (paths.BROKER_TOPICS, BAD_TOPICS)])
@@ -303,7 +303,7 @@ def test_reassignment_by_znode_is_done_and_waits_for_brokers_that_do_not_run(
                 async def waits() -> bool:
                     return json.loads((await session.get(paths.REASSIGNMENT))[0]) == json.loads(wish(("t", 2, [3])))
 
-                await until(waits, WAIT_MS / 1000, "what can be done to be done, and the rest to wait")
+                await until(waits, WAIT_MS / 1000, "the feasible part to be done and the rest to wait")
                 partitions = two.cluster.snapshot.topics["t"].partitions
                 assert [p.replicas for p in partitions] == [(2,), (2, 1), (1,)]
                 assert [p.leader for p in partitions] == [2, 1, 1]

@@ -108,7 +108,7 @@ def test_resignation_waits_for_the_take_over_and_only_the_last_wish_counts() -> 
         told, listener, tracer = made()
         listener.gate.clear()
         told.want(lead(0), NOTHING)
-        await until(lambda: listener.calls == ["lead 0"], 5, "the first wish to be told")
+        await until(lambda: listener.calls == ["lead 0"], 5, "the first request to be reported")
         told.want({}, NOTHING)
         told.want(lead(2), NOTHING)
         assert told.led(TP) is None
@@ -170,7 +170,7 @@ def test_wait_before_the_next_try_ends_when_the_wish_does(monkeypatch: pytest.Mo
         told, listener, _ = made()
         listener.errors = [StorageFailed("full")]
         told.want(lead(1), NOTHING)
-        await until(lambda: listener.calls == ["lead 1", "resign"], 5, "the first try to fail")
+        await until(lambda: listener.calls == ["lead 1", "resign"], 5, "the first attempt to fail")
         told.want({}, NOTHING)
         await asyncio.wait_for(told.settled(), 5)
 

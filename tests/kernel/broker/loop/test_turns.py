@@ -41,7 +41,7 @@ def test_pieces_are_done_in_the_order_in_which_they_were_put() -> None:
         turns.run_in_turns(counted(done, "c", 2, clock, 0.0009))
         assert done == [], "nothing is done by whoever puts it"
         assert len(turns) == 3
-        await until(lambda: not len(turns), 5, "everything to be done")
+        await until(lambda: not len(turns), 5, "all work to be done")
         return done
 
     assert asyncio.run(test()) == ["a0", "a1", "a2", "a3", "a4", "b", "c0", "c1"]
@@ -72,7 +72,7 @@ def test_piece_that_fails_ends_its_own_work_only() -> None:
         turns = Turns()
         turns.run_in_turns(fails())
         turns.soon(lambda: done.append("after"))
-        await until(lambda: not len(turns), 5, "everything to be done")
+        await until(lambda: not len(turns), 5, "all work to be done")
         turns.soon(lambda: done.append("later"))
         await until(lambda: not len(turns), 5, "the last one")
 
@@ -89,7 +89,7 @@ def test_work_put_by_a_piece_comes_last() -> None:
         turns = Turns()
         turns.soon(lambda: (done.append("a"), turns.soon(lambda: done.append("c"))))
         turns.soon(lambda: done.append("b"))
-        await until(lambda: not len(turns), 5, "everything to be done")
+        await until(lambda: not len(turns), 5, "all work to be done")
         return done
 
     assert asyncio.run(test()) == ["a", "b", "c"]
@@ -101,7 +101,7 @@ def test_longest_piece_is_remembered_by_what_it_was_part_of() -> None:
         turns = Turns(0.002, clock)
         turns.run_in_turns(counted([], "a", 3, clock, 0.001), "many")
         turns.run_in_turns(counted([], "b", 1, clock, 0.25), "one")
-        await until(lambda: not len(turns), 5, "everything to be done")
+        await until(lambda: not len(turns), 5, "all work to be done")
         assert (turns.longest, turns.longest_s) == ("one", pytest.approx(0.25))
         turns.forget_longest()
         assert (turns.longest, turns.longest_s) == ("", 0.0)

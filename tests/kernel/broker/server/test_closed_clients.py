@@ -73,7 +73,7 @@ def test_records_without_acks_of_a_client_that_closes_are_all_stored(
         async with running_broker(chroot, tmp_path) as broker, client_of(broker) as client:
             await create_topics(broker, {"t": PARTITIONS})
             sender = send_and_close(broker, b"".join(map(request, range(number))))
-            await until(lambda: not sender.is_alive(), 30, "the client to have closed")
+            await until(lambda: not sender.is_alive(), 30, "the client to close")
             await until_stored(client, number)
 
     asyncio.run(asyncio.wait_for(test(), 60))
@@ -100,13 +100,13 @@ def test_commit_and_leave_of_a_client_that_closes_without_reading_both_count(chr
         frames = codec.encode_request(Api.OffsetCommit, 5, 1, "c", {**commit, "topics": offsets})
         frames += codec.encode_request(Api.LeaveGroup, 1, 2, "c", {"group_id": group, "member_id": member_id})
         sender = send_and_close(broker, frames)
-        await until(lambda: not sender.is_alive(), 10, "the client to have closed")
+        await until(lambda: not sender.is_alive(), 10, "the client to close")
 
         async def is_empty() -> bool:
             described = await connection.call(Api.DescribeGroups, {"groups": [group]}, version=4)
             return described.groups[0].group_state == "Empty"
 
-        await until(is_empty, 10, "the member to have left")
+        await until(is_empty, 10, "the member to leave")
         wanted = {"group_id": group, "topics": [{"name": "t", "partition_indexes": [0]}]}
         fetched = await connection.call(Api.OffsetFetch, wanted, version=5)
         assert fetched.topics[0].partitions[0].committed_offset == 7
@@ -166,7 +166,7 @@ def test_what_comes_behind_a_fetch_whose_client_has_gone_is_served_and_the_fetch
                 writer.write(codec.encode_request(Api.Fetch, 5, 1, "c", {"max_wait": 1000, "topics": ()}))
                 writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT))
                 await until(lambda: stub.waiting, 5, "the fetch")
-            await until(lambda: not server.connections, 5, "the connection to be gone")
+            await until(lambda: not server.connections, 5, "the connection to close")
             assert stub.waiting[0].cancelled()
             assert [context.api for context in stub.seen] == [Api.Fetch, Api.Heartbeat]
 
@@ -185,7 +185,7 @@ def test_what_comes_behind_a_join_whose_client_has_gone_is_served_when_the_join_
             await until(lambda: connection._has_ended, 5, "the end to be seen")
             assert [context.api for context in stub.seen] == [Api.JoinGroup], "still in order"
             stub.release({"error_code": 0})
-            await until(lambda: not server.connections, 5, "the connection to be gone")
+            await until(lambda: not server.connections, 5, "the connection to close")
             assert [context.api for context in stub.seen] == [Api.JoinGroup, Api.Heartbeat]
 
     run(test)
@@ -199,7 +199,7 @@ def test_beginning_of_a_request_whose_client_has_gone_is_dropped() -> None:
                 writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
                 writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT)[:-1])
                 await until(lambda: stub.waiting, 5, "the join")
-            await until(lambda: not server.connections, 5, "the connection to be gone")
+            await until(lambda: not server.connections, 5, "the connection to close")
             assert [context.api for context in stub.seen] == [Api.JoinGroup]
             assert not stub.waiting[0].done(), "the join stays parked"
 
@@ -218,7 +218,7 @@ def test_requests_whose_answers_cannot_be_sent_any_more_are_all_served() -> None
                 writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * number)
                 await until(lambda: any(c.is_unread for c in server.connections), 10, "answers to be unread")
                 assert len(stub.seen) < number
-            await until(lambda: not server.connections, 10, "the connection to be gone")
+            await until(lambda: not server.connections, 10, "the connection to close")
             assert len(stub.seen) == number
 
     run(test)

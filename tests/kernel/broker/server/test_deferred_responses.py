@@ -111,7 +111,7 @@ async def asked(*correlation_ids: int) -> AsyncIterator[tuple[Parking, BrokerSer
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     for correlation_id in correlation_ids:
         writer.write(codec.encode_request(Api.Heartbeat, 4, correlation_id, "c", HEARTBEAT))
-    await until(lambda: parking.parked, 10, "the request is at work")
+    await until(lambda: parking.parked, 10, "the request to be at work")
     yield parking, server, reader, writer
     writer.close()
     await server.stop()
@@ -121,7 +121,7 @@ def test_a_connection_goes_on_with_what_it_has_kept_when_its_answer_is_given() -
     async def test() -> None:
         async with asked(7, 8) as (parking, _, reader, _):
             for correlation_id in (7, 8):
-                await until(lambda: parking.parked, 10, "the request is at work")
+                await until(lambda: parking.parked, 10, "the request to be at work")
                 assert len(parking.parked) == 1  # the next one is kept until this is answered
                 parking.answer()
                 expected = codec.encode_response(Api.Heartbeat, 4, correlation_id, {"error_code": 27})
@@ -135,7 +135,7 @@ def test_an_answer_to_a_client_that_is_gone_is_dropped() -> None:
         async with asked(7) as (parking, server, _, writer):
             writer.close()
             await writer.wait_closed()
-            await until(lambda: not server.connections, 10, "the connection is gone")
+            await until(lambda: not server.connections, 10, "the connection to close")
             parking.answer()
             assert not server.connections
 

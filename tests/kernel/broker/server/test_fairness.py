@@ -214,9 +214,9 @@ def test_request_is_served_although_its_client_has_gone_by_its_turn() -> None:
             if linger:  # closed with a reset
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
             client.close()
-            await until(lambda: Api.JoinGroup in served.seen, 5, "what was sent before")
+            await until(lambda: Api.JoinGroup in served.seen, 5, "the earlier requests")
             assert served.seen == [Api.Heartbeat, Api.LeaveGroup, Api.JoinGroup]
-        await until(lambda: len(served.server.connections) == 1, 5, "the others to be gone")
+        await until(lambda: len(served.server.connections) == 1, 5, "the others to leave")
         blocker.close()
 
     play(scene)

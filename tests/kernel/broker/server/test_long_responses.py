@@ -90,7 +90,7 @@ def test_rows_that_nobody_waits_for_are_not_made() -> None:
         async with raw(rowing.server) as (_, writer):
             writer.write(ASK)
             await until(lambda: rowing.made > ROWS_AT_ONCE, 10, "the first rows")
-        await until(lambda: not rowing.server.connections, 10, "the connection to be gone")
+        await until(lambda: not rowing.server.connections, 10, "the connection to close")
         await until(lambda: not len(rowing.server.turns), 10, "the last turn")
         assert rowing.made < rowing.number
         assert rowing.server.memory.responses.used == 0

@@ -127,7 +127,7 @@ def test_closed_connection_cancels_a_fetch_but_leaves_a_join_parked() -> None:
                 async with raw(server) as (_, writer):
                     writer.write(codec.encode_request(api, 5, 1, "c", body))
                     await until(lambda api=api: stub.seen and stub.seen[-1].api is api, 5, "the request")
-            await until(lambda: not server.connections, 5, "both connections to be gone")
+            await until(lambda: not server.connections, 5, "both connections to close")
             fetch, join = stub.waiting
             assert fetch.cancelled()
             assert not join.done()
@@ -269,7 +269,7 @@ def test_mutated_frames_never_stop_the_server() -> None:
             async with raw(server) as (reader, writer):
                 writer.write(codec.encode_request(Api.Heartbeat, 0, 1, "c", HEARTBEAT))
                 await read_frame(reader)
-            await until(lambda: len(server.connections) <= 1, 5, "the others to be gone")
+            await until(lambda: len(server.connections) <= 1, 5, "the others to leave")
             for future in stub.waiting:
                 future.cancel()
 
@@ -310,7 +310,7 @@ async def leave_unread(server: BrokerServer, reader: asyncio.StreamReader, write
 async def park(stub: Stub, writer: asyncio.StreamWriter) -> None:
     """Ask for what is not answered yet."""
     writer.write(codec.encode_request(Api.JoinGroup, 3, 1, "c", {}))
-    await until(lambda: stub.waiting, 10, "the request is parked")
+    await until(lambda: stub.waiting, 10, "the request to be parked")
 
 
 def test_client_that_does_not_read_its_answers_is_not_served_without_end() -> None:

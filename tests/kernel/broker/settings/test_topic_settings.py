@@ -138,7 +138,7 @@ def test_alteration_through_one_broker_holds_on_the_leader_without_a_restart(chr
                 async def refused() -> bool:
                     return (await produce(client, "t", large)).error_code is ErrorCode.message_too_large
 
-                await until(refused, 10, "the leader to hear of the alteration")
+                await until(refused, 10, "the leader to apply the altered setting")
                 before = await stored(client, "t")
                 assert await alter(client, "t", max_message_bytes="abc") is ErrorCode.invalid_config
                 assert await refused(), "a refused alteration changes nothing"
@@ -147,7 +147,7 @@ def test_alteration_through_one_broker_holds_on_the_leader_without_a_restart(chr
                 async def accepted() -> bool:
                     return (await produce(client, "t", large)).error_code is ErrorCode.none
 
-                await until(accepted, 10, "the leader to hear that the setting is gone")
+                await until(accepted, 10, "the leader to apply the removal of the setting")
                 assert len(await stored(client, "t")) == len(before) + 1
 
     asyncio.run(run())

@@ -140,7 +140,7 @@ def test_predecessor_that_begins_another_term_meanwhile_takes_no_pairs_away(
             log = await old.take_over_pairs(tp(0), TOPIC_ID, 0)
             await log.upsert(pairs)
             again = asyncio.create_task(old.take_over_pairs(tp(0), TOPIC_ID, 1))
-            await until(published.is_set, 60, "the older epoch is not published")
+            await until(published.is_set, 60, "the older epoch to be withdrawn")
             taken_over = await new.take_over_pairs(tp(0), TOPIC_ID, 2)
             assert await taken_over.items() == pairs
             with pytest.raises(Fenced):

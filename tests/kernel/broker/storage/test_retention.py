@@ -72,7 +72,7 @@ def test_batches_past_their_retention_go_and_the_others_stay(chroot: str, tmp_pa
             async def gone() -> bool:
                 return await begins() == expected
 
-            await until(gone, 10, "records to go")
+            await until(gone, 10, "records to be removed")
             row = {"name": "retention.ms", "config_operation": 0, "value": str(HOUR_MS)}
             resource = {"resource_type": 2, "resource_name": "kept", "configs": [row]}
             body = {"resources": [resource], "validate_only": False}
