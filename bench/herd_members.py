@@ -13,7 +13,7 @@ import gc
 import logging
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.processes.lines import lines_of_stdin, tell
+from comparison.scenarios.processes.lines import lines_of_stdin, write_event
 from kernel.errors import RebalanceLabError
 from kernel.trace.writer import SilentTracer
 from zkconsumer.consumer import ZooKeeperConsumer
@@ -65,7 +65,7 @@ class Members:
                     answer["failed"] = self._failures.count
         except RebalanceLabError as error:
             answer["error"] = f"{type(error).__name__}: {error}"
-        tell(answer)
+        write_event(answer)
 
 
 async def main() -> None:
@@ -78,7 +78,7 @@ async def main() -> None:
     failures = Failures()
     logging.getLogger().addHandler(failures)
     members = Members({key: str(value) for key, value in settings.items()}, failures)
-    tell({"event": "ready"})
+    write_event({"event": "ready"})
     async with asyncio.TaskGroup() as running:
         async for line in lines:
             running.create_task(members.serve(line))
