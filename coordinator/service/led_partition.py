@@ -27,7 +27,7 @@ from coordinator.service.reply_queue import Outbox
 from coordinator.service.timers import Timers
 from kernel.broker.server.handlers import failed_response
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageFailed
-from kernel.broker.storage.internal_errors import stopped
+from kernel.broker.storage.internal_errors import log_stopped
 from kernel.clock import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class LedPartition:
 
     def stop(self, mistake: BaseException) -> None:
         """For a mistake of ours: answer whoever waits, and have the partition given up."""
-        failure = stopped(f"the coordinator of {self._log.topic_partition}", mistake)
+        failure = log_stopped(f"the coordinator of {self._log.topic_partition}", mistake)
         if self._failure is None:
             self._failure = failure
             self.unload()

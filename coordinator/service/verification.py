@@ -30,7 +30,7 @@ Body = Any
 
 
 class TransactionVerifier:
-    """For Produce (`kernel.broker.transactions.Verifier`), TxnOffsetCommit, and other brokers' checks."""
+    """Serves Produce, TxnOffsetCommit and other brokers (`kernel.broker.apis.transaction_verification.Verifier`)."""
 
     def __init__(self, services: BrokerServices, partitions: LedPartitions, peers: Peers) -> None:
         self._cluster = services.cluster

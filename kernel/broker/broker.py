@@ -21,20 +21,20 @@ from kernel.broker.apis.offsets import OffsetHandlers
 from kernel.broker.apis.produce import ProduceHandlers
 from kernel.broker.apis.records import RecordHandlers
 from kernel.broker.apis.topics import TopicHandlers
+from kernel.broker.apis.transaction_verification import Verification
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, without_brokers
 from kernel.broker.cluster.config_store import ConfigStore
+from kernel.broker.cluster.identity import BrokerRuns, check_cluster, claim
 from kernel.broker.cluster.leadership import Cluster
 from kernel.broker.cluster.registration import ensure_cluster, find_cluster, next_node_id
 from kernel.broker.cluster.topic_creation import DefaultTopics
-from kernel.broker.identity import BrokerRuns, check_cluster, claim
 from kernel.broker.loop.turns import Turns
 from kernel.broker.server.server import BrokerServer, ServerLimits
 from kernel.broker.services import BrokerServices
-from kernel.broker.storage.earlier_lives import look_after_earlier_lives
 from kernel.broker.storage.led_logs import LedLogs
+from kernel.broker.storage.previous_incarnations import clean_up_previous_incarnations
 from kernel.broker.storage.retention import Retention
 from kernel.broker.storage.storage import Storage
-from kernel.broker.transactions import Verification
 from kernel.clock import SystemClock
 from kernel.errors import RebalanceLabError
 from kernel.records.compression import UnpackingTurn
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from kernel.broker.identity import Identity
+    from kernel.broker.cluster.identity import Identity
     from kernel.broker.services import Mount
     from kernel.broker.settings.configuration import BrokerConfig
     from kernel.clock import Clock
@@ -97,7 +97,7 @@ class Broker:
         except RebalanceLabError as error:
             if self._failure is None:
                 raise
-            # A part that the start needs has stopped for a mistake of ours; what followed from it explains nothing.
+            # An internal error has stopped a part that the start needs; `error` only follows from it.
             raise self._failure from error
 
     async def _start(self) -> None:
@@ -115,7 +115,7 @@ class Broker:
             starting.callback(identity.release)
             await self._end_last_session(identity)
             node_id = identity.node_id
-            await asyncio.to_thread(look_after_earlier_lives, self._data_dir, node_id)
+            await asyncio.to_thread(clean_up_previous_incarnations, self._data_dir, node_id)
             storage = Storage(self._data_dir, node_id)
             await storage.start()
             starting.push_async_callback(storage.close)

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from kernel.broker.apis.transaction_verification import Verification
 from kernel.broker.loop.turns import Turns
 from kernel.broker.server.handlers import HandlerTable
-from kernel.broker.transactions import Verification
 
 if TYPE_CHECKING:
     from kernel.broker.cluster.cluster_view import ClusterView, TopicView

@@ -160,11 +160,11 @@ class ClusterHandlers:
             try:
                 await self._session().create(paths.PREFERRED_ELECTION, node, makepath=True, step="elections")
             except NodeExists:
-                await self._wish_is_gone()
+                await self._until_request_is_done()
             else:
                 return
 
-    async def _wish_is_gone(self) -> None:
+    async def _until_request_is_done(self) -> None:
         gone = asyncio.Event()
         if await self._session().exists(paths.PREFERRED_ELECTION, watch=lambda _: gone.set()) is not None:
             await gone.wait()

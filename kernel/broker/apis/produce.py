@@ -4,7 +4,7 @@ Source: KafkaApis.handleProduceRequest and ReplicaManager.appendToLocalLog of Ka
 the door (`kernel.records.records.accepted`) and by its topic's settings (`kernel.broker.apis.batch_rules`), numbered
 and made durable by the storage, which also keeps what idempotence needs: the last five batches of each producer in each
 partition. A batch of a transaction is stored if its partition was added to it, of which a mounted coordinator knows
-(`kernel.broker.transactions`); without one an InitProducerId with a transactional id is refused here.
+(`kernel.broker.apis.transaction_verification`); without one an InitProducerId with a transactional id is refused here.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from kernel.zookeeper.paths import PRODUCER_ID_BLOCK
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kernel.broker.apis.transaction_verification import Verification
     from kernel.broker.cluster.cluster_view import ClusterView
     from kernel.broker.cluster.config_store import ConfigStore
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.settings.topic_configs import TopicConfig
     from kernel.broker.storage.led_logs import LedLogs
     from kernel.broker.storage.logs import PartitionLog
-    from kernel.broker.transactions import Verification
     from kernel.clock import Clock
     from kernel.records.batches import AppendBatch
     from kernel.records.compression import UnpackingTurn

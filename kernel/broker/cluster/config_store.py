@@ -19,7 +19,7 @@ from kernel.broker.cluster import znodes
 from kernel.broker.settings.effective_configs import DYNAMIC_BROKER_SETTINGS, BrokerLayers, effective
 from kernel.broker.settings.topic_configs import TopicConfig, problem, warnings_of
 from kernel.broker.storage.errors import StorageFailed
-from kernel.broker.storage.internal_errors import stopped
+from kernel.broker.storage.internal_errors import log_stopped
 from kernel.errors import RebalanceLabError, Retriable
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionClosed, ZooKeeperError
@@ -54,7 +54,7 @@ class ConfigStore:
         self._static = static
         self._clock = clock
         self._session: Callable[[], ZooKeeperSession]
-        #: Called when a mistake of ours keeps this broker from following settings.
+        #: Called when an internal error keeps this broker from following settings.
         self.on_failed: Callable[[RebalanceLabError], None] | None = None
         self.layers = BrokerLayers(static=static)
         self._own: dict[str, dict[str, str]] = {}
@@ -99,8 +99,8 @@ class ConfigStore:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            # A mistake of ours: settings would be out of date for ever.
-            failure = stopped(f"broker {self._node_id}: following changes of settings", error)
+            # A bug: settings would be out of date for ever.
+            failure = log_stopped(f"broker {self._node_id}: following changes of settings", error)
             if self.on_failed is not None:
                 self.on_failed(failure)
 

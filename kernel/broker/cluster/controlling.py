@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from kernel.broker.cluster.cluster_view import TopicView
     from kernel.broker.cluster.controller import WriteState
-    from kernel.broker.cluster.observing import AdminWish, Nameless, Observation
+    from kernel.broker.cluster.observing import AdminRequest, Nameless, Observation
     from kernel.clock import Clock
     from kernel.zookeeper.operations import TransactionPart
     from kernel.zookeeper.session import ZooKeeperSession
@@ -53,7 +53,7 @@ class Controller:
         #: What was decided on last: topics, and what else a decision depends on.
         self._decided: Mapping[str, TopicView] = {}
         self._circumstances: tuple[int, frozenset[int], tuple[str, ...]] | None = None
-        self._told = ""  # of a reassignment that waits
+        self._last_warning = ""  # of a reassignment that waits
         #: Whether topics may be deleted (delete.topic.enable).
         self.deletes_topics = True
         #: The id that a topic has in the data folder, None when it is not there.
@@ -164,20 +164,20 @@ class Controller:
         elif observed.reassignment is not None:
             await self._reassign(observed, observed.reassignment, live)
 
-    async def _elect(self, observed: Observation, wish: AdminWish, live: Collection[int]) -> None:
+    async def _elect(self, observed: Observation, request: AdminRequest, live: Collection[int]) -> None:
         path = paths.PREFERRED_ELECTION
         try:
-            wanted = znodes.parse_partitions(wish.data)
+            wanted = znodes.parse_partitions(request.data)
         except znodes.MalformedNode as error:
             log.warning("%s is removed: %s", path, error)
             wanted = ()
         await self._write(preferred(observed.snapshot, live, wanted, self._epoch))
-        await self._fenced(Delete(path, wish.version))
+        await self._fenced(Delete(path, request.version))
 
-    async def _reassign(self, observed: Observation, wish: AdminWish, live: Collection[int]) -> None:
+    async def _reassign(self, observed: Observation, request: AdminRequest, live: Collection[int]) -> None:
         path = paths.REASSIGNMENT
         try:
-            wanted = znodes.parse_reassignment(wish.data)
+            wanted = znodes.parse_reassignment(request.data)
         except znodes.MalformedNode as error:
             self._tell(f"{path} is left as it is: {error}")
             return
@@ -188,17 +188,17 @@ class Controller:
             version = observed.snapshot.topics[name].node_version
             await self._fenced(SetData(paths.topic(name), znodes.topic_node(node), version))
         if not plan.waiting:
-            await self._fenced(Delete(path, wish.version))
+            await self._fenced(Delete(path, request.version))
             return
         brokers = sorted({broker for replicas in plan.waiting.values() for broker in replicas} - set(live))
         self._tell(f"{path}: {len(plan.waiting)} partitions wait for brokers {brokers}, which do not run")
         if plan.waiting != wanted:
-            await self._fenced(SetData(path, znodes.reassignment_node(plan.waiting), wish.version))
+            await self._fenced(SetData(path, znodes.reassignment_node(plan.waiting), request.version))
 
     def _tell(self, text: str) -> None:
         """Once, not at every observation."""
-        if text != self._told:
-            self._told = text
+        if text != self._last_warning:
+            self._last_warning = text
             log.warning("%s", text)
 
     async def _fenced(self, *parts: TransactionPart) -> None:

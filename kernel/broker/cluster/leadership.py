@@ -22,7 +22,7 @@ from kernel.broker.cluster.registration import allocate_block, ensure_cluster, r
 from kernel.broker.cluster.topics import Topics
 from kernel.broker.cluster.znodes import MalformedNode
 from kernel.broker.storage.errors import StorageError
-from kernel.broker.storage.internal_errors import stopped
+from kernel.broker.storage.internal_errors import log_stopped
 from kernel.clock import Clock, SystemClock
 from kernel.errors import Retriable
 from kernel.zookeeper.ending import SessionCredentials
@@ -87,7 +87,7 @@ class Cluster:
         self._registered_in = 0  # the session; 0: not registered
         self._doomed: set[str] = set()
         self._on_deleted: list[Callable[[UUID], Awaitable[None]]] = []
-        #: Called when a mistake of ours keeps this broker from following the cluster; its session is closed then.
+        #: Called when an internal error keeps this broker from following the cluster; its session is closed then.
         self.on_failed: Callable[[RebalanceLabError], None] | None = None
         self._block: ProducerIdBlock | None = None
         self._next_producer_id = 0
@@ -269,7 +269,7 @@ class Cluster:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             # A mistake of ours. Who cannot follow must not lead: the session's end hands everything to the others.
-            failure = stopped(f"broker {self.node_id}: {task.get_name()}", error)
+            failure = log_stopped(f"broker {self.node_id}: {task.get_name()}", error)
             if self._session is not None:
                 self._closing = asyncio.ensure_future(self._session.close())
             if self.on_failed is not None:
@@ -281,7 +281,7 @@ class Cluster:
             if change.state in (SessionState.LOST, SessionState.CLOSED):
                 log.warning("broker %d has lost its ZooKeeper session and with it what it led", self.node_id)
                 self._registered_in = 0
-                self._tell_leadership()
+                self._update_leadership()
             if change.state is SessionState.CLOSED:
                 return
             if change.state is SessionState.CONNECTED and change.session_id != self._registered_in:
@@ -304,9 +304,9 @@ class Cluster:
                 break
         if session.session_id == change.session_id:
             self._registered_in = change.session_id
-            self._leading.distrust()
+            self._leading.forget_refusals()
             assert self._observer is not None
-            self._observer.distrust()
+            self._observer.invalidate()
 
     async def _follow_view(self, session: ZooKeeperSession) -> None:
         assert self._observer is not None
@@ -338,7 +338,7 @@ class Cluster:
     def _publish(self, observed: Observation) -> None:
         before, self.snapshot = self.snapshot, observed.snapshot
         self._doomed.update(observed.deletions)
-        self._tell_leadership()
+        self._update_leadership()
         for name in [name for name in self._doomed if name in before.topics]:
             topic_id = before.topics[name].topic_id
             if topic_id not in observed.snapshot.topic_names:
@@ -347,7 +347,7 @@ class Cluster:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    def _tell_leadership(self) -> None:
+    def _update_leadership(self) -> None:
         if self._registered_in:
             self._leading.follow(self.snapshot)
         else:

@@ -56,7 +56,7 @@ class Nameless:
 
 
 @dataclass(frozen=True, slots=True)
-class AdminWish:
+class AdminRequest:
     """A znode by which Kafka's older tools ask the controller for something: its data and its version."""
 
     data: bytes
@@ -71,8 +71,8 @@ class Observation:
     controller_session: int = 0  #: who holds /controller; 0 when nobody does
     deletions: tuple[str, ...] = ()  #: topics that are to be deleted
     nameless: tuple[Nameless, ...] = ()  #: in the snapshot only if their id is known
-    election: AdminWish | None = None
-    reassignment: AdminWish | None = None
+    election: AdminRequest | None = None
+    reassignment: AdminRequest | None = None
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class _Known:
     controller: tuple[int, int] | None = None  # broker id, session
     controller_epoch: int = -1
     deletions: tuple[str, ...] = ()
-    wishes: dict[str, AdminWish] = field(default_factory=dict)  # by path
+    admin_requests: dict[str, AdminRequest] = field(default_factory=dict)  # by path
 
 
 class Observer:
@@ -100,9 +100,9 @@ class Observer:
         self._unreadable: set[str] = set()  # topics whose znodes make no sense; watched
         self._warned: dict[str, str] = {}  # what was said of a path that makes no sense
         self.dirty = asyncio.Event()
-        self.distrust()
+        self.invalidate()
 
-    def distrust(self) -> None:
+    def invalidate(self) -> None:
         """Read everything again: at the start, and in a new session."""
         self._mark(
             paths.BROKER_IDS,
@@ -146,7 +146,7 @@ class Observer:
         elif path == paths.DELETE_TOPICS:
             self._known.deletions = tuple(await self._children(path))
         elif path in (paths.PREFERRED_ELECTION, paths.REASSIGNMENT):
-            await self._read_wish(path)
+            await self._read_admin_request(path)
         elif path == paths.CONTROLLER:
             await self._read_controller()
         elif path == paths.CONTROLLER_EPOCH:
@@ -228,12 +228,12 @@ class Observer:
         else:
             self._known.controller = (found[0], found[1].ephemeral_owner)
 
-    async def _read_wish(self, path: str) -> None:
+    async def _read_admin_request(self, path: str) -> None:
         found = await self._node(path, bytes)
         if found is None or found[0] is None:
-            self._known.wishes.pop(path, None)
+            self._known.admin_requests.pop(path, None)
         else:
-            self._known.wishes[path] = AdminWish(found[0], found[1].version)
+            self._known.admin_requests[path] = AdminRequest(found[0], found[1].version)
 
     async def _children(self, path: str) -> list[str]:
         while True:
@@ -300,8 +300,8 @@ class Observer:
             controller_session=0 if known.controller is None else known.controller[1],
             deletions=known.deletions,
             nameless=tuple(self._nameless(name) for name in sorted(self._views.nameless)),
-            election=known.wishes.get(paths.PREFERRED_ELECTION),
-            reassignment=known.wishes.get(paths.REASSIGNMENT),
+            election=known.admin_requests.get(paths.PREFERRED_ELECTION),
+            reassignment=known.admin_requests.get(paths.REASSIGNMENT),
         )
 
     def _nameless(self, name: str) -> Nameless:

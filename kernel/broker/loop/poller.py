@@ -41,27 +41,27 @@ class SelectorPoller:
         return fd
 
     def register(self, fd: int, eventmask: int) -> None:
-        self._selector.register(fd, _masked(eventmask))
+        self._selector.register(fd, _selector_mask(eventmask))
 
     def modify(self, fd: int, eventmask: int) -> None:
-        self._selector.modify(fd, _masked(eventmask))
+        self._selector.modify(fd, _selector_mask(eventmask))
 
     def unregister(self, fd: int) -> None:
         self._selector.unregister(fd)
 
     def poll(self, timeout: float | None, maxevents: int) -> list[tuple[int, int]]:
         ready = self._selector.select(timeout)[:maxevents]
-        return [(key.fd, _told(mask)) for key, mask in ready]
+        return [(key.fd, _epoll_mask(mask)) for key, mask in ready]
 
     def close(self) -> None:
         self._selector.close()
 
 
-def _masked(events: int) -> int:
+def _selector_mask(events: int) -> int:
     return (selectors.EVENT_READ if events & READABLE else 0) | (selectors.EVENT_WRITE if events & WRITABLE else 0)
 
 
-def _told(mask: int) -> int:
+def _epoll_mask(mask: int) -> int:
     return (READABLE if mask & selectors.EVENT_READ else 0) | (WRITABLE if mask & selectors.EVENT_WRITE else 0)
 
 

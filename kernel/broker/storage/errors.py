@@ -18,7 +18,7 @@ class StorageFailed(StorageError, EnvironmentFault):
 
 
 class LogStopped(StorageError):
-    """A mistake of ours has stopped the log, or the whole storage (UNKNOWN_SERVER_ERROR): see `internal_errors`."""
+    """An internal error has stopped the log, or the whole storage (UNKNOWN_SERVER_ERROR): see `internal_errors`."""
 
 
 class OffsetOutOfRange(StorageError):

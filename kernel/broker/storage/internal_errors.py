@@ -13,10 +13,10 @@ from kernel.broker.storage.errors import LogStopped
 log = logging.getLogger(__name__)
 
 
-def stopped(what: str, mistake: BaseException) -> LogStopped:
+def log_stopped(what: str, bug: BaseException) -> LogStopped:
     """Log that `what` stops, with the traceback, and return the error for those who wait for it."""
-    log.critical("%s has stopped because of a bug in this program:", what, exc_info=mistake)
+    log.critical("%s has stopped because of a bug in this program:", what, exc_info=bug)
     return LogStopped(
-        f"{what} has stopped because of a bug in this program ({type(mistake).__name__}: {mistake}). The broker's log"
+        f"{what} has stopped because of a bug in this program ({type(bug).__name__}: {bug}). The broker's log"
         " has the traceback. Nothing acknowledged is lost: restart the broker."
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kernel.broker.storage.chain import Chain
-    from kernel.broker.storage.terms import Term, TermWish
+    from kernel.broker.storage.terms import Term, TermRequest
     from kernel.records.batches import AppendBatch
     from kernel.records.transactions import OpenTransactions
 
@@ -57,7 +57,7 @@ class Upsert:
 class TakeOver:
     """Begin a term; answered with a `Term`."""
 
-    wish: TermWish
+    request: TermRequest
     future: asyncio.Future[object]
 
 
@@ -99,4 +99,4 @@ class Stop:
 
 Job = Append | Upsert | TakeOver | Trim | Forget | Index | Stop
 #: A job, and what becomes of its future: a result, or an error.
-Answer = tuple[Job, object, StorageError | None]
+JobResult = tuple[Job, object, StorageError | None]

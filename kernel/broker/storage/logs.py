@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from kernel.broker.storage.chain import Segment, extended, trimmed
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange
-from kernel.broker.storage.internal_errors import stopped
+from kernel.broker.storage.internal_errors import log_stopped
 from kernel.broker.storage.jobs import Append, Trim, Upsert
 from kernel.broker.storage.pair_batches import PairBatches
 from kernel.records.transactions import AbortedTransaction, OpenTransactions, last_stable_offset
@@ -150,8 +150,8 @@ class ReadableLog(Log):
         for callback in list(self._callbacks.values()):
             try:
                 callback()
-            except Exception as mistake:  # noqa: BLE001 - the waiter's own: nothing of the log's is at stake
-                stopped(f"one who waits for records of {self.topic_partition}", mistake)
+            except Exception as bug:  # noqa: BLE001 - the waiter's own: nothing of the log's is at stake
+                log_stopped(f"one who waits for records of {self.topic_partition}", bug)
 
     def _check_range(self, offset: int) -> None:
         if not self.start_offset <= offset <= self._end_offset:

@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from kernel.broker.storage.errors import Fenced, LogStopped, OffsetOutOfRange, StorageFailed
-from kernel.broker.storage.internal_errors import stopped
+from kernel.broker.storage.internal_errors import log_stopped
 
 if TYPE_CHECKING:
     from kernel.broker.cluster.config_store import ConfigStore
@@ -70,5 +70,5 @@ class Retention:
 
 
 def _ended(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (mistake := task.exception()) is not None:
-        stopped("deleting old records", mistake)
+    if not task.cancelled() and (bug := task.exception()) is not None:
+        log_stopped("deleting old records", bug)

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, TypeVar
 from kernel.broker.storage.epochs import topic_folder, topic_named
 from kernel.broker.storage.errors import Fenced, StorageError
 from kernel.broker.storage.files import SUFFIX, faults_named
-from kernel.broker.storage.internal_errors import stopped
+from kernel.broker.storage.internal_errors import log_stopped
 from kernel.broker.storage.jobs import Append, Forget, Index, Stop, TakeOver, Trim, Upsert
 from kernel.broker.storage.logs import KeyValueLog, Log, PartitionLog
 from kernel.broker.storage.reading import Reader
-from kernel.broker.storage.terms import Term, TermWish
+from kernel.broker.storage.terms import Term, TermRequest
 from kernel.broker.storage.writer import Writer
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kernel.broker.storage.errors import LogStopped
-    from kernel.broker.storage.jobs import Answer, Job
+    from kernel.broker.storage.jobs import Job, JobResult
     from kernel.values import TopicPartition
 
 Argument = TypeVar("Argument")
@@ -53,9 +53,9 @@ class Storage:
         self._indexing: asyncio.Future[object] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         #: Called on the event loop when a log has closed by itself: Fenced (another broker leads), StorageFailed
-        #: (that could not be found out; it has to be taken over again) or LogStopped (a mistake of ours).
+        #: (that could not be found out; it has to be taken over again) or LogStopped (an internal error).
         self.on_closed: Callable[[TopicPartition, StorageError], None] | None = None
-        #: Called on the event loop when a mistake of ours has ended the writer; every log has closed then.
+        #: Called on the event loop when an internal error has ended the writer; every log has closed then.
         self.on_died: Callable[[LogStopped], None] | None = None
         self.death: LogStopped | None = None  #: what it was called with, or would have been
 
@@ -107,12 +107,12 @@ class Storage:
         if log is not None:
             log.close(f"{tp}: this broker has given up its leadership")
 
-    def stop_log(self, tp: TopicPartition, mistake: LogStopped) -> None:
+    def stop_log(self, tp: TopicPartition, bug: LogStopped) -> None:
         """Whoever has taken `tp` over cannot go on: close its log, as the storage does for a mistake of its own."""
         log = self._logs.pop(tp, None)
         if log is not None:
-            log.close(str(mistake))
-            self._tell_closed(tp, mistake)
+            log.close(str(bug))
+            self._notify_closed(tp, bug)
 
     async def topic_id_of(self, name: str) -> UUID | None:
         """The id under which a topic of that name has records here; None when it has none. Raises StorageFailed."""
@@ -138,7 +138,7 @@ class Storage:
     async def _begin(self, tp: TopicPartition, topic_id: UUID, leader_epoch: int) -> Term:
         self.resign(tp)
         term = await self._perform(
-            TakeOver(TermWish(tp, topic_id, leader_epoch), asyncio.get_running_loop().create_future())
+            TakeOver(TermRequest(tp, topic_id, leader_epoch), asyncio.get_running_loop().create_future())
         )
         assert isinstance(term, Term)
         return term
@@ -159,7 +159,7 @@ class Storage:
         self._writer.submit(job)
         return await job.future
 
-    def _answered(self, answers: list[Answer]) -> None:
+    def _answered(self, answers: list[JobResult]) -> None:
         """On the writer's thread."""
         self._call_soon(self._deliver, answers)
 
@@ -181,7 +181,7 @@ class Storage:
         if self.on_died is not None:
             self.on_died(failure)
 
-    def _deliver(self, answers: list[Answer]) -> None:
+    def _deliver(self, answers: list[JobResult]) -> None:
         for job, value, given in answers:
             error = given
             if not isinstance(job, Stop):
@@ -193,9 +193,9 @@ class Storage:
                     job.acknowledged()
                 if isinstance(job, Append | Upsert | Trim) and error is not None:
                     self._notice(job.term, error)
-            except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
+            except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
                 assert isinstance(job, Append | Upsert | Trim), job
-                error = job.term.stop(mistake)
+                error = job.term.stop(bug)
                 self._notice(job.term, error)
             finally:
                 _answer(job.future, value, error)
@@ -206,14 +206,14 @@ class Storage:
         if term.closed is not None and log is not None and log.belongs_to(term):
             del self._logs[term.topic_partition]
             log.close(term.closed)
-            self._tell_closed(term.topic_partition, error)
+            self._notify_closed(term.topic_partition, error)
 
-    def _tell_closed(self, tp: TopicPartition, error: StorageError) -> None:
+    def _notify_closed(self, tp: TopicPartition, error: StorageError) -> None:
         try:
             if self.on_closed is not None:
                 self.on_closed(tp, error)
-        except Exception as mistake:  # noqa: BLE001 - our own: others wait for their answers
-            stopped(f"telling that the log of {tp} has closed", mistake)
+        except Exception as bug:  # noqa: BLE001 - our own: others wait for their answers
+            log_stopped(f"telling that the log of {tp} has closed", bug)
 
 
 def _answer(future: asyncio.Future[object], value: object, error: StorageError | None) -> None:

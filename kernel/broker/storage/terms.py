@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kernel.broker.storage.appending import ProducerState, RememberedBatch
 from kernel.broker.storage.chain import Chain, Segment, extended, from_json, to_json
-from kernel.broker.storage.earlier_lives import check_never_led
 from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, name_topic, synced
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import FOLDER, Transaction, attached, faults_named, has_transactions, open_reader
-from kernel.broker.storage.internal_errors import stopped
+from kernel.broker.storage.internal_errors import log_stopped
+from kernel.broker.storage.previous_incarnations import check_never_led
 from kernel.records.transactions import (
     NO_TRANSACTIONS,
     OpenTransaction,
@@ -60,7 +60,7 @@ class Term:
     """One leadership of one partition by this incarnation; the writer's thread owns it.
 
     `end_offset`, `producers` and `transactions` are what is committed, which may run ahead of what is acknowledged by
-    a moment. `closed` says why nothing may be appended any more; `stopped` is set, too, when that is a mistake of ours.
+    a moment. `closed` says why nothing may be appended any more; `stopped` is set, too, by an internal error.
     """
 
     topic_partition: TopicPartition
@@ -77,10 +77,10 @@ class Term:
     closed: str | None = None
     stopped: LogStopped | None = None
 
-    def stop(self, mistake: BaseException) -> LogStopped:
+    def stop(self, bug: BaseException) -> LogStopped:
         """Nothing is appended any more: what is known of the log cannot be trusted."""
         if self.stopped is None:
-            self.stopped = stopped(f"the log of {self.topic_partition}", mistake)
+            self.stopped = log_stopped(f"the log of {self.topic_partition}", bug)
             self.closed = self.closed or str(self.stopped)
         return self.stopped
 
@@ -116,7 +116,7 @@ NOTHING = Inherited((), 0, {}, "")
 
 
 @dataclass(frozen=True, slots=True)
-class TermWish:
+class TermRequest:
     """What is to be taken over."""
 
     topic_partition: TopicPartition
@@ -135,23 +135,23 @@ class _Begun:
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """A wish behind its steps 1 and 2."""
+    """A request behind its steps 1 and 2."""
 
-    wish: TermWish
+    request: TermRequest
     epochs: PartitionEpochs
     epoch: Epoch
     inherited: Inherited
 
 
 def take_over(
-    writer: sqlite3.Connection, data_dir: Path, file: str, wishes: Sequence[TermWish]
+    writer: sqlite3.Connection, data_dir: Path, file: str, requests: Sequence[TermRequest]
 ) -> list[Term | StorageError]:
-    """Begin terms in `file`, whose writer is `writer`; in the order of `wishes`.
+    """Begin terms in `file`, whose writer is `writer`; in the order of `requests`.
 
     One transaction for each file that pairs are taken from (one broker that died: one file), and one for the rest.
     An error (Fenced, StorageFailed, LogStopped) stands in the place of what could not be taken over.
     """
-    published = [_attempt(wish, partial(_publish, data_dir, file, wish)) for wish in wishes]
+    published = [_attempt(request, partial(_publish, data_dir, file, request)) for request in requests]
     ready_by_source: dict[str, dict[int, _Published]] = {}
     for place, one in enumerate(published):
         if isinstance(one, _Published):
@@ -161,7 +161,7 @@ def take_over(
     for source, ready in ready_by_source.items():
         begun.update(zip(ready, _insert_all(writer, data_dir, source, list(ready.values())), strict=True))
     return [
-        _attempt(one.wish, partial(_begin, one, file, begun[place])) if isinstance(one, _Published) else one
+        _attempt(one.request, partial(_begin, one, file, begun[place])) if isinstance(one, _Published) else one
         for place, one in enumerate(published)
     ]
 
@@ -176,38 +176,38 @@ def _insert_all(
             return [_insert(writer, schema, one) for one in ready]
     except StorageFailed as failure:
         return [failure] * len(ready)
-    except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
-        partitions = ", ".join(str(one.wish.topic_partition) for one in ready)
-        return [stopped(f"the takeover of {partitions}", mistake)] * len(ready)
+    except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
+        partitions = ", ".join(str(one.request.topic_partition) for one in ready)
+        return [log_stopped(f"the takeover of {partitions}", bug)] * len(ready)
 
 
-def _attempt(wish: TermWish, step: Callable[[], Done]) -> Done | StorageError:
+def _attempt(request: TermRequest, step: Callable[[], Done]) -> Done | StorageError:
     try:
-        with faults_named(f"take over {wish.topic_partition} at leader epoch {wish.leader_epoch}"):
+        with faults_named(f"take over {request.topic_partition} at leader epoch {request.leader_epoch}"):
             return step()
     except StorageError as error:
         return error
-    except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
-        return stopped(f"the takeover of {wish.topic_partition}", mistake)
+    except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
+        return log_stopped(f"the takeover of {request.topic_partition}", bug)
 
 
-def _publish(data_dir: Path, file: str, wish: TermWish) -> _Published:
-    epochs = PartitionEpochs(data_dir, wish.topic_id, wish.topic_partition.partition)
+def _publish(data_dir: Path, file: str, request: TermRequest) -> _Published:
+    epochs = PartitionEpochs(data_dir, request.topic_id, request.topic_partition.partition)
     # The first to lead at epoch 0 has no predecessor; later ones may have none that came so far.
-    if wish.leader_epoch > 0 and not epochs.published():
-        check_never_led(data_dir, wish.topic_id, wish.topic_partition.partition, epochs.folder)
-    epoch = epochs.publish(wish.leader_epoch, claim_of(data_dir / FOLDER / file))
-    name_topic(data_dir, wish.topic_id, wish.topic_partition.topic)
-    inherited = _inherit(data_dir, epochs, epoch, wish.topic_id, wish.topic_partition.partition)
-    return _Published(wish, epochs, epoch, inherited)
+    if request.leader_epoch > 0 and not epochs.published():
+        check_never_led(data_dir, request.topic_id, request.topic_partition.partition, epochs.folder)
+    epoch = epochs.publish(request.leader_epoch, claim_of(data_dir / FOLDER / file))
+    name_topic(data_dir, request.topic_id, request.topic_partition.topic)
+    inherited = _inherit(data_dir, epochs, epoch, request.topic_id, request.topic_partition.partition)
+    return _Published(request, epochs, epoch, inherited)
 
 
 def _begin(published: _Published, file: str, begun: _Begun | StorageError) -> Term:
     if isinstance(begun, StorageError):
         raise begun
     term = Term(
-        topic_partition=published.wish.topic_partition,
-        topic_id=published.wish.topic_id,
+        topic_partition=published.request.topic_partition,
+        topic_id=published.request.topic_id,
         epoch=published.epoch,
         epochs=published.epochs,
         file=file,
@@ -337,7 +337,7 @@ def _insert(writer: sqlite3.Connection, schema: str, published: _Published) -> _
 
     `schema` is the name under which the pairs' file is attached, or that of our own.
     """
-    topic_id, partition = published.wish.topic_id.hex, published.wish.topic_partition.partition
+    topic_id, partition = published.request.topic_id.hex, published.request.topic_partition.partition
     epoch, inherited = published.epoch, published.inherited
     own = writer.execute("SELECT term FROM term WHERE topic_id = ? AND partition = ?", (topic_id, partition)).fetchall()
     newest = f"SELECT max(term) FROM {schema}.term WHERE topic_id = ? AND partition = ?"

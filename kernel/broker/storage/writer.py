@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 from kernel.broker.storage.appending import AppendPlan, ProducerState, plan_append
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import FOLDER, MISUSES, PAIRS_BY_OFFSET, Transaction, create_file, faults_named
-from kernel.broker.storage.internal_errors import stopped
-from kernel.broker.storage.jobs import Answer, Append, Forget, Index, Job, Stop, TakeOver, Trim, Upsert
+from kernel.broker.storage.internal_errors import log_stopped
+from kernel.broker.storage.jobs import Append, Forget, Index, Job, JobResult, Stop, TakeOver, Trim, Upsert
 from kernel.broker.storage.terms import Term, producer_row, take_over
 from kernel.broker.storage.trimming import trim
 from kernel.records.batches import placed
@@ -47,7 +47,7 @@ _GROUP_MAX = 256
 PRODUCERS_MAX = 2_000
 
 
-class _Mistake(Exception):
+class _InternalError(Exception):
     """Something of ours was raised while a job of `term` was being stored."""
 
     def __init__(self, term: Term) -> None:
@@ -81,7 +81,7 @@ class Writer:
         self,
         data_dir: Path,
         file: str,
-        answered: Callable[[list[Answer]], None],
+        answered: Callable[[list[JobResult]], None],
         died: Callable[[LogStopped], None],
     ) -> None:
         """`died` is told, on the thread, of a mistake that ended it."""
@@ -111,8 +111,8 @@ class Writer:
     def _run(self) -> None:
         try:
             self._work()
-        except BaseException as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
-            self._refuse_all(stopped(f"the storage in {self._file}", mistake))
+        except BaseException as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
+            self._refuse_all(log_stopped(f"the storage in {self._file}", bug))
 
     def _work(self) -> None:
         """Until `Stop`."""
@@ -142,7 +142,7 @@ class Writer:
 
     def _stop(self) -> None:
         stop = self._waiting.popleft()
-        answers: list[Answer] = []
+        answers: list[JobResult] = []
         try:
             with faults_named(f"close {self._file}"):
                 self._connection.close()
@@ -164,24 +164,24 @@ class Writer:
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
 
-    def _take_over(self, jobs: Sequence[TakeOver]) -> list[Answer]:
-        done = take_over(self._connection, self._data_dir, self._file, [job.wish for job in jobs])
+    def _take_over(self, jobs: Sequence[TakeOver]) -> list[JobResult]:
+        done = take_over(self._connection, self._data_dir, self._file, [job.request for job in jobs])
         return [
             (job, None, result) if isinstance(result, StorageError) else (job, result, None)
             for job, result in zip(jobs, done, strict=True)
         ]
 
-    def _trim(self, job: Job) -> Answer:
+    def _trim(self, job: Job) -> JobResult:
         try:
             assert isinstance(job, Trim), job
             trim(self._connection, self._file, job)
         except StorageError as refusal:
             return job, None, refusal
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
-            return job, None, stopped(f"giving up records in {self._file}", mistake)
+        except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
+            return job, None, log_stopped(f"giving up records in {self._file}", bug)
         return job, None, None
 
-    def _forget(self, job: Job) -> Answer:
+    def _forget(self, job: Job) -> JobResult:
         try:
             assert isinstance(job, Forget), job
             with faults_named(f"delete the records of topic {job.topic_id}"), Transaction(self._connection):
@@ -191,35 +191,35 @@ class Writer:
                     self._connection.executemany(f"DELETE FROM {table} WHERE term = ?", terms)
         except StorageFailed as failure:
             return job, None, failure
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
-            return job, None, stopped(f"the deletion of a topic's records in {self._file}", mistake)
+        except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
+            return job, None, log_stopped(f"the deletion of a topic's records in {self._file}", bug)
         return job, None, None
 
-    def _index(self, job: Index) -> Answer:
+    def _index(self, job: Index) -> JobResult:
         """Without it, reads go through all pairs of the partition."""
         try:
             with faults_named("make an index of pairs by offset"):
                 self._connection.execute(PAIRS_BY_OFFSET)
         except StorageFailed as failure:
             log.warning("%s", failure)
-        except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
-            return job, None, stopped(f"the index of pairs in {self._file}", mistake)
+        except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
+            return job, None, log_stopped(f"the index of pairs in {self._file}", bug)
         return job, None, None
 
-    def _group(self, jobs: Sequence[Append | Upsert]) -> list[Answer]:
+    def _group(self, jobs: Sequence[Append | Upsert]) -> list[JobResult]:
         """One transaction for all `jobs`; an answer for each, in their order."""
         while True:
             try:
                 return self._transaction(jobs)
-            except _Mistake as mistake:
-                mistake.term.stop(mistake.__cause__ or mistake)  # and once more, without it
-            except Exception as mistake:  # noqa: BLE001 - our own, and nobody knows whose job it was
-                return [(job, None, job.term.stop(mistake)) for job in jobs]
+            except _InternalError as bug:
+                bug.term.stop(bug.__cause__ or bug)  # and once more, without it
+            except Exception as bug:  # noqa: BLE001 - our own, and nobody knows whose job it was
+                return [(job, None, job.term.stop(bug)) for job in jobs]
 
-    def _transaction(self, jobs: Sequence[Append | Upsert]) -> list[Answer]:
-        """Raises `_Mistake` with nothing stored."""
+    def _transaction(self, jobs: Sequence[Append | Upsert]) -> list[JobResult]:
+        """Raises `_InternalError` with nothing stored."""
         staged: dict[Term, _Staged] = {}
-        answers: list[Answer] = []
+        answers: list[JobResult] = []
         try:
             with faults_named("store records"), Transaction(self._connection):
                 answers.extend(self._stored(job, staged) for job in jobs)
@@ -234,17 +234,17 @@ class Writer:
             for job, (_, value, error) in zip(jobs, answers, strict=True)
         ]
 
-    def _stored(self, job: Append | Upsert, staged: dict[Term, _Staged]) -> Answer:
+    def _stored(self, job: Append | Upsert, staged: dict[Term, _Staged]) -> JobResult:
         try:
             return self._store(job, staged)
-        except MISUSES as mistake:
-            raise _Mistake(job.term) from mistake
+        except MISUSES as bug:
+            raise _InternalError(job.term) from bug
         except (StorageError, sqlite3.Error, OSError):
             raise
-        except Exception as mistake:
-            raise _Mistake(job.term) from mistake
+        except Exception as bug:
+            raise _InternalError(job.term) from bug
 
-    def _store(self, job: Append | Upsert, staged: dict[Term, _Staged]) -> Answer:
+    def _store(self, job: Append | Upsert, staged: dict[Term, _Staged]) -> JobResult:
         """One job's rows. A refusal leaves the transaction as it was: it is decided before anything is written."""
         term = job.term
         if term.closed is not None:
@@ -349,8 +349,8 @@ def _settled(term: Term, becomes: _Staged) -> StorageError | None:
         _settle(term, becomes)
         # THE fence: behind the commit, before any acknowledgement.
         return _refusal(term)
-    except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
-        return term.stop(mistake)
+    except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
+        return term.stop(bug)
 
 
 def _settle(term: Term, becomes: _Staged) -> None:

@@ -18,7 +18,7 @@ from coordinator.service.mount import mount
 from coordinator.service.transaction_markers import TransactionMarkers
 from coordinator.service.watched_groups import Eyes
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
-from kernel.broker.storage.internal_errors import stopped
+from kernel.broker.storage.internal_errors import log_stopped
 from kernel.clock import ManualClock
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -256,7 +256,7 @@ def test_machine_that_cannot_even_be_unloaded_leaves_nobody_waiting(
 def test_storage_that_has_stopped_is_told_as_an_unknown_error(caplog: pytest.LogCaptureFixture):
     async def body(scene: Scene) -> None:
         log = scene.coordinator.storage.logs[scene.coordinator.tp(partition_of(SICK, 4))]
-        log.broken = stopped("the log", MemoryError())
+        log.broken = log_stopped("the log", MemoryError())
         assert await scene.commit(SICK) == "unknown_server_error"
         assert await scene.commit(SOUND) == "none"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel.broker.identity import BrokerRuns, WrongCluster
+from kernel.broker.cluster.identity import BrokerRuns, WrongCluster
 from kernel.errors import EnvironmentFault
 from kernel.ports import free_ports
 from kernel.trace.writer import SilentTracer

@@ -43,7 +43,7 @@ class Candidate:
 
     async def states(self, topic: str) -> list[tuple[int, int, int]]:
         """(leader, leader epoch, controller epoch) of each partition, as ZooKeeper has them now."""
-        self.observer.distrust()
+        self.observer.invalidate()
         partitions = (await self.look()).snapshot.topics[topic].partitions
         return [(p.leader, p.leader_epoch, p.controller_epoch) for p in partitions]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel.broker.identity import (
+from kernel.broker.cluster.identity import (
     BrokerRuns,
     DamagedIdentity,
     Meta,
@@ -23,7 +23,7 @@ from kernel.zookeeper.ending import SessionCredentials
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kernel.broker.identity import Identity
+    from kernel.broker.cluster.identity import Identity
 
 CLUSTER = "1W9pNtqoQhyh7cXv03h7dQ"
 

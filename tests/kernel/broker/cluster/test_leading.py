@@ -52,9 +52,9 @@ class Listener:
 
 def made() -> tuple[Leading, Listener, ListTracer]:
     tracer, listener = ListTracer(), Listener()
-    told = Leading(1, tracer)
-    told.subscribe(listener, lambda _: True)
-    return told, listener, tracer
+    leading = Leading(1, tracer)
+    leading.subscribe(listener, lambda _: True)
+    return leading, listener, tracer
 
 
 def test_view_is_read_for_what_this_broker_leads() -> None:
@@ -79,8 +79,8 @@ def test_following_the_view_change_by_change_leads_what_the_view_says() -> None:
         async def on_resign(self, _: TopicPartition) -> None: ...
 
     async def body() -> None:
-        told = Leading(1, ListTracer())
-        told.subscribe(Instant(), lambda _: True)
+        leading = Leading(1, ListTracer())
+        leading.subscribe(Instant(), lambda _: True)
         topics: dict[str, TopicView] = {}
         for _ in range(300):
             topics = dict(topics)
@@ -91,31 +91,31 @@ def test_following_the_view_change_by_change_leads_what_the_view_says() -> None:
                     topics[name] = some_topic(name)
             registered = rng.random() > 0.1
             if registered:
-                told.follow(ClusterSnapshot(topics=topics))
+                leading.follow(ClusterSnapshot(topics=topics))
             else:
-                told.want({}, ClusterSnapshot(topics=topics))
-                told.distrust()
-            await told.settled()
+                leading.want({}, ClusterSnapshot(topics=topics))
+                leading.forget_refusals()
+            await leading.settled()
             expected = {tp: it for topic in topics.values() for tp, it in wanted(topic, 1).items() if registered}
             every = [TopicPartition(name, number) for name in "abcdef" for number in range(4)]
-            assert {tp: it for tp in every if (it := told.led(tp)) is not None} == expected
+            assert {tp: it for tp in every if (it := leading.led(tp)) is not None} == expected
 
     asyncio.run(body())
 
 
 def test_resignation_waits_for_the_take_over_and_only_the_last_wish_counts() -> None:
     async def body() -> None:
-        told, listener, tracer = made()
+        leading, listener, tracer = made()
         listener.gate.clear()
-        told.want(lead(0), NOTHING)
+        leading.want(lead(0), NOTHING)
         await until(lambda: listener.calls == ["lead 0"], 5, "the first request to be reported")
-        told.want({}, NOTHING)
-        told.want(lead(2), NOTHING)
-        assert told.led(TP) is None
+        leading.want({}, NOTHING)
+        leading.want(lead(2), NOTHING)
+        assert leading.led(TP) is None
         listener.gate.set()
-        await told.settled()
+        await leading.settled()
         assert listener.calls == ["lead 0", "resign", "lead 2"]
-        assert told.led(TP) == lead(2)[TP]
+        assert leading.led(TP) == lead(2)[TP]
         assert [e["leader_epoch"] for e in tracer.of("leader_changed")] == [0, 0, 2]
 
     asyncio.run(body())
@@ -123,27 +123,27 @@ def test_resignation_waits_for_the_take_over_and_only_the_last_wish_counts() -> 
 
 def test_leadership_that_is_no_longer_wanted_is_denied_at_once() -> None:
     async def body() -> None:
-        told, _, _ = made()
-        told.want(lead(0), NOTHING)
-        await told.settled()
-        told.want({}, NOTHING)
-        assert told.led(TP) is None
-        await told.settled()
+        leading, _, _ = made()
+        leading.want(lead(0), NOTHING)
+        await leading.settled()
+        leading.want({}, NOTHING)
+        assert leading.led(TP) is None
+        await leading.settled()
 
     asyncio.run(body())
 
 
 def test_fenced_take_over_is_not_repeated_before_the_view_changes() -> None:
     async def body() -> None:
-        told, listener, tracer = made()
+        leading, listener, tracer = made()
         listener.errors = [Fenced("higher")]
         for _ in range(3):
-            told.want(lead(1), NOTHING)
-            await told.settled()
+            leading.want(lead(1), NOTHING)
+            await leading.settled()
         assert listener.calls == ["lead 1", "resign"]
         assert tracer.of("leader_changed") == []
-        told.want(lead(2), NOTHING)
-        await told.settled()
+        leading.want(lead(2), NOTHING)
+        await leading.settled()
         assert listener.calls[2:] == ["lead 2"]
 
     asyncio.run(body())
@@ -153,12 +153,12 @@ def test_failed_take_over_is_repeated_while_it_is_wanted(monkeypatch: pytest.Mon
     monkeypatch.setattr(leading, "_RETRY_S", 0.001)
 
     async def body() -> None:
-        told, listener, _ = made()
+        leading, listener, _ = made()
         listener.errors = [StorageFailed("full"), StorageFailed("full")]
-        told.want(lead(1), NOTHING)
-        await told.settled()
+        leading.want(lead(1), NOTHING)
+        await leading.settled()
         assert listener.calls == ["lead 1", "resign", "lead 1", "resign", "lead 1"]
-        assert told.led(TP) is not None
+        assert leading.led(TP) is not None
 
     asyncio.run(body())
 
@@ -167,12 +167,12 @@ def test_wait_before_the_next_try_ends_when_the_wish_does(monkeypatch: pytest.Mo
     monkeypatch.setattr(leading, "_RETRY_S", 60)
 
     async def body() -> None:
-        told, listener, _ = made()
+        leading, listener, _ = made()
         listener.errors = [StorageFailed("full")]
-        told.want(lead(1), NOTHING)
+        leading.want(lead(1), NOTHING)
         await until(lambda: listener.calls == ["lead 1", "resign"], 5, "the first attempt to fail")
-        told.want({}, NOTHING)
-        await asyncio.wait_for(told.settled(), 5)
+        leading.want({}, NOTHING)
+        await asyncio.wait_for(leading.settled(), 5)
 
     asyncio.run(body())
 
@@ -184,13 +184,13 @@ def test_log_that_closed_by_itself_is_resigned_and_only_an_unknown_fence_is_take
     error: StorageError, afterwards: list[str]
 ) -> None:
     async def body() -> None:
-        told, listener, _ = made()
-        told.want(lead(1), NOTHING)
-        await told.settled()
-        told.lost(TP, error)
-        assert told.led(TP) is None
-        told.lost(TP, error)
-        await told.settled()
+        leading, listener, _ = made()
+        leading.want(lead(1), NOTHING)
+        await leading.settled()
+        leading.lost(TP, error)
+        assert leading.led(TP) is None
+        leading.lost(TP, error)
+        await leading.settled()
         assert listener.calls == ["lead 1", *afterwards]
 
     asyncio.run(body())
@@ -200,17 +200,17 @@ def test_listener_that_fails_for_a_mistake_is_told_to_resign_and_is_not_asked_ag
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def body() -> None:
-        told, listener, _ = made()
+        leading, listener, _ = made()
         listener.errors = [KeyError("lost")]
-        told.want(lead(0), NOTHING)
-        await asyncio.wait_for(told.settled(), 5)
-        told.want(lead(0), NOTHING)
-        await told.settled()
+        leading.want(lead(0), NOTHING)
+        await asyncio.wait_for(leading.settled(), 5)
+        leading.want(lead(0), NOTHING)
+        await leading.settled()
         assert listener.calls == ["lead 0", "resign"]
-        assert told.led(TP) is None
-        told.want(lead(1), NOTHING)
-        await told.settled()
-        assert told.led(TP) == lead(1)[TP]
+        assert leading.led(TP) is None
+        leading.want(lead(1), NOTHING)
+        await leading.settled()
+        assert leading.led(TP) == lead(1)[TP]
         assert [record.exc_info is not None for record in caplog.records if record.levelname == "CRITICAL"] == [True]
 
     asyncio.run(body())
@@ -218,16 +218,16 @@ def test_listener_that_fails_for_a_mistake_is_told_to_resign_and_is_not_asked_ag
 
 def test_partition_whose_log_a_mistake_has_stopped_is_resigned_and_not_led_again_at_this_epoch() -> None:
     async def body() -> None:
-        told, listener, _ = made()
-        told.want(lead(0), NOTHING)
-        await told.settled()
-        told.lost(TP, LogStopped("a mistake"))
-        await asyncio.wait_for(told.settled(), 5)
+        leading, listener, _ = made()
+        leading.want(lead(0), NOTHING)
+        await leading.settled()
+        leading.lost(TP, LogStopped("a mistake"))
+        await asyncio.wait_for(leading.settled(), 5)
         assert listener.calls == ["lead 0", "resign"]
-        told.distrust()
-        told.want(lead(0), NOTHING)
-        await told.settled()
-        assert told.led(TP) == lead(0)[TP], "a new registration is a new beginning"
+        leading.forget_refusals()
+        leading.want(lead(0), NOTHING)
+        await leading.settled()
+        assert leading.led(TP) == lead(0)[TP], "a new registration is a new beginning"
 
     asyncio.run(body())
 
@@ -238,13 +238,13 @@ def test_listener_that_cannot_resign_keeps_the_others_from_nothing(caplog: pytes
             raise MemoryError
 
     async def body() -> None:
-        told, unwilling, willing = Leading(1, ListTracer()), Unwilling(), Listener()
+        leading, unwilling, willing = Leading(1, ListTracer()), Unwilling(), Listener()
         for listener in (unwilling, willing):
-            told.subscribe(listener, lambda _: True)
-        told.want(lead(0), NOTHING)
-        await told.settled()
-        told.want({}, NOTHING)
-        await asyncio.wait_for(told.settled(), 5)
+            leading.subscribe(listener, lambda _: True)
+        leading.want(lead(0), NOTHING)
+        await leading.settled()
+        leading.want({}, NOTHING)
+        await asyncio.wait_for(leading.settled(), 5)
         assert willing.calls == ["lead 0", "resign"]
         assert [record.levelname for record in caplog.records] == ["CRITICAL"]
 

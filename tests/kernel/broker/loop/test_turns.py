@@ -65,7 +65,7 @@ def test_piece_that_fails_ends_its_own_work_only() -> None:
     def fails() -> Iterator[None]:
         done.append("before")
         yield
-        raise RuntimeError("a mistake of ours")
+        raise RuntimeError("a bug")
 
     async def test() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
@@ -80,7 +80,7 @@ def test_piece_that_fails_ends_its_own_work_only() -> None:
     reported: list[dict[str, Any]] = []
     asyncio.run(test())
     assert done == ["before", "after", "later"]
-    assert [str(context["exception"]) for context in reported] == ["a mistake of ours"]
+    assert [str(context["exception"]) for context in reported] == ["a bug"]
 
 
 def test_work_put_by_a_piece_comes_last() -> None:

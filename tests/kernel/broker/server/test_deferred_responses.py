@@ -1,4 +1,4 @@
-"""Answers that come later without a future: given once, whoever asks first; and what the server does with them."""
+"""Deferred responses: completed once for one listener; and what the server does with them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_an_answer_is_taken_whether_it_is_given_before_or_after_somebody_waits(before: bool) -> None:
+def test_response_reaches_its_listener_whether_it_completes_before_or_after(before: bool) -> None:
     later: DeferredResponse[int] = DeferredResponse()
     taken: list[int] = []
     if before:
@@ -37,7 +37,7 @@ def test_an_answer_is_taken_whether_it_is_given_before_or_after_somebody_waits(b
     assert taken == [7]
 
 
-def test_an_answer_that_comes_later_can_be_awaited() -> None:
+def test_deferred_response_can_be_awaited() -> None:
     async def test() -> None:
         later: DeferredResponse[int] = DeferredResponse()
         waiting = asyncio.ensure_future(later)
@@ -48,7 +48,7 @@ def test_an_answer_that_comes_later_can_be_awaited() -> None:
     asyncio.run(test())
 
 
-def test_an_answer_whose_waiter_was_cancelled_is_dropped() -> None:
+def test_response_whose_waiter_was_cancelled_is_dropped() -> None:
     async def test() -> None:
         later: DeferredResponse[int] = DeferredResponse()
         waiting = asyncio.ensure_future(later)
@@ -62,7 +62,7 @@ def test_an_answer_whose_waiter_was_cancelled_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_whoever_waits_for_an_answer_that_is_lost_is_told(before: bool) -> None:
+def test_listener_learns_that_a_response_has_failed(before: bool) -> None:
     later: DeferredResponse[int] = DeferredResponse()
     seen: list[str] = []
     if before:
@@ -73,7 +73,7 @@ def test_whoever_waits_for_an_answer_that_is_lost_is_told(before: bool) -> None:
     assert seen == ["lost"]
 
 
-def test_awaiting_an_answer_that_is_lost_is_cancelled() -> None:
+def test_awaiting_a_failed_response_is_cancelled() -> None:
     async def test() -> None:
         later: DeferredResponse[int] = DeferredResponse()
         waiting = asyncio.ensure_future(later)

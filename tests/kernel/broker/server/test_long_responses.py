@@ -43,7 +43,7 @@ class Rowing:
     def _rows(self) -> Iterator[dict[str, Any]]:
         for number in range(self.number):
             if number == self.fails_at:
-                raise RuntimeError("a mistake of ours")
+                raise RuntimeError("a bug")
             self.made += 1
             yield {"group_id": f"g{number}"}
 
@@ -74,7 +74,7 @@ def test_row_that_cannot_be_made_closes_its_own_connection_and_is_reported() -> 
         async with raw(rowing.server) as (reader, writer), raw(rowing.server) as (other_reader, other_writer):
             writer.write(ASK)
             assert await reader.read() == b""
-            assert [str(context["exception"]) for context in reported] == ["a mistake of ours"]
+            assert [str(context["exception"]) for context in reported] == ["a bug"]
             other_writer.write(BEAT)
             await read_frame(other_reader)
         await rowing.server.stop()

@@ -331,11 +331,11 @@ def test_client_that_does_not_read_its_answers_is_not_served_without_end() -> No
 def test_handler_that_fails_closes_its_connection_and_is_reported() -> None:
     async def test() -> None:
         def fails(_context: RequestContext, _body: Any) -> Mapping[str, Any]:
-            raise RuntimeError("a mistake of ours")
+            raise RuntimeError("a bug")
 
         async def fails_later(_context: RequestContext, _body: Any) -> Mapping[str, Any]:
             await asyncio.sleep(0)
-            raise RuntimeError("a mistake of ours")
+            raise RuntimeError("a bug")
 
         async def refuses(_context: RequestContext, _body: Any) -> Mapping[str, Any]:
             raise ProtocolError("not like this")

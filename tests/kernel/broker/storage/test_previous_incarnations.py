@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel.broker.storage.earlier_lives import look_after_earlier_lives
 from kernel.broker.storage.errors import StorageFailed
+from kernel.broker.storage.previous_incarnations import clean_up_previous_incarnations
 from kernel.broker.storage.storage import Storage
 from kernel.broker.storage.wal import damage
 from tests.support.stored import TOPIC_ID, TP, batch, cells
@@ -97,7 +97,7 @@ def test_each_damaged_byte_is_found_that_costs_a_transaction(killed: Path) -> No
 
 def test_damaged_log_is_an_error_that_says_how_much_is_lost(killed: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert asyncio.run(stored(shutil.copytree(killed, killed.parent / "sound"))) == RECORDS
-    look_after_earlier_lives(killed, 1)
+    clean_up_previous_incarnations(killed, 1)
     assert caplog.messages == []
     wal = wal_of(killed)
     log = wal.read_bytes()
@@ -106,10 +106,10 @@ def test_damaged_log_is_an_error_that_says_how_much_is_lost(killed: Path, caplog
     found = damage(wal.read_bytes())
     assert found is not None
     with caplog.at_level(logging.ERROR):
-        look_after_earlier_lives(killed, 1)
+        clean_up_previous_incarnations(killed, 1)
     (said,) = caplog.messages
     assert str(wal) in said
-    assert f"{found.commits} transactions at and behind it are lost" in said
+    assert f"{found.commits} transactions from there on are lost" in said
     left = asyncio.run(stored(killed))
     assert RECORDS - found.commits - 1 <= left < RECORDS, "as many are lost as were said to be"
 
@@ -153,17 +153,17 @@ def test_file_of_an_earlier_life_goes_once_nothing_refers_to_it(killed: Path) ->
             assert (await storage.take_over(TP, TOPIC_ID, epoch)).end_offset == RECORDS
 
     asyncio.run(idle("second", 1))
-    look_after_earlier_lives(killed, 1)
+    clean_up_previous_incarnations(killed, 1)
     assert files() == {"broker-1-first", "broker-1-second"}, "the second is still the newest to have led"
     asyncio.run(idle("third", 2))
-    look_after_earlier_lives(killed, 2)
+    clean_up_previous_incarnations(killed, 2)
     assert files() == {"broker-1-first", "broker-1-second", "broker-1-third"}, "of another broker"
-    look_after_earlier_lives(killed, 1)
+    clean_up_previous_incarnations(killed, 1)
     assert files() == {"broker-1-first", "broker-1-third"}
     assert sorted(path.name for path in (killed / "incarnations").glob("*second*")) == []
     # Not by links, which a copy of the folder does not keep: by what is published.
     copy = shutil.copytree(killed, killed.parent / "copy")
-    look_after_earlier_lives(copy, 1)
+    clean_up_previous_incarnations(copy, 1)
     assert {path.name for path in (copy / "incarnations").glob("*.sqlite")} == {
         "broker-1-first.sqlite",
         "broker-1-third.sqlite",

@@ -1,8 +1,8 @@
-"""The files of a broker's earlier lives, when it starts: damaged ones are reported, those that hold nothing removed.
+"""The files of a broker's previous incarnations: at its start, damaged ones are reported and empty ones removed.
 
-Both only by the broker whose files they are, which holds their identity (`kernel.broker.identity`): nobody writes them
-any more. A file with records stays, however old: partitions' chains of segments refer to it (`chain.py`), and copying
-its records into a new one would cost what they are, at every start.
+Only the broker that holds their identity (`kernel.broker.cluster.identity`) does so: no process writes them any more.
+A file with records stays, however old: partitions' chains of segments refer to it (`chain.py`), and copying its records
+into a new file at every start would be too expensive.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def look_after_earlier_lives(data_dir: Path, node_id: int) -> None:
-    """Blocks: a log of 8 MB, which is all that a killed broker leaves, is read in a fifth of a second."""
+def clean_up_previous_incarnations(data_dir: Path, node_id: int) -> None:
+    """Blocks. A killed broker leaves a write-ahead log of at most 8 MB, which is read in a fifth of a second."""
     for path in sorted((data_dir / FOLDER).glob(f"broker-{node_id}-*{SUFFIX}")):
         try:
             _report_damage(path)
@@ -31,13 +31,13 @@ def look_after_earlier_lives(data_dir: Path, node_id: int) -> None:
                 for name in (path, claim_of(path), *_beside(path)):
                     name.unlink(missing_ok=True)
         except (OSError, StorageFailed) as error:
-            log.error("%s cannot be looked at: %s", path, error)  # noqa: TRY400 - the message says it all
+            log.error("cannot check %s: %s", path, error)  # noqa: TRY400 - the message says it all
 
 
 def check_never_led(data_dir: Path, topic_id: UUID, partition: int, publications: Path) -> None:
-    """Raises StorageFailed when somebody has led the partition, though nothing of that is published.
+    """Raise StorageFailed if a broker has led the partition although no epoch is published.
 
-    Then `publications` was removed, which says which of the records count: the log would begin at 0 again.
+    Then `publications`, which says which records count, was removed, and the log would begin at 0 again.
     """
     for path in sorted((data_dir / FOLDER).glob(f"*{SUFFIX}")):
         reader = open_reader(path)
@@ -49,7 +49,7 @@ def check_never_led(data_dir: Path, topic_id: UUID, partition: int, publications
         if found is not None:
             raise StorageFailed(
                 f"{publications} is missing or empty, but {path} was written for partition {partition} of topic"
-                f" {topic_id}: without it nobody knows which records count. Put the folder back, or delete the topic."
+                f" {topic_id}: without it the records that count are unknown. Put the folder back, or delete the topic."
             )
 
 
@@ -60,15 +60,15 @@ def _report_damage(path: Path) -> None:
     found = damage(wal.read_bytes())
     if found is not None:
         log.error(
-            "%s is damaged at frame %d of %d: %d transactions at and behind it are lost, with the records and offsets"
-            " committed in them, which may have been acknowledged. The log goes on before them, and their offsets are"
-            " given out again. With a sound copy of the file, stop this broker at once and put the copy in its place.",
+            "%s is damaged at frame %d of %d: %d transactions from there on are lost, with the records and committed"
+            " offsets in them, which may have been acknowledged. The log continues before them and reuses the offsets."
+            " If you have an intact copy of the file, stop this broker immediately and put the copy in its place.",
             *(wal, found.frame, found.frames, found.commits),
         )
 
 
 def _holds_nothing(data_dir: Path, path: Path) -> bool:
-    """No publication names it, and it has no rows that a chain or a successor could refer to."""
+    """Whether no publication names it, and it has no rows that a chain or a successor could refer to."""
     with faults_named(f"look into {path}"):
         reader = open_reader(path)
         try:

@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 OTHER = TopicPartition("orders", 4)
-MISTAKES = [MemoryError(), sqlite3.ProgrammingError("Incorrect number of bindings supplied"), struct.error("short")]
+BUGS = [MemoryError(), sqlite3.ProgrammingError("Incorrect number of bindings supplied"), struct.error("short")]
 
 
 class Failing:
-    """Stands in for a function, and raises `mistake` where `when` says so."""
+    """Stands in for a function, and raises `bug` where `when` says so."""
 
-    def __init__(self, instead_of: Callable[..., Any], mistake: BaseException, when: Callable[..., bool]) -> None:
-        self._instead_of, self._mistake, self._when = instead_of, mistake, when
+    def __init__(self, instead_of: Callable[..., Any], bug: BaseException, when: Callable[..., bool]) -> None:
+        self._instead_of, self._bug, self._when = instead_of, bug, when
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if self._when(*arguments, **named):
-            raise self._mistake
+            raise self._bug
         return self._instead_of(*arguments, **named)
 
 
@@ -69,9 +69,9 @@ def tracebacks(caplog: pytest.LogCaptureFixture) -> list[BaseException]:
     return [r.exc_info[1] for r in caplog.records if r.levelno == logging.CRITICAL and r.exc_info and r.exc_info[1]]
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: type(m).__name__)
-def test_mistake_while_one_logs_batch_is_stored_stops_that_log_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mistake: Exception
+@pytest.mark.parametrize("bug", BUGS, ids=lambda m: type(m).__name__)
+def test_bug_while_one_logs_batch_is_stored_stops_that_log_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bug: Exception
 ):
     """Both logs' appends are in one transaction, which is repeated without the one that cannot be stored."""
 
@@ -80,7 +80,7 @@ def test_mistake_while_one_logs_batch_is_stored_stops_that_log_and_no_other(
             sick = await storage.take_over(TP, TOPIC_ID, 0)
             sound = await storage.take_over(OTHER, TOPIC_ID, 0)
             await sick.append([batch("a")])
-            failing = Failing(writer.placed, mistake, lambda payload, *_: b"bad" in payload)
+            failing = Failing(writer.placed, bug, lambda payload, *_: b"bad" in payload)
             monkeypatch.setattr(writer, "placed", failing)
             appends = [sound.append([batch("x")]), sick.append([batch("b"), batch("bad")]), sick.append([batch("c")])]
             first, guilty, behind, last = await outcomes(*appends, sound.append([batch("y")]))
@@ -91,7 +91,7 @@ def test_mistake_while_one_logs_batch_is_stored_stops_that_log_and_no_other(
             assert await everything(sound) == "xy", "stored once, though the transaction was repeated"
             await sound.append([batch("z")])
             assert await everything(sound) == "xyz"
-            assert tracebacks(caplog) == [mistake]
+            assert tracebacks(caplog) == [bug]
             assert [tp for tp, _ in closed] == [TP]
             assert isinstance(closed[0][1], LogStopped)
             with pytest.raises(Fenced):
@@ -102,26 +102,26 @@ def test_mistake_while_one_logs_batch_is_stored_stops_that_log_and_no_other(
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: type(m).__name__)
-def test_mistake_between_jobs_stops_the_logs_at_work_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mistake: Exception
+@pytest.mark.parametrize("bug", BUGS, ids=lambda m: type(m).__name__)
+def test_bug_between_jobs_stops_the_logs_at_work_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bug: Exception
 ):
     async def body() -> None:
         async with opened(tmp_path) as (storage, closed):
             sick, pairs = await storage.take_over(TP, TOPIC_ID, 0), await storage.take_over_pairs(OTHER, TOPIC_ID, 0)
             with monkeypatch.context() as patch:
-                patch.setattr(Transaction, "__enter__", Failing(Transaction.__enter__, mistake, lambda *_: True))
+                patch.setattr(Transaction, "__enter__", Failing(Transaction.__enter__, bug, lambda *_: True))
                 (refused,) = await outcomes(sick.append([batch("a")]))
             assert isinstance(refused, LogStopped)
             await pairs.upsert([(b"k", b"v")])
             assert await pairs.items() == [(b"k", b"v")]
             assert [tp for tp, _ in closed] == [TP]
-            assert tracebacks(caplog) == [mistake]
+            assert tracebacks(caplog) == [bug]
 
     asyncio.run(body())
 
 
-def test_mistake_behind_the_commit_is_not_acknowledged_and_stops_the_log(
+def test_bug_behind_the_commit_is_not_acknowledged_and_stops_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     """The record is stored: whoever takes over finds it, as after any write that was not acknowledged."""
@@ -142,7 +142,7 @@ def test_mistake_behind_the_commit_is_not_acknowledged_and_stops_the_log(
     asyncio.run(body())
 
 
-def test_mistake_while_a_takeover_is_at_work_refuses_it_and_no_other(
+def test_bug_while_a_takeover_is_at_work_refuses_it_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:
@@ -159,7 +159,7 @@ def test_mistake_while_a_takeover_is_at_work_refuses_it_and_no_other(
     asyncio.run(body())
 
 
-def test_mistake_while_terms_are_begun_refuses_them_and_later_ones_succeed(
+def test_bug_while_terms_are_begun_refuses_them_and_later_ones_succeed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:
@@ -175,7 +175,7 @@ def test_mistake_while_terms_are_begun_refuses_them_and_later_ones_succeed(
     asyncio.run(body())
 
 
-def test_mistake_of_the_writers_thread_itself_answers_everybody_and_says_that_the_storage_is_dead(
+def test_bug_of_the_writers_thread_itself_answers_everybody_and_says_that_the_storage_is_dead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:
@@ -199,7 +199,7 @@ def test_mistake_of_the_writers_thread_itself_answers_everybody_and_says_that_th
     asyncio.run(body())
 
 
-def test_mistake_of_one_who_waits_for_records_keeps_nobody_else_from_hearing_of_them(
+def test_bug_of_one_who_waits_for_records_keeps_nobody_else_from_hearing_of_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
 
@@ -222,7 +222,7 @@ def test_mistake_of_one_who_waits_for_records_keeps_nobody_else_from_hearing_of_
     asyncio.run(body())
 
 
-def test_mistake_while_an_answer_is_delivered_keeps_no_other_from_being_delivered(
+def test_bug_while_an_answer_is_delivered_keeps_no_other_from_being_delivered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:
@@ -240,7 +240,7 @@ def test_mistake_while_an_answer_is_delivered_keeps_no_other_from_being_delivere
     asyncio.run(body())
 
 
-def test_deletion_that_meets_a_mistake_is_answered(
+def test_deletion_that_meets_a_bug_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:
@@ -256,7 +256,7 @@ def test_deletion_that_meets_a_mistake_is_answered(
     asyncio.run(body())
 
 
-def test_errors_of_the_disk_are_no_mistakes_and_stop_nothing(
+def test_errors_of_the_disk_are_no_bugs_and_stop_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:
@@ -275,7 +275,7 @@ def test_errors_of_the_disk_are_no_mistakes_and_stop_nothing(
     asyncio.run(body())
 
 
-def test_answer_that_nobody_waits_for_any_more_is_no_mistake(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_answer_that_nobody_waits_for_any_more_is_no_bug(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     async def body() -> None:
         async with opened(tmp_path) as (storage, closed):
             log = await storage.take_over(TP, TOPIC_ID, 0)
@@ -291,7 +291,7 @@ def test_answer_that_nobody_waits_for_any_more_is_no_mistake(tmp_path: Path, cap
     asyncio.run(body())
 
 
-def test_round_of_retention_passes_over_a_log_that_a_mistake_stops_and_trims_the_others(
+def test_round_of_retention_passes_over_a_log_that_a_bug_stops_and_trims_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body() -> None:
