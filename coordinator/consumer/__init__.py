@@ -1,1 +1,8 @@
-"""The member's side, as it does: a consumer whose streams are members, over a connection to the coordinator."""
+"""The member's side, acting: consumers whose streams are group members, each with a connection to the coordinator.
+
+Reading order: `consumer` and `polling` (the public interface and the poll loop), `stream` (one classic member: its
+requests and callbacks), `member_runner` (what runs any member: steps its table, performs effects, keeps its timer),
+`link` and `calls` (connection and requests), `group_leader` (assigning, as the group's leader), `join_metadata` (what
+JoinGroup carries), `commits`, `positions`, `fetcher`, `topic_watcher`, `settings`. `server/` is the same for the
+`server` design, on top of `polling` and `member_runner`.
+"""

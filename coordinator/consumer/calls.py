@@ -1,6 +1,6 @@
-"""The group's requests as typed calls: the one place where a member's wire fields are spelt.
+"""The group's requests as typed calls: the only place that names a member's wire fields.
 
-Each raises what `BrokerConnection.call` raises, and answers with Kafka's error name ('' is success) and values.
+Each raises what `BrokerConnection.call` raises, and returns Kafka's error name ('' for success) and values.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from coordinator.membership.effects import Identity
     from kernel.client.connection import BrokerConnection
 
-#: JoinGroup and SyncGroup may be parked for the whole rebalance timeout; Kafka's client allows 5 s more.
+#: JoinGroup and SyncGroup may be parked for the whole rebalance timeout; Kafka's client adds 5 s.
 PARKED_EXTRA_MS = 5_000
 
 
 class FoundCoordinator(NamedTuple):
-    """FindCoordinator's answer."""
+    """The response to FindCoordinator."""
 
     error: str
     node_id: int
@@ -33,8 +33,8 @@ class FoundCoordinator(NamedTuple):
     port: int
 
 
-class JoinAnswer(NamedTuple):
-    """JoinGroup's answer; `member_id` is also set with MEMBER_ID_REQUIRED."""
+class JoinResponse(NamedTuple):
+    """The response to JoinGroup; `member_id` is also set with MEMBER_ID_REQUIRED."""
 
     error: str
     member_id: str
@@ -42,10 +42,10 @@ class JoinAnswer(NamedTuple):
     protocol: str
     leader: str
     members: tuple[GroupMember, ...]
-    skip_assignment: bool  #: to a static leader that came back: the assignment stands (KIP-814)
+    skip_assignment: bool  #: for a static leader that came back: the assignment stands (KIP-814)
 
     def as_event(self, stamp: int) -> Joined:
-        """What it is to the member when there is no error."""
+        """Return the member's event for a response without an error."""
         return Joined(
             stamp,
             self.member_id,
@@ -58,7 +58,7 @@ class JoinAnswer(NamedTuple):
 
 
 async def find_coordinator(connection: BrokerConnection, group: str, *, timeout_ms: int) -> FoundCoordinator:
-    """Any broker knows."""
+    """Look up the group's coordinator; any broker knows it."""
     body = {"key": group, "key_type": 0}
     version = min(3, connection.version_of(Api.FindCoordinator))
     answer = await connection.call(Api.FindCoordinator, body, version=version, timeout_ms=timeout_ms, group=group)
@@ -67,7 +67,7 @@ async def find_coordinator(connection: BrokerConnection, group: str, *, timeout_
 
 @dataclass(frozen=True, slots=True)
 class GroupCalls:
-    """One group's requests; the connection is given with each, since the coordinator moves."""
+    """One group's requests; each takes the connection, since the coordinator can move."""
 
     group: str
     session_timeout_ms: int
@@ -75,8 +75,8 @@ class GroupCalls:
     request_timeout_ms: int
     instance_id: str | None = None  #: of a static member (KIP-345)
 
-    async def join(self, connection: BrokerConnection, member_id: str, protocols: Mapping[str, bytes]) -> JoinAnswer:
-        """`protocols` is {name: subscription bytes} in order of preference."""
+    async def join(self, connection: BrokerConnection, member_id: str, protocols: Mapping[str, bytes]) -> JoinResponse:
+        """Join; `protocols` is {name: subscription bytes} in order of preference."""
         body = {
             "group_id": self.group,
             "session_timeout": self.session_timeout_ms,
@@ -91,7 +91,7 @@ class GroupCalls:
             GroupMember(member.member_id, getattr(member, "group_instance_id", None), member.metadata)
             for member in answer.members
         )
-        return JoinAnswer(
+        return JoinResponse(
             error_name(answer.error_code),
             answer.member_id,
             answer.generation_id,
@@ -104,7 +104,7 @@ class GroupCalls:
     async def sync(
         self, connection: BrokerConnection, identity: Identity, protocol: str, assignments: Mapping[str, bytes]
     ) -> tuple[str, bytes]:
-        """(error, our assignment's bytes). Only a leader gives assignments."""
+        """Sync; returns (error, our assignment's bytes). Only a leader passes assignments."""
         body = {
             "group_id": self.group,
             "generation_id": identity.generation,
@@ -128,7 +128,7 @@ class GroupCalls:
         return error_name(answer.error_code)
 
     async def leave(self, connection: BrokerConnection, member_id: str, *, timeout_ms: int) -> str:
-        """Versions 0 to 2 name one member at the top, later ones a list (KIP-345)."""
+        """Leave; versions 0 to 2 name one member at the top level, later ones a list (KIP-345)."""
         body = {
             "group_id": self.group,
             "member_id": member_id,
@@ -146,7 +146,7 @@ class GroupCalls:
         *,
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, str]:
-        """{partition: error}. Version 9 would answer in KIP-848's terms, so 8 is the highest that is used."""
+        """Commit; returns {partition: error}. Uses version 8 at most, since 9 has KIP-848's errors."""
         body = {
             "group_id": self.group,
             "generation_id_or_member_epoch": identity.generation,
@@ -186,7 +186,10 @@ class GroupCalls:
     async def committed(
         self, connection: BrokerConnection, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> tuple[str, dict[TopicPartition, int]]:
-        """(error, {partition: offset or NO_OFFSET}). Version 7 is the last that asks for one group (KIP-709)."""
+        """Fetch committed offsets: (error, {partition: offset or NO_OFFSET}).
+
+        Uses version 7 at most, the last for a single group (KIP-709).
+        """
         wanted = tuple(partitions)
         body = {
             "group_id": self.group,
@@ -194,7 +197,7 @@ class GroupCalls:
                 {"name": topic, "partition_indexes": [tp.partition for tp in of_topic]}
                 for topic, of_topic in _by_topic(wanted).items()
             ],
-            "require_stable": True,  # as Kafka's consumer: not what an open transaction may change (KIP-447)
+            "require_stable": True,  # as Kafka's consumer: no offset that an open transaction may change (KIP-447)
         }
         version = min(7, connection.version_of(Api.OffsetFetch))
         answer = await connection.call(

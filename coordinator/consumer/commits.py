@@ -1,9 +1,8 @@
-"""Commits: under the identity of the moment they were called, or not at all.
+"""Send commits under the identity that the member had when they were called, or not at all.
 
-A commit that cannot be sent at once waits for the coordinator. If the member's id or generation is another one by
-then, the commit is dropped: librdkafka sends it under the *new* identity after a rejoin, where it is accepted and
-moves the offset back (seen in ten of ten pauses). Fencing checks identities, not ownership, so only the client can
-prevent that.
+A commit that cannot be sent at once waits for the coordinator. If the member's id or generation has changed by then,
+the commit is dropped. librdkafka sends it under the *new* identity after a rejoin, where it is accepted and moves the
+offset back (seen in ten of ten pauses). Fencing checks identities, not ownership, so only the client can prevent that.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
 
 DROPPED = "DROPPED"
 
-#: Not sent, because it would wait behind a JoinGroup or SyncGroup that is parked, and be refused then: this is what
-#: Kafka's client answers by itself (RebalanceInProgressException; ConsumerCoordinator.sendOffsetCommitRequest). The
-#: same commit may be made again when the rebalance is over, if the partition is still the member's.
+#: The result of a commit that would queue behind a parked JoinGroup or SyncGroup and then be rejected; it is not sent.
+#: Kafka's client does the same (RebalanceInProgressException; ConsumerCoordinator.sendOffsetCommitRequest). The
+#: application may retry after the rebalance, if the member still owns the partition.
 REBALANCING = "REBALANCE_IN_PROGRESS"
 
 
@@ -38,17 +37,17 @@ def _never() -> bool:
     return False
 
 
-#: The same commit again, at the coordinator that is known by then.
-_AGAIN = frozenset(
+#: Errors after which the same commit is retried, with the coordinator known by then.
+_RETRIABLE = frozenset(
     {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "REQUEST_TIMED_OUT", UNANSWERED}
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
-    """One call of commit; `identity` is None when the member had none, `give_up_ns` is monotonic.
+    """One call of commit; `identity` is None if the member had none, `give_up_ns` is monotonic.
 
-    `blocked` tells whether a parked request is ahead of whatever is sent now.
+    `blocked` returns whether a request sent now would queue behind a parked one.
     """
 
     identity: Identity | None
@@ -59,7 +58,7 @@ class CommitRequest:
 
 
 class Fenced(Protocol):
-    """A member as far as commits go: who it is at this moment."""
+    """What commits need of a member: its current identity."""
 
     @property
     def identity(self) -> Identity | None: ...
@@ -69,7 +68,7 @@ class Fenced(Protocol):
 
 
 class Committing(Protocol):
-    """What a commit needs of the membership that it is made for."""
+    """What commits need of a member's runner."""
 
     number: int
     committing: asyncio.Lock
@@ -86,7 +85,7 @@ class Committing(Protocol):
 
 
 class CommitCalls(Protocol):
-    """The design's own way to send a commit: {partition: error}, and it raises as `BrokerConnection.call`."""
+    """A design's commit request: returns {partition: error}, raises what `BrokerConnection.call` raises."""
 
     async def commit(
         self,
@@ -109,7 +108,7 @@ class CommitSettings(Protocol):
 
 
 class CommitContext(Protocol):
-    """What all commits of one consumer share."""
+    """What the commits of one consumer share."""
 
     @property
     def config(self) -> CommitSettings: ...
@@ -127,14 +126,14 @@ class CommitContext(Protocol):
 async def commit(
     stream: Committing, request: CommitRequest, context: CommitContext, *, api: str = "OffsetCommit"
 ) -> CommitOutcome:
-    """What became of it; never raises for what the group or the network did. `api` is the request's name.
+    """Commit and return the result; never raises for a failure of the group or the network. `api` names the request.
 
-    One at a time, in the order of the calls: a repeated commit must not overtake a later one and move it back.
+    Commits are sent one at a time, in the order of the calls: a retry must not overwrite the offset of a later commit.
     """
     errors = dict.fromkeys(request.offsets, DROPPED)
     if request.offsets and request.identity is not None:
         async with stream.committing:
-            errors = await _tried(stream, request, request.identity, context, api)
+            errors = await _send(stream, request, request.identity, context, api)
     outcome = CommitOutcome(
         accepted={tp: offset for tp, offset in request.offsets.items() if not errors[tp]},
         refused={tp: error for tp, error in errors.items() if error},
@@ -161,32 +160,32 @@ def _outcome(error: str) -> str:
     return {"": "accepted", DROPPED: "dropped", UNANSWERED: "unknown"}.get(error, "refused")
 
 
-async def _tried(
+async def _send(
     stream: Committing, request: CommitRequest, identity: Identity, context: CommitContext, api: str
 ) -> dict[TopicPartition, str]:
-    """{partition: error}; a commit that was sent and never answered stays UNANSWERED when it cannot be repeated."""
+    """Return {partition: error}; UNANSWERED if it was sent, got no response, and could not be retried."""
     backoff_s = context.config.retry_backoff_ms / 1000
-    outcome = dict.fromkeys(request.offsets, DROPPED)
+    errors = dict.fromkeys(request.offsets, DROPPED)
     while stream.member.identity == identity:
         connection = stream.connection
         now = context.clock.monotonic_ns()
         if now >= request.give_up_ns:
             break
         if request.blocked():
-            return {tp: REBALANCING if error == DROPPED else error for tp, error in outcome.items()}
+            return {tp: REBALANCING if error == DROPPED else error for tp, error in errors.items()}
         if connection is None:
             await stream.wait_for_change(backoff_s)
             continue
         stamp = stream.member.stamp
         left_ms = max(1, (request.give_up_ns - now) // NS_PER_MS)
         try:
-            outcome = await context.calls.commit(connection, identity, request.offsets, timeout_ms=left_ms)
+            errors = await context.calls.commit(connection, identity, request.offsets, timeout_ms=left_ms)
         except (Unavailable, ProtocolError):
-            outcome = dict.fromkeys(request.offsets, UNANSWERED)
-        error = next((error for error in outcome.values() if error), "")
+            errors = dict.fromkeys(request.offsets, UNANSWERED)
+        error = next((error for error in errors.values() if error), "")
         if error:
             stream.refused(api, error, stamp=stamp, sent_ns=now, connection=connection)
-        if error not in _AGAIN:
+        if error not in _RETRIABLE:
             break
         await asyncio.sleep(backoff_s)
-    return outcome
+    return errors

@@ -1,12 +1,12 @@
-"""A consumer of the coordinator designs behind the interface of all designs; which one it is say the settings.
+"""The consumer of the classic designs; its settings decide which one (`eager`, `static`, `cooperative`, `delayed`).
 
-`polling` has what it shares with the `server` design. Here each stream is a `GroupStream`, which is a member of the
-group by itself. Rebalances begin and end inside `getmany`, as in Kafka's consumer: a member that is told to rejoin
-keeps its partitions until it polls, then commits, revokes all of them (a cooperative one only what it has to), joins,
-and takes over what it was given. A `TopicWatcher` sees to topics that come, grow and go.
+`polling` has what it shares with the `server` design. Each stream is a `GroupStream`, a group member of its own.
+Rebalances begin and end inside `getmany`, as in Kafka's consumer: a member that has to rejoin keeps its partitions
+until the next poll, then commits, revokes all of them (a cooperative one only what it must), joins, and takes over its
+assignment. A `TopicWatcher` follows topics that are created, grow, or are deleted.
 
-Positions are committed when auto-commit is due in a poll, before a rebalance and at the end: that is, after the
-application has come back for more, so nothing is committed that it may not have dealt with.
+Positions are committed in a poll when auto-commit is due, before a rebalance and on close: always after the
+application has come back for more, so nothing is committed that it may not have processed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class CoordinatorConsumer(PollingConsumer[GroupStream, CoordinatorConsumerConfig
         return tuple(stream.member.member_id for stream in self._streams if stream.member.member_id)
 
     async def start(self) -> None:
-        """Reach any broker. Raises `Unavailable` when none answers within socket.connection.setup.timeout.ms."""
+        """Connect to any broker. Raises `Unavailable` when none answers within socket.connection.setup.timeout.ms."""
         self._check_open()
         await self._reach_a_broker()
 
@@ -97,8 +97,8 @@ class CoordinatorConsumer(PollingConsumer[GroupStream, CoordinatorConsumerConfig
     ) -> None:
         """See `GroupConsumer.subscribe_pattern`. Raises as `subscribe`.
 
-        Kafka's consumer refuses to go from names to a pattern, or back, without `unsubscribe` in between; here as
-        always the new subscription takes the place of the old one.
+        Kafka's consumer does not switch from names to a pattern, or back, without an `unsubscribe`; here the new
+        subscription simply replaces the old one.
         """
         exclude_internal = self._config.exclude_internal_topics
         await self._subscribe(by_pattern(pattern, streams, exclude_internal=exclude_internal), listener)
@@ -118,7 +118,7 @@ class CoordinatorConsumer(PollingConsumer[GroupStream, CoordinatorConsumerConfig
         self._streams.append(GroupStream(number, topics, self._context))
 
     async def unsubscribe(self) -> None:
-        """See `GroupConsumer.unsubscribe`. A static member keeps its place in the group, as when it closes."""
+        """See `GroupConsumer.unsubscribe`. A static member stays in the group, as when it closes."""
         self._check_open()
         async with self._subscribing:
             self._subscription = None

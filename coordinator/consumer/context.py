@@ -1,4 +1,4 @@
-"""What all streams of one consumer share and work with."""
+"""What the streams of one classic consumer share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CurrentListener:
-    """Whoever listens now: each subscription brings its own listener, or none."""
+    """Forwards to the current subscription's listener, if it has one."""
 
     def __init__(self) -> None:
         self.listener: RebalanceListener = SilentListener()
@@ -39,14 +39,14 @@ class CurrentListener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerContext:
-    """What the streams of one consumer share."""
+    """Settings, connections and callbacks that the streams of one consumer share."""
 
     config: CoordinatorConsumerConfig
     calls: GroupCalls
     client: ClusterClient
     fetcher: Fetcher
     listener: RebalanceListener
-    listening: asyncio.Lock  #: callbacks of all streams come one at a time
+    listening: asyncio.Lock  #: held during a callback: only one stream calls the listener at a time
     tracer: Tracer
     clock: Clock
-    changed: Callable[[], None]  #: wakes a poll that waits
+    changed: Callable[[], None]  #: wakes a waiting poll

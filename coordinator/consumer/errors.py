@@ -1,4 +1,4 @@
-"""What a group may do to a consumer for good."""
+"""Fatal errors of a group, with what to do about each."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 _REMEDIES: Mapping[str, str] = MappingProxyType(
     {
-        "INCONSISTENT_GROUP_PROTOCOL": "its members use other strategies, or are of another design: set "
-        "partition.assignment.strategy as they do, or another group.id",
+        "INCONSISTENT_GROUP_PROTOCOL": "its members use other strategies or another design: set the same "
+        "partition.assignment.strategy, or another group.id",
         "INVALID_SESSION_TIMEOUT": "keep session.timeout.ms within the broker's group.min/max.session.timeout.ms",
-        "GROUP_MAX_SIZE_REACHED": "the group has as many members as the broker's group.max.size allows, or they bring "
-        "as many bytes as its group.metadata.max.bytes",
-        "MESSAGE_TOO_LARGE": "what this member brings (ids, and all subscriptions that it offers) has more bytes than "
-        "the broker's group.member.metadata.max.bytes: subscribe to fewer topics, offer fewer strategies, or raise it",
+        "GROUP_MAX_SIZE_REACHED": "the group has reached the broker's group.max.size (members), or its "
+        "group.metadata.max.bytes (their ids and subscriptions)",
+        "MESSAGE_TOO_LARGE": "this member's ids and subscriptions, one for each strategy, exceed the broker's "
+        "group.member.metadata.max.bytes: subscribe to fewer topics, offer fewer strategies, or raise it",
         "INVALID_GROUP_ID": "set another group.id",
-        "FENCED_INSTANCE_ID": "another member uses this group.instance.id, and has taken this one's place: give every "
-        "member a group.instance.id of its own",
-        "INCONSISTENT_STRATEGY": "its coordinator assigns by another: leave partition.assignment.strategy out, or set "
+        "FENCED_INSTANCE_ID": "another member with this group.instance.id has replaced this one: give every "
+        "member its own group.instance.id",
+        "INCONSISTENT_STRATEGY": "its coordinator uses another one: remove partition.assignment.strategy, or set "
         "the brokers' group.server.assignment.strategy and restart them",
-        "UNKNOWN_STRATEGY": "its coordinator has no such strategy: leave partition.assignment.strategy out",
+        "UNKNOWN_STRATEGY": "its coordinator has no such strategy: remove partition.assignment.strategy",
         "UNSUPPORTED_VERSION": "the broker is too old or too new for this client",
     }
 )
 
-#: (api, error) -> remedy, where an error means something else to this request.
+#: (api, error) -> remedy, where an error has another meaning for this request.
 _REMEDIES_OF_REQUESTS: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("AwaitCommand", "INCONSISTENT_GROUP_PROTOCOL"): "members of another design use this group id: set another "
@@ -39,14 +39,14 @@ _REMEDIES_OF_REQUESTS: Mapping[tuple[str, str], str] = MappingProxyType(
         (
             "SyncGroup",
             "UNKNOWN_SERVER_ERROR",
-        ): "the assignment was not stored, and the broker's log says why: as a rule "
+        ): "the broker did not store the assignment; its log says why, usually because "
         "the group is larger than its message.max.bytes",
     }
 )
 
 
 class GroupRefused(UserError):
-    """The coordinator refuses this member with an error that does not pass; the consumer is of no more use."""
+    """The coordinator rejected this member with a fatal error; the consumer can only be closed."""
 
     def __init__(self, api: str, error: str, group: str) -> None:
         remedy = _REMEDIES_OF_REQUESTS.get((api, error), _REMEDIES.get(error))
@@ -56,5 +56,5 @@ class GroupRefused(UserError):
 
 
 def unanswered(error: Exception) -> str:
-    """By which name a member is told that a request got no answer."""
+    """Return the error name for a request without a response."""
     return "UNSUPPORTED_VERSION" if isinstance(error, UnsupportedByBroker) else UNANSWERED

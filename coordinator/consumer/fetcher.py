@@ -1,15 +1,15 @@
-"""Reading ahead: one request to each leading broker at a time, for all streams of the process together.
+"""Prefetches records: one Fetch at a time to each leading broker, for all streams of the consumer together.
 
-A partition is asked for while fewer than `PREFETCH_RECORDS` of its records wait, so that what is buffered stays
-bounded by that and by max.partition.fetch.bytes. What was asked for before a rebalance and comes after it falls to
-a queue that nobody reads any more. A partition's position is the next offset to hand out, not the next to fetch.
+A partition is fetched while fewer than `PREFETCH_RECORDS` of its records are buffered, so the buffer is bounded by that
+and by max.partition.fetch.bytes. Records that were requested before a rebalance and arrive after it are dropped with
+their queue. A partition's position is the next offset to return, not the next to fetch.
 
-Errors that a new leader cures (and brokers that do not answer) refresh the metadata, every retry.backoff.ms; an
-offset out of range is set anew by auto.offset.reset; anything else is raised by the next `take`.
+Errors that a new leader fixes, and brokers that do not respond, cause a metadata refresh every retry.backoff.ms; an
+offset out of range is reset by auto.offset.reset; any other error is raised by the next `take`.
 
-A batch that cannot be read is treated as by Kafka's consumer: what stands before it is handed out, then `take` raises,
-again and again (with retry.backoff.ms in between, in which other partitions are read on), until somebody commits an
-offset behind it. It is never skipped in silence.
+A batch that cannot be read is handled as in Kafka's consumer: records before it are returned, then `take` raises again
+and again (every retry.backoff.ms, while other partitions are read), until an offset behind it is committed. It is never
+skipped silently.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 PREFETCH_RECORDS = 1000
 
-#: isolation.level: records of transactions are handed out when these are committed (KIP-98).
+#: isolation.level: READ_COMMITTED returns records of a transaction after its commit (KIP-98).
 READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
 
 _TIMESTAMPS = {"earliest": EARLIEST, "latest": LATEST}
 
-#: Look again who leads; all of Kafka's retriable errors that Fetch and ListOffsets can have.
+#: Look up the leader again; all of Kafka's retriable errors that Fetch and ListOffsets can return.
 _CURED_BY_METADATA = frozenset(
     {
         "NOT_LEADER_OR_FOLLOWER",
@@ -59,12 +59,12 @@ _CURED_BY_METADATA = frozenset(
 
 
 class FetchFailed(RebalanceLabError):
-    """A partition cannot be read, and waiting does not help."""
+    """A partition cannot be read, and a retry does not help."""
 
 
 @dataclass(slots=True, eq=False)
 class _Queue:
-    """What is known of one partition of one stream; a new assignment gets a new one."""
+    """The buffer of one partition of one stream; a new assignment creates a new one."""
 
     stream: int
     member: str
@@ -73,8 +73,8 @@ class _Queue:
     next_fetch: int | None  #: None asks for a reset
     records: deque[Record] = field(default_factory=deque)
     paused: bool = False
-    stale: bool = False  #: its leader has to be looked up before it is asked for again
-    corrupt: str = ""  #: why what comes behind `records` cannot be read
+    stale: bool = False  #: its leader must be looked up before the next fetch
+    corrupt: str = ""  #: why the batch behind `records` cannot be read
 
 
 class FetchSettings(Protocol):
@@ -106,7 +106,7 @@ class FetchSettings(Protocol):
 
 
 class Fetcher:
-    """All partitions of one consumer. `changed` is called when `take` may have something."""
+    """Fetches all partitions of one consumer; calls `changed` when `take` may have something to return."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Fetcher:
     # -- which partitions ---------------------------------------------------------------------------------------------
 
     def begin(self, stream: int, member: str, positions: Mapping[TopicPartition, int | None]) -> None:
-        """Read these for a stream; None asks for auto.offset.reset."""
+        """Start to fetch these partitions for a stream; None asks for auto.offset.reset."""
         for tp, offset in sorted(positions.items()):
             queue = _Queue(stream, member, tp, offset, offset)
             self._queues[stream, tp] = queue
@@ -137,18 +137,18 @@ class Fetcher:
         self._dispatch()
 
     def pause(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
-        """Hand out nothing more of these partitions of a stream, or of all; positions stay known."""
+        """Return nothing more from these partitions of a stream, or from all; positions stay known."""
         for queue in self._of(stream):
             queue.paused = queue.paused or partitions is None or queue.tp in partitions
 
     def drop(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
-        """Forget these partitions of a stream, or all; the others are read on without a gap."""
+        """Forget these partitions of a stream, or all; the others go on without a gap."""
         for queue in self._of(stream):
             if partitions is None or queue.tp in partitions:
                 del self._queues[stream, queue.tp]
 
     def positions(self, stream: int) -> dict[TopicPartition, int]:
-        """What a commit of everything handed out so far would say; unresolved partitions are left out."""
+        """Return the offsets for a commit of everything returned so far, without unresolved partitions."""
         return {queue.tp: queue.position for queue in self._of(stream) if queue.position is not None}
 
     def position(self, tp: TopicPartition) -> int | None:
@@ -157,17 +157,17 @@ class Fetcher:
     def _of(self, stream: int) -> list[_Queue]:
         return [queue for queue in self._queues.values() if queue.stream == stream]
 
-    # -- handing out --------------------------------------------------------------------------------------------------
+    # -- returning records --------------------------------------------------------------------------------------------
 
     def take(self, max_records: int) -> list[Batch]:
-        """At most `max_records` that wait. Raises `FetchFailed` (once) when a partition cannot be read."""
+        """Return up to `max_records` buffered records. Raises `FetchFailed` (once) when a partition cannot be read."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
         for queue in self._queues.values():
             if queue.corrupt and not queue.records and not queue.paused:
                 message, queue.corrupt = queue.corrupt, ""
-                queue.stale = True  # asked for again after a while: it may have been repaired, or skipped
+                queue.stale = True  # retried after the backoff: it may have been repaired, or skipped
                 self._refresh_soon()
                 raise FetchFailed(message)
         batches = []
@@ -179,11 +179,11 @@ class Fetcher:
             taken = tuple(queue.records.popleft() for _ in range(min(max_records, len(queue.records))))
             max_records -= len(taken)
             queue.position = queue.records[0].offset if queue.records else queue.next_fetch
-            if queue.position is None:  # it waits for a reset, which goes on from here
+            if queue.position is None:  # waiting for a reset, which continues from here
                 queue.position = taken[-1].offset + 1
             batches.append(Batch(queue.stream, queue.tp, taken))
             self._emit_delivered(queue, taken)
-            self._queues[key] = self._queues.pop(key)  # served last the next time
+            self._queues[key] = self._queues.pop(key)  # served last next time
         if batches:
             self._dispatch()
         return batches
@@ -212,10 +212,10 @@ class Fetcher:
             offset=offset,
         )
 
-    # -- asking -------------------------------------------------------------------------------------------------------
+    # -- fetching -----------------------------------------------------------------------------------------------------
 
     def _dispatch(self) -> None:
-        """A request to every leader that is not being asked and leads something that wants records."""
+        """Send a Fetch to every idle leader of a partition that needs records."""
         if self._closed:
             return
         wanted: dict[int, dict[TopicPartition, _Queue]] = {}
@@ -236,7 +236,7 @@ class Fetcher:
     def _asked(self, node: int, task: asyncio.Task[None]) -> None:
         del self._fetching[node]
         if not task.cancelled():
-            task.result()  # whatever the world can do is dealt with in `_ask`: this would be our mistake
+            task.result()  # `_ask` handles all expected errors, so this one is a bug
         self._dispatch()
 
     async def _ask(self, node: int, queues: dict[TopicPartition, _Queue]) -> None:
@@ -262,7 +262,7 @@ class Fetcher:
                 queue.stale = True
             return
         except ProtocolError as error:
-            self._fail(f"broker {node} answered a Fetch with nonsense: {error}")
+            self._fail(f"broker {node} sent a malformed response to Fetch: {error}")
             for queue in queues.values():
                 queue.stale = True
             return
@@ -284,7 +284,7 @@ class Fetcher:
             queue.position = fetched.next_offset
         if fetched.corrupt is not None:
             queue.corrupt = (
-                f"{fetched.corrupt}; what stands before it was handed out; to go on behind it, commit a later offset"
+                f"{fetched.corrupt}; all records before it were delivered; to skip it, commit a later offset"
             )
         if fetched.records or queue.corrupt:
             self._changed()
@@ -343,7 +343,7 @@ class Fetcher:
             self._refreshing.add_done_callback(self._refreshed)
 
     async def _refresh(self) -> None:
-        """After the backoff, so that a partition without a leader is asked about ten times a second at most."""
+        """Refresh after the backoff: by default at most ten times a second for a partition without a leader."""
         await asyncio.sleep(self._config.retry_backoff_ms / 1000)
         topics = {queue.tp.topic for queue in self._queues.values()}
         if not topics:
@@ -351,7 +351,7 @@ class Fetcher:
         try:
             await self._client.refresh(sorted(topics), timeout_ms=self._config.request_timeout_ms)
         except (Unavailable, ProtocolError):
-            return  # tried again as long as a partition is stale
+            return  # retried as long as a partition is stale
 
     def _refreshed(self, task: asyncio.Task[None]) -> None:
         self._refreshing = None
@@ -372,9 +372,9 @@ class Fetcher:
 
 
 def runs(records: Iterable[Record]) -> Iterable[tuple[int, int, int | None, int | None]]:
-    """(first offset, last offset, first serial, last serial) of stretches in which both count up by one.
+    """Yield (first offset, last offset, first serial, last serial) of runs in which both grow by one.
 
-    Records without a serial form stretches of their own.
+    A record without a serial is a run of its own.
     """
     first = last = -1
     serial_first: int | None = None

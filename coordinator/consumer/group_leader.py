@@ -1,11 +1,11 @@
-"""What a group's leader does between Join and Sync, and what every member does with the answer to its Sync.
+"""What the group's leader does between JoinGroup and SyncGroup, and what each member does with its assignment.
 
-The leader reads the others' subscriptions, looks up topics, and assigns. Most strategies decide each round for
-itself; `delayed` remembers, and sends a delay along.
+The leader reads the members' subscriptions, looks up the topics, and assigns. Most strategies treat every round on its
+own; `delayed` keeps a memory, and adds a delay to the assignments.
 
-Reading and assigning happen on a thread (`computing`), and the leader's heartbeats go on however long they take. When
-the group moves on meanwhile, the answer is dropped. A member makes one decision at a time, as Kafka's leader does: the
-next one begins when the last one has ended, wanted or not.
+Reading and assigning run on a thread (`computing`), so that heartbeats go on however long that takes. If the group
+moves on meanwhile, the result is dropped. As in Kafka, a member makes one decision at a time: the next one waits for
+the last one to end, even if its result is no longer wanted.
 """
 
 from __future__ import annotations
@@ -38,41 +38,41 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: A topic that was just created by a Metadata request is described by one of the next. One that is not to be created
-#: is looked for once: the leader goes on watching, and rejoins when it comes.
+#: How often to look up a topic that the Metadata request may create: a later response describes it. If it may not be
+#: created, one lookup is enough: the leader watches topics and rejoins when it appears.
 LOOKUPS = 5
 
 
 class GroupLeader:
-    """One member's strategies, with what they remember from round to round while it is a member."""
+    """One member's work as leader, with what it remembers from round to round."""
 
     def __init__(self, context: ConsumerContext) -> None:
         self._context = context
         self._delayed = DelayedLeader()
-        #: As leader: how many partitions each topic of the group had when it was last assigned, see `topic_watch`.
+        #: As leader: how many partitions each of the group's topics had at the last assignment, see `topic_changes`.
         self.assigned_sizes: Mapping[str, int] | None = None
         self._assigned_in = NO_GENERATION
         self._deciding = asyncio.Lock()
 
     def received(self, effect: SendSync, data: bytes) -> Synced:
-        """SyncGroup has answered, with what the group's leader gave this member. Raises `MalformedMetadata`."""
+        """Decode this member's assignment from the SyncGroup response. Raises `MalformedMetadata`."""
         if self._assigned_in != effect.identity.generation:
-            self.assigned_sizes = None  # another member leads now, and watches
+            self.assigned_sizes = None  # another member leads now, and watches the topics
         assignment = decode_assignment(data)
         delay_ms = delay_of(assignment.user_data) if effect.protocol == DELAYED else 0
         self._delayed = self._delayed.completed(effect.identity.generation)
         return Synced(effect.stamp, assignment.partitions, delay_ms)
 
     async def decide(self, effect: RunAssignor, generation: int, *, wanted: Callable[[], bool]) -> dict[str, bytes]:
-        """Assignment bytes for every member of the list, also for those that get nothing (the Java client needs them).
+        """Return assignment bytes for every member, including those that get nothing (the Java client needs them).
 
-        Waits for brokers as long as `wanted()`: until then the group waits for us, which is what Kafka's leader does.
+        Retries brokers while `wanted()`: the group waits for its leader that long, as in Kafka.
         """
         async with self._deciding:
             return await self._decide(effect, generation, wanted)
 
     async def _decide(self, effect: RunAssignor, generation: int, wanted: Callable[[], bool]) -> dict[str, bytes]:
-        if not wanted():  # the group has moved on while the last decision was made
+        if not wanted():  # the group has moved on during the previous decision
             return {}
         group = await computed(partial(_Group, effect), "read subscriptions")
         topics = group.topics
@@ -83,7 +83,7 @@ class GroupLeader:
         self.assigned_sizes = sizes = {topic: known.get(topic, 0) for topic in topics}
         self._assigned_in = generation
         if effect.skip_assignment:
-            return {}  # the coordinator has kept it; this leader only watches the topics
+            return {}  # the coordinator has kept the assignment; this leader only watches the topics
         if effect.protocol == DELAYED:
             return await self._decide_delayed(generation, sizes, group.subscriptions, wanted)
         if group.in_arrays is not None:
@@ -103,12 +103,12 @@ class GroupLeader:
         )
         decision = await computed(decide, "assign")
         log.info(
-            "generation %d is assigned by %s: %d partitions, %d members, by %s",
+            "generation %d assigned by %s (%s): %d partitions, %d members",
             generation,
             effect.protocol,
+            decision.algorithm,
             decision.partitions,
             len(effect.members),
-            decision.algorithm,
         )
         return decision.assignments
 
@@ -127,7 +127,7 @@ class GroupLeader:
             subscriptions=subscriptions,
         )
         leader, assignments = await computed(partial(_assigned_with_delay, self._delayed, gathering), "assign")
-        if wanted():  # what no member will hear of is not remembered either
+        if wanted():  # forget a decision that reaches no member
             self._delayed = leader
         return assignments
 
@@ -149,7 +149,7 @@ def _assigned_with_delay(leader: DelayedLeader, gathering: Gathering) -> tuple[D
 
 
 class _Group:
-    """What the members said: in arrays for the strategies that compute with them, or one by one."""
+    """The members' subscriptions: as arrays for the strategies that use them, or one by one."""
 
     def __init__(self, effect: RunAssignor) -> None:
         self.in_arrays: Subscriptions | None = None
@@ -163,14 +163,16 @@ class _Group:
                 member.member_id: subscription_of(member.metadata, instance_id=member.instance_id)
                 for member in effect.members
             }
-            self.topics = sorted({topic for said in self.subscriptions.values() for topic in said.topics})
+            self.topics = sorted(
+                {topic for subscription in self.subscriptions.values() for topic in subscription.topics}
+            )
 
 
 async def _describe(topics: Sequence[str], context: ConsumerContext, wanted: Callable[[], bool]) -> None:
-    """Metadata of every topic; a topic that nobody knows after a few looks does not exist."""
+    """Fetch the metadata of every topic; a topic that is unknown after `LOOKUPS` does not exist."""
     client, create = context.client, context.config.allow_auto_create_topics
-    looks, asked = LOOKUPS if create else 1, False
-    while looks and not client.metadata.sizes().keys() >= set(topics) and wanted():
+    lookups_left, asked = LOOKUPS if create else 1, False
+    while lookups_left and not client.metadata.sizes().keys() >= set(topics) and wanted():
         if asked:
             await asyncio.sleep(context.config.retry_backoff_ms / 1000)
         asked = True
@@ -178,4 +180,4 @@ async def _describe(topics: Sequence[str], context: ConsumerContext, wanted: Cal
             await client.refresh(topics, create=create, timeout_ms=context.config.request_timeout_ms)
         except (Unavailable, ProtocolError):
             continue  # an unanswered lookup does not count
-        looks -= 1
+        lookups_left -= 1

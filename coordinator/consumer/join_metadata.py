@@ -1,9 +1,9 @@
-"""What a member tells the group of itself when it joins: one subscription for each strategy that it offers.
+"""The metadata that a member sends with JoinGroup: one subscription for each strategy that it offers.
 
-They differ in the user data only. A sticky member says what it had, for by then it owns nothing: it gives
-everything back before it joins, and its strategy remembers the last assignment that it decided itself, over a
-rejoin, a lost session and a new member id. A cooperative one names what it owns, in every subscription. Source:
-ConsumerCoordinator.metadata and the assignors' onAssignment and subscriptionUserData of kafka-clients 4.1.
+They differ only in the user data. A sticky member revokes everything before it joins, so it sends its last assignment:
+each strategy remembers the last one that it decided, across a rejoin, a lost session and a new member id. A
+cooperative member names what it owns, in every subscription. Source: ConsumerCoordinator.metadata and the assignors'
+onAssignment and subscriptionUserData of kafka-clients 4.1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def instance_of(instance_id: str | None, stream: int) -> str | None:
-    """group.instance.id of one of a consumer's streams, each of which is a member: `<id>`, `<id>-1`, `<id>-2`, ..."""
+    """Return the group.instance.id of one stream, since each is a member: `<id>`, `<id>-1`, `<id>-2`, ..."""
     return instance_id if instance_id is None or not stream else f"{instance_id}-{stream}"
 
 
@@ -42,17 +42,17 @@ class JoinMetadata:
     remembered: Mapping[str, LastAssignment] = field(default_factory=dict)
 
     def after(self, protocol: str, partitions: Collection[TopicPartition], generation: int) -> JoinMetadata:
-        """Once the member has taken over what `protocol` gave it."""
+        """Remember the assignment by `protocol` that the member has taken over."""
         given = LastAssignment(tuple(sorted(partitions)), generation)
         return replace(self, remembered={**self.remembered, protocol: given})
 
     def protocols(
         self, topics: tuple[str, ...], generation: int, owned: Collection[TopicPartition] = ()
     ) -> dict[str, bytes]:
-        """{strategy: its metadata in JoinGroup}; a generation below 0 is none.
+        """Return {strategy: its metadata in JoinGroup}; a generation below 0 means none.
 
-        What a member owns while it joins, and in which generation, goes into every subscription: of two claims, Kafka
-        reads the generation of one from there. Only a cooperative member owns anything then (KIP-429).
+        Every subscription has what the member owns while it joins, and in which generation: Kafka compares these
+        generations when two members claim a partition. Only a cooperative member owns anything then (KIP-429).
         """
         return {
             strategy: encode_subscription(

@@ -1,7 +1,7 @@
-"""The connection to the group's coordinator: found by asking any broker, given up when it moved or fell silent.
+"""The connection to the group's coordinator: found by asking any broker, closed when it moves or goes silent.
 
-Each membership has a connection of its own, apart from those that fetch: a parked JoinGroup or SyncGroup holds up
-whatever follows it on its connection.
+Each member has its own connection, separate from those that fetch: a parked JoinGroup or SyncGroup delays every later
+request on its connection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernel.client.client import ClusterClient
     from kernel.trace.writer import Tracer
 
-#: Errors of FindCoordinator that asking again does not cure.
+#: Errors of FindCoordinator that a retry does not fix.
 _FINAL = frozenset({"INVALID_GROUP_ID", "GROUP_AUTHORIZATION_FAILED", "INVALID_REQUEST", "UNSUPPORTED_VERSION"})
 
 
@@ -45,7 +45,7 @@ class LinkSettings(Protocol):
 
 
 class LinkContext(Protocol):
-    """What all links of one consumer share."""
+    """What the links of one consumer share."""
 
     @property
     def config(self) -> LinkSettings: ...
@@ -58,7 +58,7 @@ class LinkContext(Protocol):
 
 
 class CoordinatorFinder:
-    """One membership's connection, for any design that has a coordinator; None while it is looked for."""
+    """One member's connection, in any design with a coordinator; None while it is being looked up."""
 
     def __init__(self, context: LinkContext, stream: int) -> None:
         self.connection: BrokerConnection | None = None
@@ -68,20 +68,20 @@ class CoordinatorFinder:
         self._given_up: list[BrokerConnection] = []
 
     def name(self, member_id: str) -> None:
-        """On whose behalf requests are made, for the trace."""
+        """Set the member id under which requests are traced."""
         if (member_id or None) != self._member:
             self._member = member_id or None
             if self.connection is not None:
                 self.connection.member = self._member
 
     async def find(self) -> CoordinatorFound | CoordinatorUnknown:
-        """Look it up and connect. Raises `GroupRefused` when no broker will ever name one."""
+        """Look it up and connect. Raises `GroupRefused` for an error that a retry does not fix."""
         config = self._context.config
-        # An answer that takes longer than the session is worth nothing, and the next broker may be quicker.
-        patience_ms = min(config.request_timeout_ms, config.session_timeout_ms)
+        # An answer that takes longer than the session is useless, and the next broker may be faster.
+        timeout_ms = min(config.request_timeout_ms, config.session_timeout_ms)
         try:
             broker = await self._context.client.any_connection()
-            found = await find_coordinator(broker, config.group_id, timeout_ms=patience_ms)
+            found = await find_coordinator(broker, config.group_id, timeout_ms=timeout_ms)
             if found.error in _FINAL:
                 raise GroupRefused("FindCoordinator", found.error, config.group_id)
             if found.error:
@@ -109,14 +109,14 @@ class CoordinatorFinder:
         return opened
 
     def abandon(self) -> None:
-        """Nothing is waited for on it any more; what was sent may still arrive."""
+        """Close the connection without waiting for responses; requests already sent may still arrive."""
         connection, self.connection = self.connection, None
         if connection is not None:
             connection.close()
             self._given_up = [old for old in (*self._given_up, connection) if old is not None][-8:]
 
     async def beside(self, connection: BrokerConnection) -> BrokerConnection:
-        """Another connection to the same broker, which the caller closes. Raises `Unavailable`, `ProtocolError`."""
+        """Open a second connection to the same broker; the caller closes it. Raises `Unavailable`, `ProtocolError`."""
         return await self._open(connection.host, connection.port, connection.node_id)
 
     async def close(self) -> None:
@@ -125,18 +125,18 @@ class CoordinatorFinder:
 
 
 class CoordinatorLink(CoordinatorFinder):
-    """The link of a member of the classic protocol, which takes its leave by a request."""
+    """The link of a classic member, which leaves by a request."""
 
     def __init__(self, context: ConsumerContext, stream: int) -> None:
         super().__init__(context, stream)
         self._calls = context.calls
 
     async def leave(self, member_id: str, *, bypass_parked: bool) -> None:
-        """Leave the group. A LeaveGroup behind a parked request would wait for what it is to end: go around it."""
+        """Leave the group; with `bypass_parked` on a second connection, so as not to queue behind a parked request."""
         connection = self.connection
         if connection is None:
             return
-        connection.member = self._member = member_id  # the request is still this member's, for the trace
+        connection.member = self._member = member_id  # traced as this member's request
         timeout_ms = min(self._context.config.request_timeout_ms, self._context.config.session_timeout_ms)
         try:
             if not bypass_parked:
@@ -149,4 +149,4 @@ class CoordinatorLink(CoordinatorFinder):
                 second.close()
                 await second.wait_closed()
         except (Unavailable, ProtocolError):
-            return  # the group will notice by the session timeout
+            return  # the session timeout will remove the member

@@ -1,13 +1,12 @@
-"""One member at work, in any design with a coordinator: it performs what a table decides, and reports what happened.
+"""Runs one member of any design with a coordinator: performs the effects of its state machine and feeds it events.
 
-Everything comes in through `feed`: answers, timers, polls. Effects are performed in the order given: trace events
-and requests at once, and what has to be waited for before the next thing may happen (a commit before a revocation, the
-listener's callbacks) one after the other in a task of its own, the chores.
+All input goes through `feed`: responses, timers, polls. Effects are performed in the given order: trace events and
+requests at once; what must finish before the next effect (a commit before a revocation, the listener's callbacks) goes
+through a task queue.
 
-What is here is the same for every such member: the step, its alarm clock and its tasks, how failures reach the
-application, looking for the coordinator, commits, and an orderly end. A design adds the table (`MemberLogic`), the
-requests of its protocol, and what it means there to revoke, to take over and to lose partitions
-(`MemberRunner._perform_own`).
+This class has what all such members share: the step, its timer and tasks, passing failures to the application, finding
+the coordinator, commits, and an orderly close. A design adds its state machine (`MemberLogic`), the requests of its
+protocol, and how to revoke, take over and lose partitions (`MemberRunner._perform_own`).
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ if TYPE_CHECKING:
     from kernel.consumer import RebalanceListener
     from kernel.values import CommitOutcome, TopicPartition
 
-#: An orderly end waits so long for the last commit, and again for the farewell; the group notices a death anyway.
+#: How long a close waits for the last commit, and again for the leave request; the group notices a death anyway.
 LEAVE_TIMEOUT_MS = 2_000
-#: ... and so long for the application's callbacks (KafkaConsumer.close has 30 s).
+#: How long a close waits for the application's callbacks (30 s in KafkaConsumer.close).
 CLOSE_TIMEOUT_S = 30
 
 
 class MemberValue(Fenced, Protocol):
-    """What every design's member, as a value, tells of itself."""
+    """What the runner needs of a member value."""
 
     @property
     def member_id(self) -> str: ...
@@ -60,7 +59,7 @@ class RunnerSettings(CommitSettings, LinkSettings, Protocol):
 
 
 class RunnerContext(CommitContext, LinkContext, Protocol):
-    """What all members of one consumer share and work with, in any design."""
+    """What the members of one consumer share, in any design."""
 
     @property
     def config(self) -> RunnerSettings: ...
@@ -79,7 +78,7 @@ class RunnerContext(CommitContext, LinkContext, Protocol):
 
 
 class Reaction(Protocol):
-    """The event that an error is to the member who sent `api`; None when it concerns only the caller."""
+    """Returns the event for an error in the response to `api`; None when it concerns only the caller."""
 
     def __call__(self, api: str, error: str, *, stamp: int, sent_ns: int) -> events.Refusal | None: ...
 
@@ -91,27 +90,27 @@ X = TypeVar("X", bound=RunnerContext)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberLogic(Generic[M]):
-    """What the members of one design decide by, and the names of its requests for a commit and for a farewell."""
+    """One design's state machine, and the names of its commit request and its leave task."""
 
     step: Callable[[M, events.Event, int], tuple[M, tuple[effects.Effect, ...]]]  #: member, event, now in monotonic ns
-    deadline: Callable[[M], int | None]  #: when `Ticked` has something to do, in monotonic ns
+    deadline: Callable[[M], int | None]  #: when `Ticked` is next due, in monotonic ns
     reaction: Reaction
-    parting: frozenset[Enum]  #: the states in which a member is about to go
-    commit: str  #: the request, for `reaction`
-    farewell: str  #: the name of the task in which a member that goes says so
+    leaving: frozenset[Enum]  #: states in which a member is about to leave
+    commit: str  #: name of the commit request, for `reaction`
+    leave_task: str  #: name of the asyncio task that sends the leave request
 
 
 class MemberRunner(ABC, Generic[M, L, X]):
     """See the module. `number` is the stream's.
 
-    M is the member as a value, L its link to the coordinator, X what the members of one consumer share. A subclass
-    adds `_perform_own`, and whatever else the consumer or the world tells a member of its design.
+    M is the member value, L its link to the coordinator, X the consumer's context. A subclass adds `_perform_own` and
+    any other input of its design.
     """
 
     def __init__(self, number: int, member: M, logic: MemberLogic[M], link: L, context: X) -> None:
         self.number = number
         self.member = member
-        self.committing = asyncio.Lock()  #: held by the commit that is under way
+        self.committing = asyncio.Lock()  #: held during a commit
         self._logic = logic
         self._link = link
         self._context = context
@@ -125,41 +124,41 @@ class MemberRunner(ABC, Generic[M, L, X]):
     # -- what the consumer calls --------------------------------------------------------------------------------------
 
     def poll(self) -> None:
-        """The application polls. Raises what a callback raised, or `GroupRefused` for an error that does not pass."""
+        """Pass on the application's poll. Raises what a callback raised, or `GroupRefused` after a fatal error."""
         self._raise_failure()
         if self._refusal is not None and not self._task_queue.busy:
             raise self._refusal
         now = self._now()
         due = self._logic.deadline(self.member)
-        if due is not None and due <= now:  # after a stop of the whole process the timer may not have run yet
+        if due is not None and due <= now:  # if the process was stopped, the timer may not have fired yet
             self.feed(events.Ticked())
         if self._takes_polls():
             self.feed(events.Polled())
 
     def _takes_polls(self) -> bool:
-        """Whether a poll made now concerns the member: always, unless its design says otherwise."""
+        """Return whether to pass a poll on to the member; a design may override it."""
         return True
 
     async def commit(self, offsets: Mapping[TopicPartition, int], *, explicit: bool) -> CommitOutcome:
-        """Commit under the identity of now; see `coordinator.consumer.commits`."""
-        patience_ms = self._context.config.default_api_timeout_ms
-        if not explicit and self.member.state in self._logic.parting:
-            patience_ms = LEAVE_TIMEOUT_MS
+        """Commit under the current identity; see `coordinator.consumer.commits`."""
+        timeout_ms = self._context.config.default_api_timeout_ms
+        if not explicit and self.member.state in self._logic.leaving:
+            timeout_ms = LEAVE_TIMEOUT_MS
         request = CommitRequest(
             identity=self.member.identity,
             offsets=dict(offsets),
             explicit=explicit,
-            give_up_ns=self._now() + patience_ms * NS_PER_MS,
+            give_up_ns=self._now() + timeout_ms * NS_PER_MS,
             blocked=self._blocks_commits,
         )
         return await commit(self, request, self._context, api=self._logic.commit)
 
     def _blocks_commits(self) -> bool:
-        """Whether a parked request is ahead of whatever is sent now: never, unless the design parks requests."""
+        """Return whether a commit sent now would queue behind a parked request; a design that parks overrides it."""
         return False
 
     async def close(self) -> None:
-        """Commit, revoke and take leave, as far as anybody answers. Raises what a callback raised."""
+        """Commit, revoke and leave, as far as the coordinator responds. Raises what a callback raised."""
         self.feed(events.Closed())
         await self._wait_until_left()
         if self._timer is not None:
@@ -171,9 +170,9 @@ class MemberRunner(ABC, Generic[M, L, X]):
         self._raise_failure()
 
     async def _wait_until_left(self) -> None:
-        """Until the callbacks have returned and the farewell is answered, or took too long."""
-        await self._task_queue.done(CLOSE_TIMEOUT_S)
-        leaving = {task for task in self._tasks if task.get_name() == self._logic.farewell}
+        """Wait until the callbacks have returned and the leave request is answered, each up to its timeout."""
+        await self._task_queue.join(CLOSE_TIMEOUT_S)
+        leaving = {task for task in self._tasks if task.get_name() == self._logic.leave_task}
         if leaving:
             await asyncio.wait(leaving, timeout=LEAVE_TIMEOUT_MS / 1000)
 
@@ -186,11 +185,11 @@ class MemberRunner(ABC, Generic[M, L, X]):
 
     @property
     def connection(self) -> BrokerConnection | None:
-        """To the coordinator, while it is known."""
+        """The connection to the coordinator, while it is known."""
         return self._link.connection
 
     async def wait_for_change(self, timeout_s: float) -> None:
-        """Until the member has changed, or the time is over."""
+        """Wait until the member has changed, at most `timeout_s`."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._changed_event.wait()
@@ -198,7 +197,7 @@ class MemberRunner(ABC, Generic[M, L, X]):
             return
 
     def refused(self, api: str, error: str, *, stamp: int, sent_ns: int, connection: BrokerConnection | None) -> None:
-        """Tell the member of an error. Silence on a connection that was given up already is no news."""
+        """Feed the member an error; ignore a missing response on a connection that was already abandoned."""
         if error == UNANSWERED and connection is not self._link.connection:
             return
         event = self._logic.reaction(api, error, stamp=stamp, sent_ns=sent_ns)
@@ -208,17 +207,17 @@ class MemberRunner(ABC, Generic[M, L, X]):
     # -- the machine --------------------------------------------------------------------------------------------------
 
     def feed(self, event: events.Event) -> None:
-        """The one way to move the member: step, perform what is wanted, set the alarm clock, wake who waits."""
+        """Step the member (the only way to change it), perform the effects, set the timer, wake waiters."""
         before = self.member
         self.member, wanted = self._logic.step(before, event, self._now())
         self._link.name(self.member.member_id)
         for effect in wanted:
             self._perform(effect)
         self._arm()
-        told_nothing = before.state is self.member.state and (not wanted or isinstance(event, events.Polled))
-        if not told_nothing:  # a poll that only commits must not wake itself
-            moved, self._changed_event = self._changed_event, asyncio.Event()
-            moved.set()
+        unchanged = before.state is self.member.state and (not wanted or isinstance(event, events.Polled))
+        if not unchanged:  # a poll that only commits must not wake itself
+            changed, self._changed_event = self._changed_event, asyncio.Event()
+            changed.set()
             self._context.changed()
 
     def _perform(self, effect: effects.Effect) -> None:
@@ -242,7 +241,7 @@ class MemberRunner(ABC, Generic[M, L, X]):
 
     @abstractmethod
     def _perform_own(self, effect: effects.Effect) -> None:
-        """What the design wants done beyond that: its requests, and giving up and taking over partitions."""
+        """Perform an effect of the design: its requests, and revoking and taking over partitions."""
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -272,7 +271,10 @@ class MemberRunner(ABC, Generic[M, L, X]):
         self._context.changed()
 
     async def _find(self) -> None:
-        """A refusal concerns the member as it is by then; one that cannot take it now will ask, and hear it, again."""
+        """Find the coordinator. A fatal error applies to the member's state by then.
+
+        A state that ignores the error finds the coordinator again later, and gets it again.
+        """
         sent_ns = self._now()
         try:
             self.feed(await self._link.find())
@@ -281,15 +283,15 @@ class MemberRunner(ABC, Generic[M, L, X]):
             self.feed(events.Refused(stamp=self.member.stamp, api=api, error=error, sent_ns=sent_ns))
             self.feed(events.CoordinatorUnknown(error))
 
-    # -- chores -------------------------------------------------------------------------------------------------------
+    # -- queued tasks -------------------------------------------------------------------------------------------------
 
     async def _notify_lost(self, partitions: frozenset[TopicPartition]) -> None:
         async with self._context.listening:
             await self._context.listener.on_lost(self.number, partitions)
 
     async def _auto_commit(self, identity: Identity, positions: Mapping[TopicPartition, int], *, wait: bool) -> None:
-        """Whatever becomes of it is in the trace, and the next one makes up for it."""
+        """Commit; a failure is traced, and the next auto-commit makes up for it."""
         if self.committing.locked() and not wait:
-            return  # the one under way is slow; the next poll that is due says more
+            return  # an earlier commit is still running; the next one that is due commits more
         if positions and identity == self.member.identity:
             await self.commit(positions, explicit=False)

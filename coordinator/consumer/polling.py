@@ -1,8 +1,8 @@
-"""A consumer whose streams are members of one group, in any design with a coordinator: what does not depend on which.
+"""The part of a consumer that all designs with a coordinator share: its streams are members of one group.
 
-It has one `Fetcher` for all streams, and polls them. All of it lives on one event loop, and what comes from elsewhere
-(answers, timers) only feeds a member and wakes the poll. A design adds its kind of stream (`_begin`), how one
-subscribes, what else a poll looks at (`_poll_streams`), and what else there is to end (`_leave_group`, `_disconnect`).
+It has one `Fetcher` for all streams, and polls them. Everything runs on one event loop; responses and timers only feed
+a member and wake the poll. A design adds its kind of stream (`_begin`), how to subscribe, what else a poll checks
+(`_poll_streams`), and what else to close (`_leave_group`, `_disconnect`).
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class PollingSettings(FetchSettings, Protocol):
 
 
 class Owning(Protocol):
-    """A member as far as its consumer's owner may ask: what it owns by its own belief."""
+    """What the consumer shows of a member: the partitions that it believes it owns."""
 
     @property
     def owned(self) -> frozenset[TopicPartition]: ...
 
 
 class Stream(Protocol):
-    """What the consumer needs of a member at work."""
+    """What the consumer needs of a member's runner."""
 
     number: int
 
@@ -92,7 +92,7 @@ class PollingConsumer(ABC, Generic[S, C]):
         self._closing: asyncio.Task[None] | None = None
 
     async def _reach_a_broker(self) -> None:
-        """Raises `Unavailable` when none answers within socket.connection.setup.timeout.ms."""
+        """Connect to any broker. Raises `Unavailable` when none answers within socket.connection.setup.timeout.ms."""
         deadline = self._clock.monotonic_ns() + self._config.socket_connection_setup_timeout_ms * NS_PER_MS
         while True:
             try:
@@ -108,10 +108,10 @@ class PollingConsumer(ABC, Generic[S, C]):
 
     @abstractmethod
     def _begin(self, number: int, topics: tuple[str, ...]) -> None:
-        """Add a stream of the design, which subscribes to these."""
+        """Add a stream of the design with these topics."""
 
     def _spread(self, subscription: Subscription, seen: TopicsSeen) -> list[S]:
-        """As many streams as the subscription wants, each with its topics; those too many are the caller's to close."""
+        """Give the subscription as many streams as it asks for; return surplus ones for the caller to close."""
         surplus = self._streams[subscription.streams :]
         del self._streams[subscription.streams :]
         for number in range(subscription.streams):
@@ -127,27 +127,27 @@ class PollingConsumer(ABC, Generic[S, C]):
     @property
     @abstractmethod
     def _subscribed(self) -> bool:
-        """Whether there is anything to poll for."""
+        """Whether the consumer is subscribed."""
 
     async def getmany(self, *, timeout_ms: int, max_records: int = 500) -> Sequence[Batch]:
-        """See `GroupConsumer.getmany`; at most max.poll.records come at once.
+        """See `GroupConsumer.getmany`; returns at most max.poll.records.
 
-        Raises `GroupRefused` when the group refuses a member for good, `FetchFailed` when a partition cannot be
-        read, and whatever the listener raised.
+        Raises `GroupRefused` after a fatal error of the group, `FetchFailed` when a partition cannot be read, and
+        whatever the listener raised.
         """
         self._check_open()
         if not self._subscribed:
             raise UserError("subscribe before you poll")
         limit = min(max_records, self._config.max_poll_records)
         deadline = self._clock.monotonic_ns() + timeout_ms * NS_PER_MS
-        await asyncio.sleep(0)  # polls that never have to wait must not starve heartbeats and whatever else is due
+        await asyncio.sleep(0)  # polls that never wait must not starve heartbeats and other tasks
         while True:
             self._changed.clear()
             await self._poll_streams(deadline)
             batches = self._fetcher.take(limit)
             remaining_ns = deadline - self._clock.monotonic_ns()
             if batches or remaining_ns <= 0:
-                return batches  # nothing is awaited in between: a cancelled poll has handed out nothing
+                return batches  # no await since `take`: a cancelled poll loses no records
             try:
                 async with asyncio.timeout(remaining_ns / 1e9):
                     await self._changed.wait()
@@ -155,15 +155,15 @@ class PollingConsumer(ABC, Generic[S, C]):
                 continue
 
     async def _poll_streams(self, deadline_ns: int) -> None:
-        """Poll each stream; whoever waits for something before that does so no longer than until `deadline_ns`."""
+        """Poll each stream; an override may wait before that, until `deadline_ns` at most."""
         for stream in self._streams:
             stream.poll()
 
     async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> CommitOutcome:
-        """See `GroupConsumer.commit`. Given offsets are committed by the member that owns the partition.
+        """See `GroupConsumer.commit`. The member that owns a partition commits its offset.
 
-        A partition that no member of ours owns is committed by the first one. The classic group, which fences members
-        and generations, not owners, takes it; the one of the `server` design fences owners too, and refuses it.
+        The first member commits partitions that none of ours owns. A classic group accepts that, since it fences
+        members and generations, not owners; the `server` design fences owners too, and rejects it.
         """
         self._check_open()
         outcome = CommitOutcome()
@@ -190,9 +190,9 @@ class PollingConsumer(ABC, Generic[S, C]):
     # -- the end ------------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Commit what was handed out (with auto-commit), revoke, leave the group, disconnect. Idempotent.
+        """Commit what was delivered (with auto-commit), revoke, leave the group, disconnect. Idempotent.
 
-        Raises what the listener raised, after everything was closed.
+        Raises what the listener raised, after everything is closed.
         """
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(), name=f"close {self._process}")
@@ -206,7 +206,7 @@ class PollingConsumer(ABC, Generic[S, C]):
         raise_first(endings)
 
     async def _leave_group(self) -> Sequence[BaseException | None]:
-        """End every membership; returns what that raised."""
+        """Close every stream; return what each one raised, or None."""
         return await asyncio.gather(*(stream.close() for stream in self._streams), return_exceptions=True)
 
     async def _disconnect(self) -> None:
@@ -219,7 +219,7 @@ class PollingConsumer(ABC, Generic[S, C]):
 
 
 def raise_first(endings: Sequence[BaseException | None]) -> None:
-    """Of what `gather` returned: every one has ended, and the first that failed says so."""
+    """Raise the first exception among the results of `gather`, if any."""
     for ending in endings:
         if ending is not None:
             raise ending

@@ -1,4 +1,4 @@
-"""Where a member that has taken partitions over begins to read: at the group's committed offsets."""
+"""Look up where a member starts to read its new partitions: at the group's committed offsets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Resuming(Protocol):
-    """What is needed of the membership that has taken partitions over."""
+    """What the lookup needs of the runner whose member took over partitions."""
 
     member: Member
 
@@ -34,9 +34,9 @@ class Resuming(Protocol):
 async def committed(
     stream: Resuming, effect: Assign, context: ConsumerContext
 ) -> dict[TopicPartition, int | None] | None:
-    """{partition: offset, None where none was committed}; None when the partitions are not ours any more.
+    """Return {partition: offset, or None if none was committed}; None if the partitions are no longer ours.
 
-    Asks until there is an answer, whoever coordinates by then.
+    Retries until some coordinator answers.
     """
     backoff_s = context.config.retry_backoff_ms / 1000
 

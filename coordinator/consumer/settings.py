@@ -1,9 +1,9 @@
-"""The settings of a consumer by Kafka's own names and with its own defaults (kafka-clients 4.1.1, ConsumerConfig).
+"""The settings of a classic consumer, with Kafka's names and defaults (kafka-clients 4.1.1, ConsumerConfig).
 
-What Kafka has and we do not implement is in `KAFKA_CONSUMER_SETTINGS`; using one is a warning. Two defaults differ
-from Kafka's: `client.id` is "rebalance-lab", because Kafka's is empty and member ids begin with it, and
-`partition.assignment.strategy` is range alone, where Kafka's has cooperative-sticky beside it for a later migration: a
-design that is compared with others offers one strategy. A member is cooperative when all that it offers is.
+Kafka's settings that we do not implement are in `KAFKA_CONSUMER_SETTINGS`; using one causes a warning. Two defaults
+differ from Kafka's: `client.id` is "rebalance-lab", because Kafka's is empty and member ids begin with it;
+`partition.assignment.strategy` is range alone, where Kafka adds cooperative-sticky for a later migration, because a
+design under comparison offers one strategy. A member is cooperative if all the strategies it offers are.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _strategies(text: str) -> tuple[str, ...]:
         raise ValueError("name at least one strategy")
     if DELAYED in names:
         if len(names) > 1:
-            raise ValueError(f"{DELAYED} is a protocol of its own: no other strategy can be offered beside it")
+            raise ValueError(f"{DELAYED} cannot be combined with other strategies: it is a protocol of its own")
         return names
     try:
         strategies = tuple(dict.fromkeys(assignor_name(name) for name in names))
@@ -65,7 +65,7 @@ def _addresses(text: str) -> tuple[tuple[str, int], ...]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         host, colon, port = part.rpartition(":")
         if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ValueError(f"{part!r} is no address: write host:port")
+            raise ValueError(f"{part!r} is not an address: write host:port")
         addresses.append((host.strip("[]"), int(port)))
     return tuple(addresses)
 
@@ -75,24 +75,24 @@ _ALL = (
         name="bootstrap.servers", parse=_addresses, default=(), doc="host:port,... of some brokers", valid=_required
     ),
     Setting(name="group.id", parse=str, default="", doc="the group", valid=_required),
-    Setting(name="client.id", parse=str, default="rebalance-lab", doc="told to brokers; member ids begin with it"),
-    _number("session.timeout.ms", 45_000, 1, "a member that is silent for so long is taken for dead"),
+    Setting(name="client.id", parse=str, default="rebalance-lab", doc="sent to brokers; member ids begin with it"),
+    _number("session.timeout.ms", 45_000, 1, "a member without heartbeats for this long is considered dead"),
     _number("heartbeat.interval.ms", 3_000, 1, "between two heartbeats; a third of the session timeout or less"),
-    _number("max.poll.interval.ms", 300_000, 1, "a member that does not poll for so long leaves"),
+    _number("max.poll.interval.ms", 300_000, 1, "a member without polls for this long leaves the group"),
     Setting(
         name="group.instance.id",
         parse=str,
         default=None,
-        doc="makes a static member of it: a restart within the session timeout causes no rebalance",
+        doc="makes the member static: a restart within the session timeout causes no rebalance",
         valid=_instance_id,
     ),
-    _number("max.poll.records", 500, 1, "at most so many records a poll"),
+    _number("max.poll.records", 500, 1, "records per poll, at most"),
     Setting(
         name="partition.assignment.strategy",
         parse=_strategies,
         default=("range",),
-        doc="range, roundrobin, sticky, cooperative-sticky or one plugged in, by preference, or delayed alone; "
-        "Kafka's class names are understood",
+        doc="range, roundrobin, sticky, cooperative-sticky or a plug-in, in order of preference; or delayed alone; "
+        "Kafka's class names work too",
     ),
     _number(
         "scheduled.rebalance.max.delay.ms", 300_000, 0, "strategy delayed: how long a lost member's partitions wait"
@@ -101,11 +101,11 @@ _ALL = (
         "sticky.exact.partitions.max",
         EXACT_PARTITIONS_MAX,
         0,
-        "sticky and cooperative-sticky, members with different topics: with more partitions than these in all topics "
-        "of the group, they are balanced by a faster algorithm than Kafka's (not a setting of Kafka's)",
+        "sticky and cooperative-sticky, members with different topics: groups with more partitions than this use a "
+        "faster algorithm than Kafka's (not a Kafka setting)",
     ),
     Setting(name="enable.auto.commit", parse=boolean, default=True, doc="in polls, before a rebalance, when closing"),
-    _number("auto.commit.interval.ms", 5_000, 0, "at least so long between two automatic commits"),
+    _number("auto.commit.interval.ms", 5_000, 0, "between two automatic commits, at least"),
     Setting(
         name="auto.offset.reset",
         parse=str,
@@ -117,23 +117,23 @@ _ALL = (
         name="isolation.level",
         parse=str,
         default=READ_UNCOMMITTED,
-        doc="read_committed: without records of aborted transactions, and not beyond the first that is still open",
+        doc="read_committed: no records of aborted transactions, nor beyond the first open transaction",
         valid=one_of(READ_UNCOMMITTED, READ_COMMITTED),
     ),
-    _number("fetch.min.bytes", 1, 0, "a fetch waits for so much"),
-    _number("fetch.max.wait.ms", 500, 0, "but not longer than this"),
-    _number("fetch.max.bytes", 52_428_800, 0, "of one fetch"),
-    _number("max.partition.fetch.bytes", 1_048_576, 1, "of one partition in one fetch"),
-    _number("request.timeout.ms", 30_000, 1, "for an answer of a broker"),
-    _number("default.api.timeout.ms", 60_000, 1, "for an explicit commit, retries included"),
-    _number("socket.connection.setup.timeout.ms", 10_000, 1, "to connect"),
-    _number("retry.backoff.ms", 100, 0, "before something that failed is tried again"),
-    _number("metadata.max.age.ms", 300_000, 1, "brokers are asked so often what topics and partitions there are"),
+    _number("fetch.min.bytes", 1, 0, "how much data a fetch waits for"),
+    _number("fetch.max.wait.ms", 500, 0, "how long a fetch waits for fetch.min.bytes"),
+    _number("fetch.max.bytes", 52_428_800, 0, "maximum size of one fetch"),
+    _number("max.partition.fetch.bytes", 1_048_576, 1, "maximum size for one partition in one fetch"),
+    _number("request.timeout.ms", 30_000, 1, "how long to wait for a broker's response"),
+    _number("default.api.timeout.ms", 60_000, 1, "how long an explicit commit may take, with retries"),
+    _number("socket.connection.setup.timeout.ms", 10_000, 1, "how long to wait for a connection"),
+    _number("retry.backoff.ms", 100, 0, "how long to wait before a retry"),
+    _number("metadata.max.age.ms", 300_000, 1, "how often to refresh topics and partitions"),
     Setting(
         name="allow.auto.create.topics",
         parse=boolean,
         default=True,
-        doc="subscribing by name may create a topic, if the broker's auto.create.topics.enable lets it",
+        doc="subscribing by name may create a topic, if the broker's auto.create.topics.enable allows it",
     ),
     Setting(
         name="exclude.internal.topics", parse=boolean, default=True, doc="patterns do not match Kafka's own topics"
@@ -174,7 +174,7 @@ KAFKA_CONSUMER_SETTINGS = frozenset(_NAMES.split())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorConsumerConfig:
-    """The settings as values; names are Kafka's with underscores."""
+    """The parsed settings; names are Kafka's with underscores."""
 
     bootstrap_servers: tuple[tuple[str, int], ...]
     group_id: str
@@ -205,7 +205,7 @@ class CoordinatorConsumerConfig:
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[CoordinatorConsumerConfig, list[str]]:
-        """The configuration, and the warnings that a user should see. Raises `ConfigurationError`."""
+        """Return the configuration and warnings for the user. Raises `ConfigurationError`."""
         values, warnings = resolve(CONSUMER_SETTINGS, given, known_elsewhere=KAFKA_CONSUMER_SETTINGS)
         for name in ("bootstrap.servers", "group.id"):
             if not values[name]:
@@ -215,18 +215,18 @@ class CoordinatorConsumerConfig:
         if config.heartbeat_interval_ms >= config.session_timeout_ms:
             raise ConfigurationError(
                 f"heartbeat.interval.ms={config.heartbeat_interval_ms} must be below "
-                f"session.timeout.ms={config.session_timeout_ms}, or every member is taken for dead"
+                f"session.timeout.ms={config.session_timeout_ms}, or every member is considered dead"
             )
         return config, warnings
 
     @property
     def cooperative(self) -> bool:
-        """The rebalance protocol is the highest that all strategies know, as in Kafka: one eager one makes it eager."""
+        """Whether all strategies are cooperative: a single eager one makes the member eager, as in Kafka."""
         return COOPERATIVE.union({DELAYED}).issuperset(self.partition_assignment_strategy)
 
     @property
     def member(self) -> MemberSettings:
-        """What the deciding module needs of it."""
+        """The settings of the member's state machine."""
         return MemberSettings(
             group=self.group_id,
             session_timeout_ms=self.session_timeout_ms,

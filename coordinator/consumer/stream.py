@@ -1,8 +1,8 @@
-"""One member of the classic protocol at work: its requests, and what happens to its partitions inside polls.
+"""One classic member: its requests, and its callbacks and positions inside polls.
 
-`member_runner` has the mechanism, `membership.table` decides. The chores begin inside a poll and go on when the
-poll's time is over, so a poll never waits longer than it was told to; the member decides nothing that concerns the
-application meanwhile. What it keeps is delivered meanwhile.
+`member_runner` has the mechanism, `membership.classic.table` decides. Queued tasks begin inside a poll and may outlast
+it, so a poll never exceeds its timeout; meanwhile the member makes no decision that concerns the application, and
+delivers the partitions that it keeps.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from kernel.wire.errors import ProtocolError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: What a classic member decides by; unsubscribing is a parting, too.
+#: The state machine of a classic member, which also leaves when it unsubscribes.
 _LOGIC = MemberLogic(
     step=step,
     deadline=deadline,
     reaction=reaction,
-    parting=frozenset({MemberState.CLOSING, MemberState.UNSUBSCRIBING}),
+    leaving=frozenset({MemberState.CLOSING, MemberState.UNSUBSCRIBING}),
     commit="OffsetCommit",
-    farewell="leave",
+    leave_task="leave",
 )
 
-#: In these the chores are the rebalance's own; polls meanwhile count, for max.poll.interval.ms.
+#: States whose queued tasks belong to the rebalance; polls count meanwhile, for max.poll.interval.ms.
 _BUSY_IN_POLLS = frozenset({MemberState.STOPPING, MemberState.RELEASING, MemberState.RESUMING})
 
 
@@ -65,15 +65,15 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
         return tuple(sorted(self.member.topics or ()))
 
     def resubscribe(self, topics: Iterable[str]) -> None:
-        """Other topics, from the next poll on; a member that had none joins with it."""
+        """Subscribe to other topics from the next poll on; a member without a subscription joins then."""
         self.feed(events.SubscriptionChanged(frozenset(topics)))
 
     def want_rejoin(self, trigger: str) -> None:
-        """The next poll rejoins, for the reason given (see `RejoinWanted`); a member that is about to does nothing."""
+        """Rejoin in the next poll, for this reason (see `RejoinWanted`); no effect if a rejoin is due already."""
         self.feed(events.RejoinWanted(trigger))
 
     async def unsubscribe(self) -> None:
-        """Commit, revoke and leave, as far as the coordinator answers; polls do nothing until `resubscribe`."""
+        """Revoke and leave, as far as the coordinator responds; polls do nothing until `resubscribe`."""
         self.feed(events.Unsubscribed())
         await self._wait_until_left()
         self._raise_failure()
@@ -84,7 +84,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
     def _blocks_commits(self) -> bool:
         return self.member.state in BETWEEN_JOIN_AND_SYNC
 
-    # -- what it wants done -------------------------------------------------------------------------------------------
+    # -- performing effects -------------------------------------------------------------------------------------------
 
     def _perform_own(self, effect: Effect) -> None:
         match effect:
@@ -92,7 +92,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
                 self._context.fetcher.drop(self.number, effect.partitions)
                 self._task_queue.add(partial(self._notify_lost, effect.partitions))
             case CommitPositions():
-                # Taken now: what this poll goes on to hand out, nobody has dealt with yet.
+                # Read now: records that this poll goes on to return are not processed yet.
                 positions = self._context.fetcher.positions(self.number)
                 if effect.wait:
                     self._task_queue.add(partial(self._auto_commit, effect.identity, positions, wait=True))
@@ -122,7 +122,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
                 parked = any(task.get_name() in ("join", "sync") for task in self._tasks)
                 self._spawn(self._link.leave(effect.member_id, bypass_parked=parked), "leave")
             case _:
-                raise AssertionError(f"no way to perform {effect}")
+                raise AssertionError(f"unknown effect {effect}")
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
     async def _sync(self, effect: effects.SendSync) -> None:
         connection, sent_ns = self._link.connection, self._now()
         if connection is None:
-            return  # the event that took it away moves the member on
+            return  # the event that closed it moves the member on
         try:
             error, data = await self._context.calls.sync(
                 connection, effect.identity, effect.protocol, effect.assignments
@@ -172,7 +172,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
     async def _heartbeat(self, effect: effects.SendHeartbeat) -> None:
         connection, sent_ns = self._link.connection, self._now()
         if connection is None:
-            return  # taken away before this task began
+            return  # closed before this task began
         try:
             error = await self._context.calls.heartbeat(connection, effect.identity)
         except (Unavailable, ProtocolError) as failure:
@@ -183,7 +183,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ConsumerContext]):
         else:
             self.feed(events.HeartbeatAnswered(effect.stamp, sent_ns))
 
-    # -- chores -------------------------------------------------------------------------------------------------------
+    # -- queued tasks -------------------------------------------------------------------------------------------------
 
     async def _revoke(self, effect: Revoke) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What has to be waited for before the next thing may happen, one after the other in a task of its own."""
+"""A queue of coroutines that run one after the other: callbacks, and the commits and lookups between them."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    Chore = Callable[[], Coroutine[Any, Any, None]]
+    Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class TaskQueue:
-    """In the order in which they were added; one that fails does not keep the next from being done.
+    """Runs work in the order in which it was added; a failure does not stop the work behind it.
 
-    `failed` is told of what a chore raised, `idle` whenever there is nothing left to do.
+    Calls `failed` with each exception, and `idle` whenever the queue has stopped.
     """
 
     def __init__(self, failed: Callable[[BaseException], None], idle: Callable[[], None]) -> None:
         self._failed = failed
         self._idle = idle
-        self._waiting: deque[Chore] = deque()
-        self._working: asyncio.Task[None] | None = None
+        self._waiting: deque[Work] = deque()
+        self._running: asyncio.Task[None] | None = None
 
     @property
     def busy(self) -> bool:
-        return self._working is not None or bool(self._waiting)
+        return self._running is not None or bool(self._waiting)
 
-    def add(self, chore: Chore) -> None:
-        self._waiting.append(chore)
-        self._go_on()
+    def add(self, work: Work) -> None:
+        self._waiting.append(work)
+        self._start()
 
-    async def done(self, patience_s: float) -> None:
-        """Until nothing is left; a chore that takes longer than this is cancelled."""
-        while (working := self._working) is not None:
-            await asyncio.wait({working}, timeout=patience_s)
-            working.cancel()  # does nothing to one that is done
-            await asyncio.wait({working})
+    async def join(self, timeout_s: float) -> None:
+        """Wait until the queue is empty; cancel what runs when `timeout_s` has passed."""
+        while (running := self._running) is not None:
+            await asyncio.wait({running}, timeout=timeout_s)
+            running.cancel()  # no effect on a finished task
+            await asyncio.wait({running})
 
-    def _go_on(self) -> None:
-        if self._working is None and self._waiting:
-            self._working = asyncio.create_task(self._work(), name="chores")
-            self._working.add_done_callback(self._worked)
+    def _start(self) -> None:
+        if self._running is None and self._waiting:
+            self._running = asyncio.create_task(self._run(), name="task queue")
+            self._running.add_done_callback(self._finished)
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         while self._waiting:
             await self._waiting.popleft()()
 
-    def _worked(self, task: asyncio.Task[None]) -> None:
-        self._working = None
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._running = None
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failed(error)
-        self._go_on()
+        self._start()
         self._idle()

@@ -1,8 +1,8 @@
-"""Keeps what is known of topics young, and acts on what has changed: the doing side of `topic_watch`.
+"""Refreshes topic metadata and acts on changes; `membership.topic_changes` decides.
 
-A task asks the brokers when it is time, between polls as well as in them. What has changed takes effect in polls only,
-as everything else that concerns the application; what others learned meanwhile (a fetcher that lost a leader, a
-group's leader that looked up topics) counts as much.
+A task refreshes the metadata when it is due, inside and between polls. A change takes effect only in polls, like
+everything that concerns the application. Metadata that others fetched counts as well (a fetcher that lost a leader, a
+group leader that looked up topics).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 #: The next poll joins.
 _ABOUT_TO_JOIN = frozenset({MemberState.UNJOINED, MemberState.REJOIN_NEEDED})
-#: Through with a rebalance, or nearly: before that its own decision is not made yet.
+#: Done with a rebalance, or nearly; before, the leader may not have assigned yet.
 _SETTLED = frozenset({MemberState.ASSIGNED, MemberState.RESUMING, MemberState.STABLE, MemberState.REJOIN_NEEDED})
 
 
 class TopicWatcher:
-    """One consumer's; `streams` is the consumer's own list, which changes."""
+    """The watcher of one consumer; `streams` is the consumer's own, changing list."""
 
     def __init__(
         self,
@@ -58,32 +58,32 @@ class TopicWatcher:
         self._streams = streams
         self._changed = changed
         self._subscription: Subscription | None = None
-        self._metadata: ClusterMetadata | None = None  #: what `_seen` was made of
+        self._metadata: ClusterMetadata | None = None  #: what `_seen` was made from
         self._seen = TopicsSeen()
-        self._looked_at: dict[int, tuple[object, ...]] = {}  #: by stream: what there is nothing more to do about
+        self._handled: dict[int, tuple[object, ...]] = {}  #: by stream: the inputs of the last finished check
         self._asked_ns = 0
         self._unanswered = False
         self._asking: asyncio.Task[None] | None = None
-        self._awaited: asyncio.Task[None] | None = None  #: whoever is about to join waits for it
+        self._awaited: asyncio.Task[None] | None = None  #: the refresh that streams about to join wait for
         self._await_until_ns = 0
         self._watching: asyncio.Task[None] | None = None
         self._reconsider = asyncio.Event()
 
     async def ask(self, subscription: Subscription) -> TopicsSeen:
-        """What there is, for a subscription to come. Raises `Unavailable` and `ProtocolError`."""
+        """Fetch the topics for a new subscription. Raises `Unavailable` and `ProtocolError`."""
         await self._refresh(subscription)
         return self.seen()
 
     def begin(self, subscription: Subscription) -> None:
         self._subscription = subscription
-        self._looked_at.clear()
+        self._handled.clear()
         self._reconsider.set()
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="watch topics")
             self._watching.add_done_callback(_raise_mistake)
 
     async def end(self) -> None:
-        """Nothing is subscribed to any more. Idempotent."""
+        """Stop watching. Idempotent."""
         self._subscription = None
         tasks = [task for task in (self._watching, self._asking) if task is not None]
         self._watching = self._asking = self._awaited = None
@@ -99,14 +99,14 @@ class TopicWatcher:
         return self._seen
 
     def check_topics(self) -> None:
-        """In a poll, before the members are told of it: what have the topics of now to say to each stream?"""
+        """Make each stream rejoin if its topics changed; called in a poll, before the streams are polled."""
         if self._subscription is None:
             return
         seen = self.seen()
         for stream in self._streams:
-            looked_at = (seen, stream.group_leader.assigned_sizes, stream.member.topics)
-            before = self._looked_at.get(stream.number, ())
-            if before and all(map(operator.is_, before, looked_at)):
+            inputs = (seen, stream.group_leader.assigned_sizes, stream.member.topics)
+            before = self._handled.get(stream.number, ())
+            if before and all(map(operator.is_, before, inputs)):
                 continue
             watched = Watched(stream.number, frozenset(stream.topics), stream.group_leader.assigned_sizes)
             match topic_reaction(watched, self._subscription, seen):
@@ -115,19 +115,19 @@ class TopicWatcher:
                 case Rejoin() if stream.member.state in _SETTLED:
                     stream.want_rejoin(METADATA_CHANGED)
                 case Rejoin():
-                    continue  # the leader is about to assign anew, or to follow
-            self._looked_at[stream.number] = looked_at
+                    continue  # the leader is about to assign again, or no longer leads
+            self._handled[stream.number] = inputs
             self._reconsider.set()
 
     async def refresh_before_join(self, timeout_s: float) -> None:
-        """Before a member with a pattern rejoins, so that one new topic costs one rebalance and not one a member.
+        """Refresh before a member with a pattern rejoins, so that a new topic costs one rebalance, not one per member.
 
-        Returns when the answer has come, or the time is over: then `holds_back` says who has to wait for a later poll.
+        Returns after the refresh or after `timeout_s`; then `holds_back` says which streams wait for a later poll.
         Source: ConsumerCoordinator.poll of kafka-clients 4.1.1.
         """
-        if self._awaited is None and self._must_look_first():
+        if self._awaited is None and self._must_refresh_first():
             self._awaited = self._asked()
-            # Who is held back does not count as polled.
+            # A stream that is held back does not count as polled.
             self._await_until_ns = self._clock.monotonic_ns() + self._config.max_poll_interval_ms // 2 * NS_PER_MS
         if self._awaited is not None:
             await asyncio.wait({self._awaited}, timeout=max(0.0, timeout_s))
@@ -135,10 +135,10 @@ class TopicWatcher:
                 self._awaited = None
 
     def holds_back(self, stream: GroupStream) -> bool:
-        """Whether this poll must not reach a stream, since it would join with topics that may be old."""
+        """Return whether to skip a stream in this poll, since it would join with topics that may be stale."""
         return self._awaited is not None and stream.member.state in _ABOUT_TO_JOIN
 
-    def _must_look_first(self) -> bool:
+    def _must_refresh_first(self) -> bool:
         if self._subscription is None or self._subscription.names is not None or not self._may_ask():
             return False
         return any(stream.member.state in _ABOUT_TO_JOIN for stream in self._streams)
@@ -148,7 +148,7 @@ class TopicWatcher:
         return self._asking is not None or age_ns >= self._config.retry_backoff_ms * NS_PER_MS
 
     def _asked(self) -> asyncio.Task[None]:
-        """The request that is under way, or a new one; it raises nothing."""
+        """Return the running refresh, or start one; it raises nothing."""
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask_quietly(), name="refresh metadata")
             self._asking.add_done_callback(self._answered)
@@ -165,7 +165,7 @@ class TopicWatcher:
             try:
                 await self._refresh(self._subscription)
             except (Unavailable, ProtocolError):
-                return  # asked again after the backoff
+                return  # retried after the backoff
 
     async def _refresh(self, subscription: Subscription) -> None:
         names = names_wanted(subscription, [stream.group_leader.assigned_sizes for stream in self._streams])
@@ -204,7 +204,7 @@ class TopicWatcher:
         return names is not None and not names <= self.seen().sizes.keys()
 
     async def _due(self, wait: int) -> bool:
-        """Wait until metadata is so many ms old; False when something else came in between."""
+        """Wait until the metadata is `wait` ms old; return False if the wait has to be reconsidered."""
         while (left_ns := self._asked_ns + wait * NS_PER_MS - self._clock.monotonic_ns()) > 0:
             try:
                 async with asyncio.timeout(left_ns / 1e9):
@@ -216,6 +216,6 @@ class TopicWatcher:
 
 
 def _raise_mistake(task: asyncio.Task[None]) -> None:
-    """What the world can do is dealt with in the task: whatever it raises is our mistake."""
+    """Raise what the task raised: it handles all expected errors, so this one is a bug."""
     if not task.cancelled():
         task.result()

@@ -1,4 +1,4 @@
-"""The member's requests of the `server` design as typed calls. Each raises what `BrokerConnection.call` raises."""
+"""The requests of a `server` member as typed calls. Each raises what `BrokerConnection.call` raises."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def error_name(error: ServerError) -> str:
-    """'' is success."""
+    """Return the name that the state machine and the trace use; '' for success."""
     return "" if error is ServerError.NONE else error.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCalls:
-    """One group's requests; the connection is given with each, since the coordinator moves.
+    """One group's requests; each takes the connection, since the coordinator can move.
 
-    `patience_ms` is how long an answer may take beyond what it may wait for a command.
+    `patience_ms` is how long a response may take beyond `wait_ms`.
     """
 
     group: str
@@ -41,7 +41,7 @@ class ServerCalls:
     async def await_command(
         self, connection: BrokerConnection, effect: effects.SendAwaitCommand, topics: tuple[str, ...]
     ) -> Commanded:
-        """Raises `ProtocolError` also for an answer that is none."""
+        """Ask for a command. Also raises `ProtocolError` for a malformed response."""
         body = await_body(
             AwaitCommand(
                 group_id=self.group,
@@ -64,7 +64,7 @@ class ServerCalls:
         *,
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, str]:
-        """{partition: error}."""
+        """Commit; returns {partition: error}."""
         body = commit_body(
             CommitOwned(
                 group_id=self.group,

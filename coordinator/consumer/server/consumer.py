@@ -1,14 +1,12 @@
-"""A consumer of the `server` design behind the interface of all designs.
+"""The consumer of the `server` design.
 
-`coordinator.consumer.polling` has what it shares with the classic designs. Here there is one ZooKeeper session, and
-each stream is a `MemberStream`, which is a member of the group by itself. The coordinator tells the members what to
-stop and to start, and they obey in the background: callbacks come between polls, `getmany` only hands out what is
-there.
+`coordinator.consumer.polling` has what it shares with the classic designs. The consumer has one ZooKeeper session, and
+each stream is a `MemberStream`, a group member of its own. The coordinator commands the members to stop and start, and
+they obey in the background: callbacks run between polls, `getmany` only returns buffered records.
 
-What is committed when a member has to stop is everything that was handed out, as in the consumer of 0.8, since nobody
-waits for the application to come back; a listener that wants it otherwise turns enable.auto.commit off and commits in
-`on_revoked`. Between rounds commits are made in polls, when they are due: what an earlier poll handed out has been
-dealt with by then.
+On a stop, a member commits everything that was delivered, as the 0.8 consumer does, since a stop does not wait for the
+application. A listener that wants otherwise sets enable.auto.commit=false and commits in `on_revoked`. Between rounds,
+commits are made in polls when they are due: the application has processed what earlier polls returned.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ CAPABILITIES = Capabilities(
     knows_loss=True,
 )
 
-_NOT_STARTED = "the consumer was not started: call start() first"
+_NOT_STARTED = "the consumer is not started: call start() first"
 
 
 class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
@@ -67,13 +65,13 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
 
     @property
     def session(self) -> ZooKeeperSession:
-        """The ZooKeeper session; there is one after `start`."""
+        """The ZooKeeper session. Raises `UserError` before `start`."""
         if self._session is None:
             raise UserError(_NOT_STARTED)
         return self._session
 
     async def start(self) -> None:
-        """Open the session and reach any broker. Raises `Unavailable` when one of them does not answer in time."""
+        """Open the session and connect to any broker. Raises `Unavailable` when either does not answer in time."""
         self._check_open()
         config = self._config
         session = await ZooKeeperSession.open(
@@ -85,7 +83,7 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
             connection_timeout_ms=config.connection_timeout_ms,
             retry_forever=True,
         )
-        if self._closing is not None:  # meanwhile, and so without this session
+        if self._closing is not None:  # closed meanwhile, so `close` does not know this session
             await session.close()
             self._check_open()
         self._session = session
@@ -119,7 +117,7 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
                 stream.session_changed(change)
 
     async def subscribe(self, topics: Mapping[str, int], listener: RebalanceListener | None = None) -> None:
-        """See `GroupConsumer.subscribe`; the members register at once, and are told what to start in the background.
+        """See `GroupConsumer.subscribe`; the members register at once, and are started in the background.
 
         Stream n subscribes to the topics that have more than n streams.
         """
@@ -138,14 +136,14 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
         assert self._context is not None, "subscribe checks it"
         stream = MemberStream(number, topics, self._context)
         self._streams.append(stream)
-        if self.session.state is SessionState.CONNECTED:  # otherwise it is told when it is
+        if self.session.state is SessionState.CONNECTED:  # otherwise the change will come
             stream.session_changed(SessionChange(SessionState.CONNECTED, self.session.session_id))
 
     async def subscribe_pattern(
         self, pattern: str, streams: int = 1, listener: RebalanceListener | None = None
     ) -> None:
-        """See `GroupConsumer.subscribe_pattern`: the coordinator assigns by name, and nobody watches the topics."""
-        raise UserError(f"{self._process} subscribes by name: name the topics instead of {pattern!r}")
+        """Not supported: the coordinator of this design assigns topics by name. Raises `UserError`."""
+        raise UserError(f"{self._process} cannot subscribe to the pattern {pattern!r}: name the topics")
 
     async def unsubscribe(self) -> None:
         """See `GroupConsumer.unsubscribe`."""
@@ -159,7 +157,7 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
         return bool(self._streams)
 
     async def _disconnect(self) -> None:
-        """The session goes last, and the ids of members that did not get to take theirs away go with it."""
+        """Close the session last: it deletes the ids of members that could not unregister."""
         await super()._disconnect()
         if self._session_task is not None:
             self._session_task.cancel()

@@ -1,4 +1,4 @@
-"""What all members of one consumer of the `server` design share and work with."""
+"""What the streams of one consumer of the `server` design share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConsumerContext:
-    """What the members of one consumer share."""
+    """Settings, connections and callbacks that the streams of one consumer share."""
 
     config: ServerConsumerConfig
     calls: ServerCalls
@@ -29,7 +29,7 @@ class ServerConsumerContext:
     fetcher: Fetcher
     session: ZooKeeperSession
     listener: RebalanceListener
-    listening: asyncio.Lock  #: callbacks of all streams come one at a time
+    listening: asyncio.Lock  #: held during a callback: only one stream calls the listener at a time
     tracer: Tracer
     clock: Clock
-    changed: Callable[[], None]  #: wakes a poll that waits
+    changed: Callable[[], None]  #: wakes a waiting poll

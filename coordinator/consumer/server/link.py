@@ -1,6 +1,6 @@
-"""A member's two connections to its coordinator: one for commits, one for the question that waits for a command.
+"""A member's two connections to its coordinator: one for commits, one for AwaitCommand.
 
-Kafka's brokers answer each connection in order, so whatever follows a question that waits would wait with it.
+Kafka's brokers answer requests on a connection in order, so a commit would wait behind an AwaitCommand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CommandLink(CoordinatorFinder):
-    """`connection` is for commits; the other is opened when the first question is asked."""
+    """`connection` is for commits; the other is opened by the first AwaitCommand."""
 
     def __init__(self, context: LinkContext, stream: int) -> None:
         super().__init__(context, stream)
@@ -30,20 +30,20 @@ class CommandLink(CoordinatorFinder):
             self._command_connection.member = member_id or None
 
     async def for_commands(self) -> BrokerConnection:
-        """Raises `Unavailable`, `ProtocolError`."""
+        """Return the connection for AwaitCommand, open. Raises `Unavailable`, `ProtocolError`."""
         if self._command_connection is None or self._command_connection.closed:
             known = self.connection
             if known is None:
-                raise Disconnected("the coordinator is being looked for")
+                raise Disconnected("the coordinator is not known yet")
             opened = await self.beside(known)
             if self.connection is not known:
                 self._close(opened)
-                raise Disconnected("the coordinator was given up meanwhile")
+                raise Disconnected("the coordinator was abandoned meanwhile")
             self._command_connection = opened
         return self._command_connection
 
     def cancel_await(self) -> None:
-        """Close the connection on which a question waits; the next question opens another."""
+        """Close the connection of an outstanding AwaitCommand; the next one opens another."""
         connection, self._command_connection = self._command_connection, None
         if connection is not None:
             self._close(connection)

@@ -1,7 +1,7 @@
-"""A member's ephemeral znode: how its id is made, how it comes to stand in ZooKeeper, changes, and goes.
+"""A member's ephemeral znode: make its id, create, update and delete it.
 
-No watch is set anywhere here: a member that waits for a dead predecessor's znode looks again from time to time, as
-the consumer of 0.8 does (ZOOKEEPER-1740, KAFKA-1387).
+Sets no watches: a member that waits for a dead predecessor's znode polls it, as the 0.8 consumer does (ZOOKEEPER-1740,
+KAFKA-1387).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Of a session timeout, which is how long a dead session's znode may stay: the part after which it is looked for again.
+#: How often to look for a dead session's znode within the session timeout, which is how long it may stay.
 LOOKS_PER_SESSION_TIMEOUT = 4
 
 
 def new_member_id(group: str, configured: str | None, stream: int) -> str:
-    """`<group>_<consumer.id>`, or `<group>_<host>-<epoch ms>-<8 hex digits>`; later streams are numbered behind it."""
+    """Make `<group>_<consumer.id>`, or `<group>_<host>-<epoch ms>-<8 hex digits>`; streams from 1 on add `-<n>`."""
     unique = uuid.uuid4().hex[:8]
     second = f"{socket.gethostname()}-{SystemClock().wall_ms()}-{unique}" if configured is None else configured
     return f"{group}_{second}" + (f"-{stream}" if stream else "")
@@ -39,10 +39,10 @@ def new_member_id(group: str, configured: str | None, stream: int) -> str:
 async def register(
     session: ZooKeeperSession, group: str, member_id: str, topics: Callable[[], tuple[str, ...]], *, only_in: int
 ) -> None:
-    """Have the id stand, with `topics()` in it. Raises `SessionExpired` once the session `only_in` is over.
+    """Create the znode, with `topics()` in it. Raises `SessionExpired` once the session `only_in` is over.
 
-    An id that another session holds is waited for: it is our own of an earlier life, or somebody has the same
-    consumer.id. One that our session holds already was not lost with what it stood for.
+    Waits while another session holds the id: that is our own earlier session, or a member with the same consumer.id.
+    If our session holds it already, the registration survived; update it.
     """
     path = paths.member_id(group, member_id)
     while True:
@@ -65,7 +65,7 @@ async def register(
 async def announce(
     session: ZooKeeperSession, group: str, member_id: str, topics: tuple[str, ...], *, only_in: int
 ) -> None:
-    """Have the registration name other topics. Whatever is in the way means that it will be written anew anyway."""
+    """Update the topics in the znode. Without the znode or the session, the member will register again anyway."""
     payload = registration_payload(topics, SystemClock().wall_ms())
     try:
         await session.set(paths.member_id(group, member_id), payload, step="register", only_in=only_in)
@@ -74,8 +74,8 @@ async def announce(
 
 
 async def unregister(session: ZooKeeperSession, group: str, member_id: str, *, only_in: int) -> None:
-    """What is gone already is as good."""
+    """Delete the znode, if it still exists."""
     try:
         await session.delete(paths.member_id(group, member_id), step="unregister", only_in=only_in)
     except (NoNode, SessionExpired, SessionClosed) as error:
-        log.debug("%s was gone already: %s", member_id, error)
+        log.debug("%s was already gone: %s", member_id, error)

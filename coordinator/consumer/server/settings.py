@@ -1,13 +1,11 @@
-"""The settings of a member of the `server` design: Kafka's names, those of its own time and of today.
+"""The settings of a `server` member, under Kafka's names of 0.8.2 and of today.
 
-No release of Kafka has this design, so no list of names is binding. What concerns brokers, fetching and commits has
-the names and defaults of kafka-clients 4.1 (`coordinator.consumer.settings`), what concerns ZooKeeper those of the
-consumer of
-0.8.2. One is ours: `command.wait.ms`, how long a question to the coordinator may wait there.
+No release of Kafka has this design, so no list of names is binding. Brokers, fetching and commits have the names and
+defaults of kafka-clients 4.1 (`coordinator.consumer.settings`), ZooKeeper those of the 0.8.2 consumer. One is ours:
+`command.wait.ms`, how long an AwaitCommand may wait at the coordinator.
 
-There is no limit to the time between two polls (max.poll.interval.ms): the member obeys in the background, so that a
-slow application holds nobody up. What does is a callback that does not return, or a process that stands still, until
-the coordinator's rebalance timeout is over.
+There is no max.poll.interval.ms: the member obeys in the background, so a slow application does not delay the group.
+A callback that does not return or a stopped process does, until the coordinator's rebalance timeout.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 _INT_MAX = 2**31 - 1
 
-#: As the classic members have them.
+#: The same as for classic members.
 _SHARED = (
     "bootstrap.servers",
     "client.id",
@@ -59,7 +57,7 @@ def _znode_name(value: object) -> str | None:
 
 
 def _group_id(value: object) -> str | None:
-    """As a broker says it that does not take a group id."""
+    """Return the problem as a broker reports it."""
     problem = _znode_name(value)
     return f"INVALID_GROUP_ID: {problem}" if problem else None
 
@@ -88,27 +86,27 @@ _OWN = (
         name="zookeeper.connection.timeout.ms",
         parse=int,
         default=None,
-        doc="to connect at the start; default: the session timeout",
+        doc="time to connect at startup; default: the session timeout",
         valid=between(1, _INT_MAX),
     ),
     Setting(
         name="consumer.id",
         parse=str,
         default=None,
-        doc="fixed second half of the member id; made anew for each session when unset",
+        doc="fixed second half of the member id; generated for each session when unset",
         valid=_znode_name,
     ),
     Setting(
         name="partition.assignment.strategy",
         parse=_strategy,
         default=ANY_STRATEGY,
-        doc="the strategy that the coordinator must have; unset: whichever it has",
+        doc="the strategy that the coordinator must use; unset: whichever it uses",
     ),
     Setting(
         name="command.wait.ms",
         parse=int,
         default=3_000,
-        doc="how long a question to the coordinator may wait for a command",
+        doc="how long a request for a command may wait at the coordinator",
         valid=between(1, WAIT_MS_MAX),
     ),
 )
@@ -123,7 +121,7 @@ KNOWN_ELSEWHERE = frozenset(KAFKA_CONSUMER_SETTINGS | CONSUMER_SETTINGS.keys()) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConsumerConfig:
-    """The settings as values; names are Kafka's with underscores, but for those that begin with `zookeeper`."""
+    """The parsed settings; names are Kafka's with underscores, without a leading `zookeeper`."""
 
     bootstrap_servers: tuple[tuple[str, int], ...]
     group_id: str
@@ -150,7 +148,7 @@ class ServerConsumerConfig:
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[ServerConsumerConfig, list[str]]:
-        """The configuration, and the warnings that a user should see. Raises `ConfigurationError`."""
+        """Return the configuration and warnings for the user. Raises `ConfigurationError`."""
         values, warnings = resolve(SERVER_CONSUMER_SETTINGS, given, known_elsewhere=KNOWN_ELSEWHERE)
         for name in ("bootstrap.servers", "group.id", "zookeeper.connect"):
             if not values[name]:
@@ -164,7 +162,7 @@ class ServerConsumerConfig:
 
     @property
     def member(self) -> ServerMemberSettings:
-        """What the deciding module needs of it."""
+        """The settings of the member's state machine."""
         return ServerMemberSettings(
             group=self.group_id,
             retry_backoff_ms=self.retry_backoff_ms,

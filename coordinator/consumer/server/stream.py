@@ -1,7 +1,7 @@
-"""One member of the `server` design at work: its registration, the commands it awaits, and its partitions.
+"""One member of the `server` design: its registration, the commands it awaits, and its callbacks.
 
-`coordinator.consumer.member_runner` has the mechanism, `membership.table` decides. Besides answers, timers and polls it
-is fed what becomes of the ZooKeeper session. Nothing of this waits for a poll.
+`coordinator.consumer.member_runner` has the mechanism, `membership.server.table` decides. Besides responses, timers and
+polls it is fed the changes of the ZooKeeper session. Nothing here waits for a poll.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: A coordinator that has seen a member's id has something to say within a round; one that is silent for longer may look
-#: elsewhere.
+#: When to warn that no command has come: a coordinator that sees a member's id starts it within a round. A longer
+#: silence may mean that it watches another ZooKeeper.
 SILENCE_MS = 60_000
 
-#: What a member of this design decides by; its farewell is that its id is taken away, which a session's end does, too.
+#: The state machine of a member of this design, which leaves by deleting its id; the end of its session does the same.
 _LOGIC = MemberLogic(
     step=step,
     deadline=deadline,
     reaction=reaction,
-    parting=frozenset({ServerMemberState.CLOSING}),
+    leaving=frozenset({ServerMemberState.CLOSING}),
     commit=COMMIT,
-    farewell="unregister",
+    leave_task="unregister",
 )
 
 
@@ -60,14 +60,14 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
         member = ServerMember(settings=context.config.member)
         super().__init__(number, member, _LOGIC, CommandLink(context, number), context)
         self.topics = topics
-        self._named: tuple[int, str] = (NO_SESSION, "")  #: the session in which the id was made, and the id
+        self._named: tuple[int, str] = (NO_SESSION, "")  #: the session for which the id was made, and the id
         self._await_task: asyncio.Task[None] | None = None
-        self._silent_since_ns: int | None = None  #: registered, and told nothing since then
+        self._silent_since_ns: int | None = None  #: registered, and without a command since then
 
     # -- what the consumer calls --------------------------------------------------------------------------------------
 
     def session_changed(self, change: SessionChange) -> None:
-        """What became of the ZooKeeper session, in order; the first that is told begins the membership."""
+        """Pass on a change of the ZooKeeper session, in order; the first one starts the membership."""
         match change.state:
             case SessionState.CONNECTED if change.session_id == self.member.session:
                 self.feed(events.SessionRestored())
@@ -79,13 +79,13 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
                 self.feed(events.SessionEnded())
 
     def resubscribe(self, topics: tuple[str, ...]) -> None:
-        """Other topics from the next round on; what is owned until then is delivered until then."""
+        """Subscribe to other topics from the next round on; until then, delivery goes on."""
         if topics != self.topics:
             self.topics = topics
             if self.member.registered:
                 self._spawn(self._announce(), "announce")
 
-    # -- what it wants done -------------------------------------------------------------------------------------------
+    # -- performing effects -------------------------------------------------------------------------------------------
 
     def _perform_own(self, effect: Effect) -> None:
         match effect:
@@ -97,7 +97,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
                     self._await_task.cancel()
                 self._link.cancel_await()
             case CommitPositions():
-                # Taken now: what the poll that commits goes on to hand out, nobody has dealt with yet.
+                # Read now: records that this poll goes on to return are not processed yet.
                 positions = self._context.fetcher.positions(self.number)
                 if effect.wait:
                     self._context.fetcher.pause(self.number)
@@ -120,17 +120,17 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
                 self._spawn(self._register(effect), "register")
             case effects.Unregister():
                 session, member_id = self._named
-                going = registering.unregister(
+                work = registering.unregister(
                     self._context.session, self._context.config.group_id, member_id, only_in=session
                 )
-                self._spawn(going, "unregister")
+                self._spawn(work, "unregister")
             case _:
-                raise AssertionError(f"no way to perform {effect}")
+                raise AssertionError(f"unknown effect {effect}")
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
     async def _register(self, effect: effects.Register) -> None:
-        """Under a new id in every session, unless consumer.id says otherwise."""
+        """Register under a new id in every session, unless consumer.id sets a fixed one."""
         config = self._context.config
         session, member_id = self._named
         if session != effect.session:
@@ -138,21 +138,21 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
             self._named = (effect.session, member_id)
         if self.number == 0:
             self._context.session.member = member_id
-        emitted: tuple[str, ...] = ()
+        written: tuple[str, ...] = ()
 
         def topics() -> tuple[str, ...]:
-            nonlocal emitted
-            emitted = self.topics
-            return emitted
+            nonlocal written
+            written = self.topics
+            return written
 
         try:
             await registering.register(
                 self._context.session, config.group_id, member_id, topics, only_in=effect.session
             )
         except (SessionExpired, SessionClosed):
-            return  # the session's own events say what comes next
+            return  # the session's own events move the member on
         self.feed(events.Registered(effect.stamp, member_id))
-        if emitted != self.topics:
+        if written != self.topics:
             await self._announce()
 
     async def _announce(self) -> None:
@@ -171,8 +171,8 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
         if now - self._silent_since_ns >= SILENCE_MS * NS_PER_MS:
             self._silent_since_ns = now
             log.warning(
-                "%s has waited %g s for group %s to start it: either a member does not stop, or the brokers do not see "
-                "its id; zookeeper.connect=%s must name the brokers' own ZooKeeper and chroot",
+                "%s has waited %g s for group %s to start it: either another member does not stop, or the brokers do "
+                "not see its id; zookeeper.connect=%s must name the brokers' own ZooKeeper and chroot",
                 self.member.member_id,
                 SILENCE_MS / 1000,
                 self._context.config.group_id,
@@ -196,13 +196,13 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerConsumerContext
                 return
         self.refused(AWAIT, error, stamp=effect.stamp, sent_ns=sent_ns, connection=known)
 
-    # -- chores -------------------------------------------------------------------------------------------------------
+    # -- queued tasks -------------------------------------------------------------------------------------------------
 
     async def _revoke(self, effect: Revoke) -> None:
         context = self._context
         try:
             async with context.listening:
-                if self.member.identity is None:  # the commit was refused, or the session is over
+                if self.member.identity is None:  # the commit was rejected, or the session expired
                     await context.listener.on_lost(self.number, effect.partitions)
                 else:
                     await context.listener.on_revoked(self.number, effect.partitions)

@@ -50,7 +50,7 @@ def test_leader_logs_the_algorithm_that_it_assigned_by(
     caplog.set_level(logging.INFO, "coordinator.consumer.group_leader")
     group_leader = leader(exact_partitions_max)
     decided = asyncio.run(group_leader.decide(RunAssignor(1, protocol, group), 7, wanted=lambda: True))
-    assert caplog.messages == [f"generation 7 is assigned by {protocol}: 5 partitions, 2 members, by {algorithm}"]
+    assert caplog.messages == [f"generation 7 assigned by {protocol} ({algorithm}): 5 partitions, 2 members"]
     assert sorted(tp for data in decided.values() for tp in decode_assignment(data).partitions) == [
         (topic, n) for topic in "tu" for n in range(SIZES[topic])
     ]

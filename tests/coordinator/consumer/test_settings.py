@@ -73,7 +73,7 @@ def test_instance_id_makes_a_static_member() -> None:
         ({"group.id": ""}, "must not be empty"),
         ({"partition.assignment.strategy": "afei"}, "choose from range, roundrobin"),
         ({"partition.assignment.strategy": ","}, "at least one"),
-        ({"partition.assignment.strategy": "delayed,range"}, "no other strategy can be offered beside it"),
+        ({"partition.assignment.strategy": "delayed,range"}, "cannot be combined with other strategies"),
         ({"group.instance.id": ""}, "must have 1 to 249"),
         ({"group.instance.id": "a/b"}, "must have 1 to 249"),
         ({"group.instance.id": ".."}, "must have 1 to 249"),

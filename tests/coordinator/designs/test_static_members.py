@@ -82,7 +82,7 @@ def test_static_members_restart_without_a_rebalance_and_the_younger_twin_wins(
 
             old, twin = members[1], await joined("b")
             await until(lambda: old.failure is not None, 10, "the older twin to be fenced")
-            with pytest.raises(GroupRefused, match=r"FENCED_INSTANCE_ID.*another member uses this group\.instance\.id"):
+            with pytest.raises(GroupRefused, match=r"FENCED_INSTANCE_ID.*another member with this group\.instance\.id"):
                 await old.pause()
             assert old.owned == frozenset()
             assert old.listener.of("lost") == [had[1]]

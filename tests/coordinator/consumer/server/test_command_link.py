@@ -52,7 +52,7 @@ def test_question_is_not_asked_of_a_coordinator_that_was_given_up_while_its_conn
         link.abandon()
         link.connection = cast("BrokerConnection", Connection("new"))
         link.may_open.set()
-        with pytest.raises(Disconnected, match="given up meanwhile"):
+        with pytest.raises(Disconnected, match="abandoned meanwhile"):
             await asking
         assert [(opened.name, opened.closed) for opened in link.opened] == [("beside old", True)]
         assert cast("Any", await link.for_commands()).name == "beside new"
