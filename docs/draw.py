@@ -144,10 +144,11 @@ def stall(runs: Runs) -> str:
     """Every design's records beside one another while one member is slow."""
     slow = [run for run in runs.results if run["scenario"] == "slow-member"]
     picture = chart(sorted(slow, key=lambda run: DESIGN_NAMES.index(run["design"])))
+    assert picture is not None, "no member delivered anything"
     opened, _, rest = picture.partition(">")
     style = "text{font:11px sans-serif}.grid{stroke:#ddd}.base{stroke:#777}"
     paper = f'<style>{style}</style><rect width="100%" height="100%" fill="#FFFFFF"/>'
-    (DOCS / "diagrams" / "stall.svg").write_text(f"{opened}>{paper}{rest}\n")
+    (DOCS / "diagrams" / "stall.svg").write_text(f"{opened}>{paper}{rest}")
     return "![records that the whole group delivers while one member is slow, by design](diagrams/stall.svg)"
 
 

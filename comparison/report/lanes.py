@@ -7,8 +7,8 @@ belief, each in its member's colour: a gap is a partition that nobody owns, two 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape, quoteattr
 
+from comparison.report.markup import Shape, drawing, line, rect, text
 from comparison.report.timeline import ticks
 
 if TYPE_CHECKING:
@@ -39,11 +39,12 @@ def lanes(drawn: Timeline, title: str) -> str:
     """The picture's text: the same for the same timeline."""
     places = list(dict.fromkeys(drawn.places[member] for member in drawn.members))
     colours = {member: COLOURS[places.index(drawn.places[member]) % len(COLOURS)] for member in drawn.members}
-    body: list[str] = []
+    body: list[Shape] = []
     y = TOP
     for place, phases in _by_place(drawn).items():
         body += _lane(y, place, LANE)
-        body += [_bar(drawn, span, y + 4, BAR, PHASE_COLOURS.get(span.what, "#FFFFFF"), span.what) for span in phases]
+        for span in phases:
+            body += _bar(drawn, span, y + 4, BAR, PHASE_COLOURS.get(span.what, "#FFFFFF"), span.what)
         y += LANE
     y += GAP
     for partition in drawn.partitions:
@@ -55,7 +56,20 @@ def lanes(drawn: Timeline, title: str) -> str:
     head = [*_axis(drawn, bottom), *_marks(drawn, bottom)]
     foot = _legend(bottom + 34, colours, places, drawn)
     height = bottom + 34 + 60
-    return "\n".join([*_opening(height, title), *head, *body, *foot, "</svg>"]) + "\n"
+    paper = [
+        Shape("rect", {"width": WIDTH, "height": height, "fill": "#FFFFFF"}),
+        text(title, GUTTER, 18, font_size=14),
+    ]
+    picture = drawing(
+        title,
+        [*paper, *head, *body, *foot],
+        (WIDTH, height),
+        width=WIDTH,
+        height=height,
+        font_family="sans-serif",
+        font_size=11,
+    )
+    return str(picture)
 
 
 def _by_place(drawn: Timeline) -> dict[str, list[Span]]:
@@ -66,45 +80,32 @@ def _by_place(drawn: Timeline) -> dict[str, list[Span]]:
     return found
 
 
-def _opening(height: int, title: str) -> list[str]:
-    return [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-label={quoteattr(title)} font-family="sans-serif" font-size="11">',
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{WIDTH}" height="{height}" fill="#FFFFFF"/>',
-        f'<text x="{GUTTER}" y="18" font-size="14">{escape(title)}</text>',
-    ]
-
-
 def _x(drawn: Timeline, ns: int) -> float:
     whole = drawn.ended_ns - drawn.began_ns
     return GUTTER + (WIDTH - GUTTER - RIGHT) * (ns - drawn.began_ns) / whole
 
 
-def _lane(y: int, label: str, height: int) -> list[str]:
+def _lane(y: int, label: str, height: int) -> list[Shape]:
     return [
-        f'<text x="{GUTTER - 8}" y="{y + 17}" text-anchor="end">{escape(label)}</text>',
-        f'<line x1="{GUTTER}" y1="{y + height}" x2="{WIDTH - RIGHT}" y2="{y + height}" stroke="#EEEEEE"/>',
+        text(label, GUTTER - 8, y + 17, text_anchor="end"),
+        line(GUTTER, y + height, WIDTH - RIGHT, y + height, stroke="#EEEEEE"),
     ]
 
 
-def _bar(drawn: Timeline, span: Span, y: int, height: int, colour: str, label: str, hint: str = "") -> str:
+def _bar(drawn: Timeline, span: Span, y: int, height: int, colour: str, label: str, hint: str = "") -> list[Shape]:
     x = _x(drawn, span.began_ns)
     width = max(1.0, _x(drawn, span.ended_ns) - x)
     length_ms = (span.ended_ns - span.began_ns) / 1e6
-    told = escape(f"{label} {hint}".strip() + f", {length_ms:.1f} ms")
-    rect = (
-        f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}" fill="{colour}"><title>{told}</title></rect>'
-    )
+    bar = rect(x, y, width, height, fill=colour, hint=f"{label} {hint}".strip() + f", {length_ms:.1f} ms")
     if width < _LETTER * len(label) + 6 or height < BAR // 2:
-        return rect
+        return [bar]
     ink = "#FFFFFF" if colour in _DARK else "#000000"
-    size = "" if height >= BAR else ' font-size="9"'
+    size = {} if height >= BAR else {"font_size": 9}
     below = y + height - max(1, (height - 9) // 2)
-    return rect + f'<text x="{x + 3:.1f}" y="{below}" fill="{ink}"{size}>{escape(label)}</text>'
+    return [bar, text(label, x + 3, below, fill=ink, **size)]
 
 
-def _owners(drawn: Timeline, spans: Iterable[Span], y: int, colours: dict[str, str], what: str) -> list[str]:
+def _owners(drawn: Timeline, spans: Iterable[Span], y: int, colours: dict[str, str], what: str) -> list[Shape]:
     """Bars of 9; who delivers what another one delivers too gets a share of the height."""
     kept: list[tuple[Span, int]] = []
     for span in sorted(spans, key=lambda each: (each.began_ns, each.what)):
@@ -113,44 +114,42 @@ def _owners(drawn: Timeline, spans: Iterable[Span], y: int, colours: dict[str, s
     rows = max((row for _, row in kept), default=0) + 1
     height = 9 // rows
     return [
-        _bar(drawn, span, y + row * height, height, colours.get(span.what, "#000000"), span.what, what)
+        shape
         for span, row in kept
+        for shape in _bar(drawn, span, y + row * height, height, colours.get(span.what, "#000000"), span.what, what)
     ]
 
 
-def _axis(drawn: Timeline, bottom: int) -> list[str]:
+def _axis(drawn: Timeline, bottom: int) -> list[Shape]:
     places = ticks(drawn.ended_ns - drawn.began_ns)
     step = places.step if isinstance(places, range) else 1
     digits = 0 if step >= 1_000_000 else 3
     found = []
     for distance in places:
         x = _x(drawn, drawn.began_ns + distance)
-        found.append(f'<line x1="{x:.1f}" y1="{TOP - 6}" x2="{x:.1f}" y2="{bottom}" stroke="#DDDDDD"/>')
+        found.append(line(x, TOP - 6, x, bottom, stroke="#DDDDDD"))
         label = f"{distance / 1e6:.{digits}f} ms"
-        found.append(f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle" fill="#555555">{label}</text>')
+        found.append(text(label, x, bottom + 14, text_anchor="middle", fill="#555555"))
     return found
 
 
-def _marks(drawn: Timeline, bottom: int) -> list[str]:
+def _marks(drawn: Timeline, bottom: int) -> list[Shape]:
     """Changes and faults: a line where they begin, a shade where they last; what is close together shares a label."""
     found = []
     labels: list[tuple[float, str]] = []
     for mark in drawn.marks:
         x, end = _x(drawn, mark.began_ns), _x(drawn, mark.ended_ns)
         if end - x > 1:
-            found.append(
-                f'<rect x="{x:.1f}" y="{TOP - 6}" width="{end - x:.1f}" height="{bottom - TOP + 6}" fill="#FFF3C4"/>'
-            )
-        found.append(f'<line x1="{x:.1f}" y1="{TOP - 14}" x2="{x:.1f}" y2="{bottom}" stroke="#CC0000"/>')
+            found.append(rect(x, TOP - 6, end - x, bottom - TOP + 6, fill="#FFF3C4"))
+        found.append(line(x, TOP - 14, x, bottom, stroke="#CC0000"))
         if labels and x < labels[-1][0] + _LETTER * len(labels[-1][1]) + 8:
             labels[-1] = (labels[-1][0], f"{labels[-1][1]}, {mark.what}")
         else:
             labels.append((x, mark.what))
-    found += [f'<text x="{x + 3:.1f}" y="{TOP - 10}" fill="#CC0000">{escape(what)}</text>' for x, what in labels]
-    return found
+    return found + [text(what, x + 3, TOP - 10, fill="#CC0000") for x, what in labels]
 
 
-def _legend(y: int, colours: dict[str, str], places: Sequence[str], drawn: Timeline) -> list[str]:
+def _legend(y: int, colours: dict[str, str], places: Sequence[str], drawn: Timeline) -> list[Shape]:
     used = {span.what for spans in drawn.phases.values() for span in spans}
     phases = [(name, colour) for name, colour in PHASE_COLOURS.items() if name in used]
     rows: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (
@@ -160,13 +159,11 @@ def _legend(y: int, colours: dict[str, str], places: Sequence[str], drawn: Timel
     found = []
     for place, (heading, entries) in enumerate(rows):
         row = y + 20 * place
-        found.append(f'<text x="{GUTTER - 8}" y="{row}" text-anchor="end" fill="#555555">{heading}</text>')
+        found.append(text(heading, GUTTER - 8, row, text_anchor="end", fill="#555555"))
         x = float(GUTTER)
         for name, colour in entries:
-            found.append(f'<rect x="{x:.1f}" y="{row - 9}" width="10" height="10" fill="{colour}"/>')
-            found.append(f'<text x="{x + 14:.1f}" y="{row}">{escape(name)}</text>')
+            found += [rect(x, row - 9, 10, 10, fill=colour), text(name, x + 14, row)]
             x += 26 + _LETTER * len(name)
     authority = drawn.authority if drawn.authority.startswith("the ") else f"the {drawn.authority}"
     note = f"in each partition's lane: above, whom {authority} names; below, who delivers"
-    found.append(f'<text x="{GUTTER}" y="{y + 40}" fill="#555555">{note}</text>')
-    return found
+    return [*found, text(note, GUTTER, y + 40, fill="#555555")]

@@ -8,12 +8,14 @@ from __future__ import annotations
 from math import ceil
 from statistics import median
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape, quoteattr
 
 from comparison.report.figures import number
+from comparison.report.markup import Shape, drawing, line, path, rect, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from markupsafe import Markup
 
 SLOW = "slow-member"
 _FAULT = "slow"
@@ -72,30 +74,27 @@ def spell(run: Mapping[str, Any]) -> str:
     return f"{slow['target']} is slow; {', '.join(waits) or 'nobody waited for anybody'}; {stalled}"
 
 
-def chart(runs: Sequence[Mapping[str, Any]]) -> str:
-    """An SVG picture: a lane for each design, aligned at its first change; '' when nothing was delivered."""
+def chart(runs: Sequence[Mapping[str, Any]]) -> Markup | None:
+    """An SVG picture: a lane for each design, aligned at its first change; None when nothing was delivered."""
     lanes = [_Lane(run) for run in runs if run["delivery"] is not None]
     if not lanes:
-        return ""
+        return None
     end_s = max(lane.end_s for lane in lanes)
     most = _top([lane.records for lane in lanes])
     height = TOP + LANE * len(lanes) + FOOT
     what = "Records that the whole group delivered in each 100 ms"
+    scale = f"{what} (top of a lane: {most}; what is more is cut off). Seconds since the first change or fault."
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-label={quoteattr(what)} class="chart">',
-        f"<title>{escape(what)}</title>",
-        f'<text x="{GUTTER}" y="14" class="legend">{escape(what)} (top of a lane: {most}; what is more is cut off). '
-        "Seconds since the first change or fault.</text>",
-        f'<rect x="{GUTTER}" y="21" width="10" height="10" fill="{_NOTHING_COLOUR}"/>'
-        f'<text x="{GUTTER + 15}" y="30" class="legend">nothing delivered</text>',
-        f'<rect x="{GUTTER + 125}" y="21" width="10" height="10" fill="{_FAULT_COLOUR}" fill-opacity="0.45"/>'
-        f'<text x="{GUTTER + 140}" y="30" class="legend">while a fault lasts</text>',
+        text(scale, GUTTER, 14, class_="legend"),
+        rect(GUTTER, 21, 10, 10, fill=_NOTHING_COLOUR),
+        text("nothing delivered", GUTTER + 15, 30, class_="legend"),
+        rect(GUTTER + 125, 21, 10, 10, fill=_FAULT_COLOUR, fill_opacity="0.45"),
+        text("while a fault lasts", GUTTER + 140, 30, class_="legend"),
     ]
     parts += _axis(end_s, height)
     for place, lane in enumerate(lanes):
         parts += lane.drawn(TOP + LANE * place, end_s, most)
-    return "\n".join([*parts, "</svg>"])
+    return drawing(what, parts, (WIDTH, height), class_="chart")
 
 
 class _Lane:
@@ -111,27 +110,25 @@ class _Lane:
         self._begin_s = (delivery["from_ms"] - self._zero_ms) / 1000 + skipped * self._bin_s
         self.end_s = self._begin_s + len(self.records) * self._bin_s
 
-    def drawn(self, y: int, end_s: float, most: int) -> list[str]:
+    def drawn(self, y: int, end_s: float, most: int) -> list[Shape]:
         bottom = y + PLOT + 16
-        parts = [
-            f'<text x="{GUTTER - 8}" y="{bottom - 20}" text-anchor="end" class="lane">'
-            f"{escape(self._run['design'])}</text>"
-        ]
+        parts = [text(self._run["design"], GUTTER - 8, bottom - 20, text_anchor="end", class_="lane")]
         parts += self._faults(y + 16, bottom, end_s)
         parts += self._nothing(y + 16, end_s)
-        path = "".join(
+        bars = "".join(
             f"M{_x(self._begin_s + place * self._bin_s, end_s):.1f} {bottom}v-{PLOT * min(1.0, count / most):.1f}"
             for place, count in enumerate(self.records)
             if count
         )
         width = max(1.0, _x(self._bin_s, end_s) - _x(0.0, end_s) - 0.3)
-        parts.append(f'<path d="{path}" stroke="{_BAR_COLOUR}" stroke-width="{width:.1f}" fill="none"/>')
-        parts.append(f'<line x1="{GUTTER}" y1="{bottom}" x2="{WIDTH - RIGHT}" y2="{bottom}" class="base"/>')
+        parts.append(path(bars, stroke=_BAR_COLOUR, stroke_width=width, fill="none"))
+        parts.append(line(GUTTER, bottom, WIDTH - RIGHT, bottom, class_="base"))
         return [*parts, *self._marks(y + 16, bottom, end_s)]
 
-    def _nothing(self, top: int, end_s: float) -> list[str]:
+    def _nothing(self, top: int, end_s: float) -> list[Shape]:
         """A strip where bins in a row are empty, once the group has been left alone for the first time."""
-        parts, place = [], max(0, ceil(-self._begin_s / self._bin_s))
+        parts: list[Shape] = []
+        place = max(0, ceil(-self._begin_s / self._bin_s))
         while place < len(self.records):
             if self.records[place]:
                 place += 1
@@ -141,43 +138,33 @@ class _Lane:
                 place += 1
             from_s, until_s = (self._begin_s + each * self._bin_s for each in (start, place))
             x, end = _x(from_s, end_s), _x(until_s, end_s)
-            told = f"nothing delivered for {until_s - from_s:.1f} s"
-            parts.append(
-                f'<rect x="{x:.1f}" y="{top + PLOT - 7}" width="{end - x:.1f}" height="7" fill="{_NOTHING_COLOUR}">'
-                f"<title>{told}</title></rect>"
-            )
+            lasted = f"{until_s - from_s:.1f} s"
+            hint = f"nothing delivered for {lasted}"
+            parts.append(rect(x, top + PLOT - 7, end - x, 7, fill=_NOTHING_COLOUR, hint=hint))
             if end - x > 40:
-                parts.append(
-                    f'<text x="{(x + end) / 2:.1f}" y="{top + PLOT - 12}" text-anchor="middle" class="mark">'
-                    f"{until_s - from_s:.1f} s</text>"
-                )
+                parts.append(text(lasted, (x + end) / 2, top + PLOT - 12, text_anchor="middle", class_="mark"))
         return parts
 
-    def _faults(self, top: int, bottom: int, end_s: float) -> list[str]:
+    def _faults(self, top: int, bottom: int, end_s: float) -> list[Shape]:
         parts = []
         for change in self._run["changes"]:
             if change["healed_ms"] is not None:
                 from_s = (change["from_ms"] - self._zero_ms) / 1000
                 x, end = (_x(min(each, end_s), end_s) for each in (from_s, from_s + change["healed_ms"] / 1000))
-                parts.append(
-                    f'<rect x="{x:.1f}" y="{top}" width="{max(1.0, end - x):.1f}" height="{bottom - top}" '
-                    f'fill="{_FAULT_COLOUR}" fill-opacity="0.45"><title>{escape(change["change"])}</title></rect>'
-                )
+                width, hint = max(1.0, end - x), change["change"]
+                parts.append(rect(x, top, width, bottom - top, fill=_FAULT_COLOUR, fill_opacity="0.45", hint=hint))
         return parts
 
-    def _marks(self, top: int, bottom: int, end_s: float) -> list[str]:
+    def _marks(self, top: int, bottom: int, end_s: float) -> list[Shape]:
         """Where changes begin; of those that are close together only the first is named."""
-        parts: list[str] = []
+        parts: list[Shape] = []
         free = 0.0
         for change in _shown(self._run):
             x = _x(min((change["from_ms"] - self._zero_ms) / 1000, end_s), end_s)
             name = change["change"] if change["round"] == 1 else f"{change['change']} {change['round']}"
-            parts.append(
-                f'<line x1="{x:.1f}" y1="{top - 4}" x2="{x:.1f}" y2="{bottom}" stroke="{_MARK_COLOUR}" '
-                f'stroke-dasharray="3 2"><title>{escape(name)}</title></line>'
-            )
+            parts.append(line(x, top - 4, x, bottom, stroke=_MARK_COLOUR, stroke_dasharray="3 2", hint=name))
             if x >= free:
-                parts.append(f'<text x="{x + 3:.1f}" y="{top - 1}" class="mark">{escape(name)}</text>')
+                parts.append(text(name, x + 3, top - 1, class_="mark"))
                 free = x + 10 + 6.2 * len(name)
         return parts
 
@@ -190,11 +177,11 @@ def _x(seconds: float, end_s: float) -> float:
     return GUTTER + (WIDTH - GUTTER - RIGHT) * (seconds + _BEFORE_S) / (end_s + _BEFORE_S)
 
 
-def _axis(end_s: float, height: int) -> list[str]:
+def _axis(end_s: float, height: int) -> list[Shape]:
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if end_s / step <= _TICKS_MAX)
     parts = []
     for second in range(0, int(end_s) + 1, step):
         x = _x(second, end_s)
-        parts.append(f'<line x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{height - FOOT}" class="grid"/>')
-        parts.append(f'<text x="{x:.1f}" y="{height - FOOT + 16}" text-anchor="middle" class="legend">{second}</text>')
+        parts.append(line(x, TOP, x, height - FOOT, class_="grid"))
+        parts.append(text(f"{second}", x, height - FOOT + 16, text_anchor="middle", class_="legend"))
     return parts

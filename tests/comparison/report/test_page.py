@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import Outcome, as_mapping
+from comparison.pipeline.result import Counted, Delivery, Outcome, Overlap, as_mapping
 from comparison.pipeline.verdicts import judge
 from comparison.report.page import page
 from kernel.designs import DESIGN_NAMES
@@ -39,6 +39,7 @@ class _Reader(HTMLParser):
         self.ids += [given["id"] or ""] if "id" in given else []
         self.links += [given["href"] or ""] if "href" in given else []
         self.loads += [tag] if tag in ("script", "link", "img", "iframe") or "src" in given else []
+        self.loads += [name for name in given if name.startswith("on")]
         if tag == "tr":
             self.rows.append([])
         if tag in ("td", "th"):
@@ -128,6 +129,26 @@ def test_traces_cannot_mark_up_the_page() -> None:
     assert shown.loads == []
     assert shown.open == []
     assert shown.text.count(EVIL) >= 5
+
+
+def test_settings_topics_and_formulas_cannot_mark_up_the_page() -> None:
+    quoted = f'" onclick="x" {EVIL}'
+    parameters = {"members": quoted, "preset": quoted, "warnings": [quoted], "rate": 5}
+    overlap = Overlap(view="believed", topic=quoted, partition=0, from_ms=1.0, until_ms=2.0, owners=[quoted])
+    count = Counted(what=quoted, measured=1, model=2, formula=quoted)
+    found = run(
+        "join",
+        "eager",
+        parameters=parameters,
+        overlaps=[overlap],
+        changes=[change(quoted, counted=[count])],
+        delivery=Delivery(from_ms=0.0, bin_ms=100.0, records=[5] * 30),
+    )
+    shown = _Reader(page(as_mapping(compose([found]))))
+    assert shown.loads == []
+    assert shown.open == []
+    # Members, preset, warning, count, overlap; the change in the table and, as hint and label, in the chart.
+    assert shown.text.count(quoted) >= 8
 
 
 def test_page_says_what_went_wrong() -> None:
