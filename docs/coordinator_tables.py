@@ -100,7 +100,7 @@ def stall(runs: Sequence[Run]) -> str:
 
 #: Column, metric, digits.
 _FAULTS = (
-    ("two deliver, partition-s", "two_delivering_partition_s", 1),
+    ("two members deliver, partition-s", "two_delivering_partition_s", 1),
     ("commits accepted from a replaced member", "stale_writes", 0),
     ("commits accepted with an old generation", "old_accepted", 0),
     ("offsets moved back", "moved_back", 0),

@@ -36,13 +36,13 @@ def kept_goes_on(run: Run) -> Judgement:
         sum(getattr(change, name) or 0 for change in changes) for name in ("kept", "kept_shown", "kept_delivered")
     )
     if not kept:
-        return UNKNOWN, "no partition was seen to be kept through a rebalance"
-    told = f"{counted_noun(run.metrics['stopped'] or 0, 'partition')} stopped, each of which moved; {kept} kept"
+        return UNKNOWN, "no partition was kept through a rebalance"
+    told = f"{counted_noun(run.metrics['stopped'] or 0, 'partition')} stopped and moved; {kept} kept"
     if delivered < shown:
-        return NOT_EXPECTED, f"{told}; of {shown} in rebalances that lasted, {shown - delivered} delivered nothing"
+        return NOT_EXPECTED, f"{told}; {shown - delivered} of {shown} delivered nothing during a long rebalance"
     if not shown:
-        return EXPECTED, f"{told}, through rebalances too short to show deliveries"
-    return EXPECTED, f"{told}, all {shown} in rebalances that lasted were delivered meanwhile"
+        return EXPECTED, f"{told}; the rebalances were too short to show deliveries"
+    return EXPECTED, f"{told}; all {shown} in long rebalances went on delivering"
 
 
 def never_owned_by_two(run: Run) -> Judgement:
@@ -51,7 +51,7 @@ def never_owned_by_two(run: Run) -> Judgement:
         return UNKNOWN, "no ownership was traced"
     if seconds:
         return NOT_EXPECTED, f"{seconds:g} partition-seconds claimed by two members"
-    return EXPECTED, f"{counted_noun(run.metrics['moved'] or 0, 'partition')} moved, none while another had it"
+    return EXPECTED, f"{counted_noun(run.metrics['moved'] or 0, 'partition')} moved, none claimed by two members"
 
 
 def delay_honoured(run: Run) -> Judgement:
@@ -59,13 +59,13 @@ def delay_honoured(run: Run) -> Judgement:
     delay_s = _timer_s(run, "delay_ms")
     change = next((change for change in run.changes if change.change in (LEAVE, CRASH)), None)
     if change is None or delay_s is None:
-        return UNKNOWN, "the trace does not show a member going, or how long it is waited for"
+        return UNKNOWN, "the trace does not show a member leaving, or the configured delay"
     if change.stopped:
         return NOT_EXPECTED, f"{counted_noun(change.stopped, 'partition')} taken from members that stayed"
     longest_s, rounds = change.unowned_longest_s, change.rounds
-    told = f"the longest was without an owner for {longest_s:.1f} s, the delay is {delay_s:g} s; others never stopped"
+    told = f"unowned for up to {longest_s:.1f} s, the delay is {delay_s:g} s; no other partition stopped"
     if rounds < 2:
-        return UNKNOWN, f"one round only, as when the leader goes, or a member that had nothing: {told}"
+        return UNKNOWN, f"one rebalance only, as when the leader or a member without partitions leaves; {told}"
     latest_s = (_timer_s(run, "session_ms") or 0.0) + delay_s + DELAY_LATE_S
     within = delay_s * (1 - DELAY_EARLY_SHARE) <= longest_s <= latest_s
     return (EXPECTED if within else NOT_EXPECTED), told
@@ -83,12 +83,16 @@ def generation_kept(run: Run) -> Judgement:
     if change is None:
         return UNKNOWN, "no coordinator was killed"
     takeover = _took_over(run, change)
-    told = f"{takeover} took the group over" if takeover else "nobody was seen to take the group over"
+    told = f"{takeover} took over the group" if takeover else "no broker was seen taking over the group"
     if change.rounds:
-        return NOT_EXPECTED, f"{told}; {counted_noun(change.rounds, 'generation')} began, {change.stopped} stopped"
+        return (
+            NOT_EXPECTED,
+            f"{told}; {counted_noun(change.rounds, 'new generation')} began, "
+            f"{counted_noun(change.stopped, 'partition')} stopped",
+        )
     if not takeover:
-        return UNKNOWN, f"{told}; no generation began"
-    return EXPECTED, f"{told}; no generation began, nothing stopped"
+        return UNKNOWN, f"{told}; no new generation began"
+    return EXPECTED, f"{told}; no new generation began, no partition stopped"
 
 
 def acknowledged_commits_kept(run: Run) -> Judgement:
@@ -100,10 +104,10 @@ def acknowledged_commits_kept(run: Run) -> Judgement:
     if behind or moved_back or final:
         return NOT_EXPECTED, (
             f"{counted_noun(behind, 'delivery', 'deliveries')} started behind an accepted commit, "
-            f"{counted_noun(moved_back, 'offset')} moved back, {final or 0:g} behind at the end"
+            f"{counted_noun(moved_back, 'offset')} moved back, {counted_noun(final or 0, 'final offset')} behind"
         )
     if change is None or not _took_over(run, change):
-        return UNKNOWN, "nobody was seen to take the group over"
+        return UNKNOWN, "no broker was seen taking over the group"
     return EXPECTED, f"{counted_noun(run.metrics['commits'] or 0, 'commit')} accepted, none lost in the takeover"
 
 
@@ -126,7 +130,7 @@ def waits_for_the_slow_member(run: Run) -> Judgement:
     wait, change, slow = found
     told = _told_of(wait, change)
     if wait.waited_for != slow or change.stalled_s is None:
-        return NOT_EXPECTED, f"{told}, but {slow} was the slow one"
+        return NOT_EXPECTED, f"{told}, but {slow} was the slow member"
     enough = change.stalled_s * 1000 >= STALLED_SHARE_MIN * wait.longest_ms and wait.longest_ms >= WAIT_MS_MIN
     return (EXPECTED if enough else NOT_EXPECTED), told
 
@@ -141,7 +145,7 @@ def goes_on_while_it_waits(run: Run) -> Judgement:
     if change.stopped_kept:
         return NOT_EXPECTED, f"{told}; {counted_noun(change.stopped_kept, 'partition')} stopped and given back"
     if wait.longest_ms < WAIT_MS_MIN or change.stalled_s is None:
-        return UNKNOWN, f"{told}: too short to show"
+        return UNKNOWN, f"{told}; too short to show anything"
     return (EXPECTED if change.stalled_s * 1000 <= STALLED_SHARE_MAX * wait.longest_ms else NOT_EXPECTED), told
 
 
@@ -149,17 +153,17 @@ def _slow_wait(run: Run) -> tuple[Wait, Change, str] | str:
     """The longest wait after a member had become slow, the change that was held up, and who was slow."""
     slow = next((change for change in run.changes if change.change == SLOW), None)
     if slow is None:
-        return "nobody was made slow"
+        return "no member was slowed down"
     later = [wait for wait in run.waits if wait.from_ms >= slow.from_ms]
     if not later:
-        return "no generation began after a member had become slow"
+        return "no generation began after a member was slowed down"
     wait = max(later, key=lambda each: each.longest_ms)
     held_up = [change for change in run.changes if change.from_ms <= wait.from_ms]
     return wait, held_up[-1], slow.target
 
 
 def _told_of(wait: Wait, change: Change) -> str:
-    why = "which was given up" if wait.gone else "which came last"
+    why = "which never joined" if wait.gone else "which joined last"
     return (
         f"{counted_noun(wait.waiting, 'member')} waited up to {wait.longest_ms / 1000:.1f} s for {wait.waited_for}, "
         f"{why}; nothing was delivered for {change.stalled_s or 0:.1f} s"

@@ -42,27 +42,27 @@ def no_record_lost(run: Run) -> Judgement:
         return UNKNOWN, "no numbered record was both acknowledged and delivered"
     delivered = run.metrics["delivered"]
     if lost == 0:
-        return EXPECTED, f"0 lost; {delivered:g} handed out, {run.metrics['duplicates']:g} of them again"
+        return EXPECTED, f"0 lost; {delivered:g} delivered, {run.metrics['duplicates']:g} of them repeats"
     in_hand = int(run.parameters.get("streams", 1)) if (run.design, run.scenario) == ("zookeeper", "crash") else 0
     if lost <= in_hand:
-        return EXPECTED, f"{counted_noun(lost, 'record')} lost: in hand at the crash, which auto-commit may lose"
+        return EXPECTED, f"{counted_noun(lost, 'record')} lost in the crash: auto-commit may lose the one in hand"
     if not run.drained:
-        return UNKNOWN, f"{counted_noun(lost, 'record')} not handed out when the run ended, before it was drained"
+        return UNKNOWN, f"{counted_noun(lost, 'record')} not delivered: the run ended before the log was drained"
     if run.quarantined or run.missing_events:
-        return UNKNOWN, f"{counted_noun(lost, 'record')} not handed out by a trace that lacks lines"
-    return NOT_EXPECTED, f"{counted_noun(lost, 'record')} lost of {delivered:g} handed out"
+        return UNKNOWN, f"{counted_noun(lost, 'record')} not delivered, but the trace is incomplete"
+    return NOT_EXPECTED, f"{counted_noun(lost, 'record')} lost, {delivered:g} delivered"
 
 
 def settles(run: Run) -> Judgement:
     """After each change and each fault every partition has one owner again."""
     measured = [change for change in run.changes if change.change != FORMING]
     if not measured:
-        return UNKNOWN, "nothing was changed in this run"
+        return UNKNOWN, "no change was made in this run"
     open_ones = [named(change) for change in measured if change.converge_ms is None]
     if open_ones:
-        return NOT_EXPECTED, f"not every partition was owned once in the end after {', '.join(open_ones)}"
+        return NOT_EXPECTED, f"partitions stayed unowned or claimed by two members after {', '.join(open_ones)}"
     slowest = max(measured, key=lambda change: change.converge_ms or 0.0)
-    return EXPECTED, f"at most {slowest.converge_ms:.0f} ms ({named(slowest)})"
+    return EXPECTED, f"within {slowest.converge_ms:.0f} ms (slowest: {named(slowest)})"
 
 
 def no_offset_moved_back(run: Run) -> Judgement:
@@ -70,10 +70,8 @@ def no_offset_moved_back(run: Run) -> Judgement:
     if moved_back is None:
         return UNKNOWN, "no commit was traced at the authority"
     if moved_back:
-        return (
-            NOT_EXPECTED,
-            f"{counted_noun(moved_back, 'offset')} moved back, by {run.metrics['moved_back_records']:g}",
-        )
+        records = counted_noun(run.metrics["moved_back_records"] or 0, "record")
+        return NOT_EXPECTED, f"{counted_noun(moved_back, 'offset')} moved back, by {records}"
     return EXPECTED, f"{counted_noun(run.metrics['commits'] or 0, 'commit')}, none moved an offset back"
 
 
@@ -85,24 +83,22 @@ def final_offsets_kept(run: Run) -> Judgement:
     behind, beyond = run.metrics["final_behind"] or 0, run.metrics["final_beyond"] or 0
     if behind or beyond:
         return NOT_EXPECTED, (
-            f"of {counted_noun(read, 'partition')} {behind:g} stood behind the last commit accepted, "
+            f"of {counted_noun(read, 'final offset')}, {behind:g} behind the last accepted commit, "
             f"{beyond:g} beyond the end of the log"
         )
     if run.metrics["commits"] is None:
         return UNKNOWN, "no commit was traced at the authority"
-    return EXPECTED, f"{counted_noun(read, 'partition')}: each where the last commit put it, and within its log"
+    return EXPECTED, f"{counted_noun(read, 'final offset')}, each as last committed and within its log"
 
 
 def no_stale_write(run: Run) -> Judgement:
     stale = run.metrics["stale_writes"]
     if stale is None:
-        return UNKNOWN, "no commit, or no owner, was traced at the authority"
+        return UNKNOWN, "no commit or no owner was traced at the authority"
     if stale:
-        return NOT_EXPECTED, f"{counted_noun(stale, 'commit')} accepted while another member was named"
-    return (
-        EXPECTED,
-        f"{counted_noun(run.metrics['commits'] or 0, 'commit')}, each from the owner or while nobody was named",
-    )
+        return NOT_EXPECTED, f"{counted_noun(stale, 'commit')} accepted from a member that was not the owner"
+    commits = counted_noun(run.metrics["commits"] or 0, "commit")
+    return EXPECTED, f"{commits}, each from the owner or while the partition had no owner"
 
 
 def old_commits_refused(run: Run) -> Judgement:
@@ -113,9 +109,9 @@ def old_commits_refused(run: Run) -> Judgement:
     if old:
         return NOT_EXPECTED, f"{counted_noun(old, 'commit')} with an old generation accepted"
     fenced, dropped = run.metrics["fenced"] or 0, run.metrics["dropped"] or 0
-    told = f"0 accepted, {fenced:g} refused, {dropped:g} dropped by their sender"
+    told = f"0 old commits accepted, {fenced:g} refused, {dropped:g} dropped by their sender"
     if not fenced + dropped:
-        return UNKNOWN, f"{told}: none was tried"
+        return UNKNOWN, f"{told}; none was tried"
     return EXPECTED, told
 
 
@@ -124,12 +120,12 @@ def old_coordinator_silenced(run: Run) -> Judgement:
     if not run.coordinators:
         return UNKNOWN, "no takeover of the group's partition was traced"
     if late := [term for term in run.coordinators if term.late]:
-        return NOT_EXPECTED, f"{_named_term(late[0])} went on accepting after another broker had taken over"
+        return NOT_EXPECTED, f"{_named_term(late[0])} was still accepting after another broker took over"
     if old := run.metrics["old_accepted"]:
         return NOT_EXPECTED, f"{counted_noun(old, 'commit')} with an old generation accepted"
     cut = next((change for change in run.changes if change.change == "cut"), None)
     if cut is None or cut.healed_ms is None:
-        return UNKNOWN, "the trace does not show the cut from its beginning to the heal"
+        return UNKNOWN, "the trace does not show the cut from start to heal"
     moves = [
         (before, after)
         for before, after in pairwise(run.coordinators)
@@ -138,18 +134,18 @@ def old_coordinator_silenced(run: Run) -> Judgement:
         and cut.from_ms <= after.from_ms <= cut.from_ms + cut.healed_ms
     ]
     if not moves:
-        return UNKNOWN, f"{_named_term(run.coordinators[-1])} kept the group during the cut: nobody replaced it"
+        return UNKNOWN, f"{_named_term(run.coordinators[-1])} kept the group during the cut; no broker replaced it"
     before, after = moves[-1]
     told = (
         f"{_named_term(after)} took over from {before.broker} after {(after.from_ms - cut.from_ms) / 1000:.1f} s "
         f"and accepted {counted_noun(after.commits, 'commit')}"
     )
     if not after.commits:
-        return (NOT_EXPECTED if run.outcome == "complete" else UNKNOWN), f"{told}: the group did not go on"
+        return (NOT_EXPECTED if run.outcome == "complete" else UNKNOWN), f"{told}; the group made no progress"
     refused = run.metrics["misdirected"] or 0
     return (
         EXPECTED,
-        f"{told}, {before.broker} none from then on; {counted_noun(refused, 'request')} refused as misdirected",
+        f"{told}, {before.broker} none after that; {counted_noun(refused, 'misdirected request')} refused",
     )
 
 
@@ -173,13 +169,11 @@ def _zombie_commits(run: Run, *, stale_min: int) -> Judgement:
     """
     stale, moved_back = run.metrics["stale_writes"], run.metrics["moved_back"]
     if stale is None or moved_back is None:
-        return UNKNOWN, "no commit, or no owner, was traced at the authority"
-    told = (
-        f"{counted_noun(stale, 'commit')} accepted while another owned, {counted_noun(moved_back, 'offset')} moved back"
-    )
+        return UNKNOWN, "no commit or no owner was traced at the authority"
+    told = f"{counted_noun(stale, 'commit')} accepted from a non-owner, {counted_noun(moved_back, 'offset')} moved back"
     if min(stale, moved_back) >= 1 and max(stale, moved_back) >= stale_min:
-        return EXPECTED, f"{told}: nothing fences them"
-    return NOT_EXPECTED, f"{told}; the original shows at least {stale_min} and 1"
+        return EXPECTED, f"{told}; nothing fences them"
+    return NOT_EXPECTED, f"{told}; the original consumer shows at least {stale_min} and 1"
 
 
 def two_deliver_after_a_pause(run: Run) -> Judgement:
@@ -187,7 +181,7 @@ def two_deliver_after_a_pause(run: Run) -> Judgement:
     seconds, records = run.metrics["two_delivering_partition_s"], run.metrics["stale_deliveries"]
     if seconds is None:
         return UNKNOWN, "no delivery was traced"
-    told = f"{seconds:g} partition-seconds, {counted_noun(records or 0, 'record')} by a member that did not own them"
+    told = f"{seconds:g} partition-seconds, {counted_noun(records or 0, 'record')} delivered by a non-owner"
     return (EXPECTED if seconds > 0 or records else NOT_EXPECTED), told
 
 
@@ -198,14 +192,14 @@ def two_deliver_during_a_cut(run: Run) -> Judgement:
     if longest is None:
         return UNKNOWN, "no delivery was traced"
     if cut is None or cut.healed_ms is None or cut.takeover_ms is None:
-        return UNKNOWN, "the trace does not show the cut from its beginning to the takeover and the heal"
+        return UNKNOWN, "the trace does not show the cut from start to takeover and heal"
     possible_s = (cut.healed_ms - cut.takeover_ms) / 1000
     told = (
-        f"two delivered one partition for {longest:.1f} s; the cut lasted {cut.healed_ms / 1000:.1f} s "
-        f"and the takeover came after {cut.takeover_ms / 1000:.1f} s"
+        f"two members delivered one partition for {longest:.1f} s; the cut lasted {cut.healed_ms / 1000:.1f} s, "
+        f"the takeover came after {cut.takeover_ms / 1000:.1f} s"
     )
     if possible_s <= 0:
-        return UNKNOWN, f"{told}: the cut was too short for two to deliver"
+        return UNKNOWN, f"{told}; the cut was too short for two members to deliver"
     return (EXPECTED if longest >= TWO_DELIVERING_SHARE_MIN * possible_s else NOT_EXPECTED), told
 
 
@@ -219,7 +213,7 @@ def counts_equal_the_model(run: Run) -> Judgement:
     counted = [(change, count) for change in run.changes for count in change.counted]
     known = [(change, count) for change, count in counted if None not in (count.measured, count.model)]
     if not known:
-        return UNKNOWN, "no change of this run is covered by the model"
+        return UNKNOWN, "the model covers no change of this run"
     wrong = [(change, count) for change, count in known if count.measured != count.model]
     if wrong:
         told = ", ".join(f"{named(change)}: {_beside(count)}" for change, count in wrong)
@@ -276,7 +270,7 @@ def counters_equal_the_trace(run: Run) -> Judgement:
         return NOT_EXPECTED, told
     reads, writes = (sum(c.server for c in run.counters if c.reads is kind) for kind in (True, False))
     apart = sum(abs(c.server - c.traced) for c in run.counters)
-    under_way = f" but for {apart} under way at a reading" if apart else ""
+    under_way = f" except for {apart} in progress at a reading" if apart else ""
     return EXPECTED, f"{reads} reads and {writes} writes, as traced{under_way}"
 
 

@@ -110,18 +110,20 @@ CHECKS: tuple[Check, ...] = (
     Check("old commits refused", Kind.PROMISE, COORDINATED, ("pause", "split-brain"), SEEN, j.old_commits_refused),
     Check("old coordinator silenced", Kind.PROMISE, COORDINATED, ENSEMBLE, SEEN, j.old_coordinator_silenced),
     Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, j.zombie_commits, _unfenced),
-    Check("two deliver", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, j.two_deliver_after_a_pause, _fetching_on),
+    Check(
+        "two members deliver", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, j.two_deliver_after_a_pause, _fetching_on
+    ),
     Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, j.zombie_commits_after_a_cut, _unfenced),
     Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), ("pause", *CUTS), SEEN, j.no_stale_write, _fenced),
     Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), ("pause", *CUTS), SEEN, j.no_offset_moved_back, _fenced),
-    Check("two deliver", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, j.two_deliver_during_a_cut),
-    Check("never owned by two", Kind.PROMISE, COORDINATED, PLANNED, SEEN, g.never_owned_by_two),
+    Check("two members deliver", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, j.two_deliver_during_a_cut),
+    Check("never owned by two members", Kind.PROMISE, COORDINATED, PLANNED, SEEN, g.never_owned_by_two),
     Check("kept partitions never stop", Kind.PROMISE, INCREMENTAL, KEEPING, SEEN, g.kept_goes_on),
     Check("delay honoured", Kind.PROMISE, (DELAYED,), ("leave", "crash"), MISSED, g.delay_honoured),
     Check("generation kept", Kind.PROMISE, COORDINATED, FAILOVER, SEEN, g.generation_kept),
     Check("no commit lost", Kind.PROMISE, COORDINATED, FAILOVER, SEEN, g.acknowledged_commits_kept),
-    Check("waits for the slow", Kind.HISTORY, ALL_AT_ONCE, SLOW, MISSED, g.waits_for_the_slow_member),
-    Check("goes on while it waits", Kind.PROMISE, INCREMENTAL, SLOW, MISSED, g.goes_on_while_it_waits),
+    Check("waits for the slow member", Kind.HISTORY, ALL_AT_ONCE, SLOW, MISSED, g.waits_for_the_slow_member),
+    Check("delivers while it waits", Kind.PROMISE, INCREMENTAL, SLOW, MISSED, g.goes_on_while_it_waits),
     Check("counts", Kind.MODEL, DESIGN_NAMES, COUNTED, MISSED, j.counts_equal_the_model, _unfixed),
     Check("counts", Kind.MODEL, RESTARTS, ROLLING, MISSED, j.counts_equal_the_model, _unfixed),
     Check("server's counters", Kind.MODEL, (ZOOKEEPER,), ("herd", "join"), MISSED, j.counters_equal_the_trace),
@@ -142,7 +144,7 @@ def _verdict(check: Check, run: Run) -> Verdict | None:
     outcome, reason = judgement
     open_ = {Outcome.EXPECTED: check.kind is not Kind.HISTORY, Outcome.NOT_EXPECTED: check.failing is MISSED}
     if open_.get(outcome, False) and (doubt := _doubt(run)):
-        outcome, reason = Outcome.UNKNOWN, f"{doubt}; as far as it goes: {reason}"
+        outcome, reason = Outcome.UNKNOWN, f"{doubt}; as recorded: {reason}"
     return Verdict(check=check.name, kind=check.kind, outcome=outcome, reason=reason)
 
 
@@ -156,5 +158,5 @@ def _doubt(run: Run) -> str:
         return f"{how} ({run.error})" if run.error else how
     if run.quarantined:
         total = sum(run.quarantined.values())
-        return f"{total} lines of the trace could not be used ({', '.join(sorted(run.quarantined))})"
+        return f"{total} lines of the trace are unusable ({', '.join(sorted(run.quarantined))})"
     return f"{run.missing_events} events are missing from the trace" if run.missing_events else ""

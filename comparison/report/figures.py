@@ -28,7 +28,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("stopped", "partitions stopped"),
     ("stopped_kept", "  and given back"),
     ("moved", "partitions moved"),
-    ("moved_minimum", "  of which had to"),
+    ("moved_minimum", "  minimum"),
     ("rounds", "rebalances of the group"),
     ("rebalances", "rebalances of members"),
     ("attempts", "  attempts"),
@@ -47,7 +47,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("lost", "  lost"),
     ("out_of_order", "polls out of order"),
     ("stale_deliveries", "delivered by a non-owner"),
-    ("stale_writes", "commits taken from a non-owner"),
+    ("stale_writes", "commits by a non-owner"),
     ("moved_back", "offsets moved back"),
     ("started_behind", "started behind a commit"),
     ("fenced", "commits fenced"),
@@ -94,7 +94,7 @@ def check_version(result: Mapping[str, Any]) -> None:
     """Raises ValueError for a result of another version than the reports know."""
     version = result["schema_version"]
     if version != SCHEMA_VERSION:
-        what = "use the version that wrote it" if version > SCHEMA_VERSION else "this program shows newer results only"
+        what = "use the version that wrote it" if version > SCHEMA_VERSION else "this program reads newer results only"
         raise ValueError(
             f"the result has schema version {version}, this program knows {SCHEMA_VERSION}: analyse the run again, "
             f"or {what}"
@@ -177,7 +177,7 @@ def ending(run: Mapping[str, Any]) -> str:
 
 def evidence(overlap: Mapping[str, Any]) -> str:
     """Where the first overlap is, in words."""
-    doing = "delivered" if overlap["view"] == "delivering" else "believed to own"
+    doing = "delivered" if overlap["view"] == "delivering" else "claimed"
     owners = " and ".join(owner.partition("/")[0] for owner in overlap["owners"])
     return (
         f"first overlap: {owners} {doing} {overlap['topic']}-{overlap['partition']}, "

@@ -67,4 +67,4 @@ def tally(run: Mapping[str, Any]) -> str:
         return ""
     outcomes = run["outcomes"]
     counts = ", ".join(f"{outcomes.count(each)} {each}" for each in dict.fromkeys(sorted(outcomes)))
-    return f"{len(outcomes)} repeats: {counts}; below: seed {run['seed']}"
+    return f"{len(outcomes)} repeats: {counts}; shown below: seed {run['seed']}"

@@ -81,7 +81,7 @@ def _cost(design: str, restarts: Sequence[Mapping[str, Any]]) -> Cost:
 
 def title(shown: Sequence[Cost]) -> str:
     members = sorted({cost.members for cost in shown})
-    return f"what restarting {' or '.join(map(str, members))} members one after the other costs"
+    return f"cost of restarting {' or '.join(map(str, members))} members one after the other"
 
 
 def remarks(shown: Sequence[Cost]) -> list[str]:
@@ -92,41 +92,40 @@ def remarks(shown: Sequence[Cost]) -> list[str]:
         return []
     found = []
     if (static := by_design.get(STATIC)) is not None:
-        spared = f"static: {_against(static.stopped, eager.stopped)} stops, {_against(static.moved, eager.moved)} moves"
+        spared = f"static: {_changes(static, eager)}"
         if static.unowned_partition_s < _LESS * eager.unowned_partition_s:
-            found.append(f"{spared}, and here less time without an owner: {_times(static, eager)}")
+            found.append(f"{spared}, and less unowned time: {_times(static, eager)}")
         else:
-            found.append(f"{spared}; it does not lessen the time without an owner: {_times(static, eager)}")
+            found.append(f"{spared}, but no less unowned time: {_times(static, eager)}")
     found += [_incremental(by_design[design], eager) for design in INCREMENTAL if design in by_design]
     if (oldest := by_design.get(ZOOKEEPER)) is not None and oldest.unowned_partition_s < eager.unowned_partition_s:
         found.append(
-            f"zookeeper: at this size nobody waits for a coordinator's rounds, and partitions are without an owner for "
-            f"less time than in eager: {_times(oldest, eager)}"
+            f"zookeeper: at this size less unowned time, since no member waits for a coordinator's rounds: "
+            f"{_times(oldest, eager)}"
         )
     return found
 
 
 def _incremental(cost: Cost, eager: Cost) -> str:
-    won = f"{_against(cost.stopped, eager.stopped)} stops, {_against(cost.moved, eager.moved)} moves"
     more = cost.rounds > eager.rounds, cost.unowned_partition_s > eager.unowned_partition_s
-    rounds, unowned = (
-        f"rebalances ({_against(cost.rounds, eager.rounds)})",
-        f"time without an owner: {_times(cost, eager)}",
-    )
+    rounds = f"rebalances ({number(cost.rounds)} instead of {number(eager.rounds)})"
+    unowned = f"unowned time ({_times(cost, eager)})"
     price = {
-        (True, True): f"it costs more {rounds} and more {unowned}",
-        (True, False): f"it costs more {rounds}, and here not more {unowned}",
-        (False, True): f"here it costs no more {rounds}, but more {unowned}",
-        (False, False): f"here it costs no more {rounds} and not more {unowned}",
+        (True, True): f"at the price of more {rounds} and more {unowned}",
+        (True, False): f"at the price of more {rounds}, but no more {unowned}",
+        (False, True): f"with no more {rounds}, but more {unowned}",
+        (False, False): f"with no more {rounds} and no more {unowned}",
     }[more]
-    return f"{cost.design}: {price}; what it gains is {won}"
+    return f"{cost.design}: {_changes(cost, eager)}, {price}"
 
 
-def _against(value: float | None, other: float | None) -> str:
-    return f"{number(value)} against {number(other)}"
-
-
-def _times(cost: Cost, other: Cost) -> str:
+def _changes(cost: Cost, eager: Cost) -> str:
+    """What was spared: stops and moves."""
     return (
-        f"{number(cost.unowned_partition_s)} partition-s against {number(other.unowned_partition_s)} in {other.design}"
+        f"{number(cost.stopped)} stops instead of {number(eager.stopped)}, "
+        f"{number(cost.moved)} moves instead of {number(eager.moved)}"
     )
+
+
+def _times(cost: Cost, eager: Cost) -> str:
+    return f"{number(cost.unowned_partition_s)} partition-s, eager {number(eager.unowned_partition_s)}"

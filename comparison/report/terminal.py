@@ -167,7 +167,7 @@ def _stalls(runs: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
     if not drawn:
         return
     width = max(len(design) for design, _, _ in drawn)
-    yield Text(f"\nrecords delivered, from when a member became slow ({drawn[0][2]:g} ms a letter; _ nothing)")
+    yield Text(f"\nrecords delivered since a member slowed down ({drawn[0][2]:g} ms per letter; _ means none)")
     for design, line, _ in drawn:
         yield Text(f"  {design:<{width}}  {line}", no_wrap=True)
     for run in runs:

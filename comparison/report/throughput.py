@@ -64,14 +64,14 @@ def spell(run: Mapping[str, Any]) -> str:
     slow = next((change for change in run["changes"] if change["change"] == _FAULT), None)
     stalled = f"nothing delivered for {number(run['metrics']['stalled_s'])} s"
     if slow is None:
-        return f"nobody was made slow; {stalled}"
+        return f"no member was slowed down; {stalled}"
     waits = [
-        f"{each['waiting']} waited for {each['waited_for']}{' (given up)' if each['gone'] else ''} "
-        f"{each['longest_ms'] / 1000:.1f} s"
+        f"{each['waiting']} members waited {each['longest_ms'] / 1000:.1f} s for {each['waited_for']}"
+        f"{' (which never joined)' if each['gone'] else ''}"
         for each in run["waits"]
         if each["from_ms"] >= slow["from_ms"] and each["longest_ms"] >= _WAIT_MS_MIN
     ]
-    return f"{slow['target']} is slow; {', '.join(waits) or 'nobody waited for anybody'}; {stalled}"
+    return f"{slow['target']} is slow; {', '.join(waits) or 'no member waited'}; {stalled}"
 
 
 def chart(runs: Sequence[Mapping[str, Any]]) -> Markup | None:
@@ -83,7 +83,7 @@ def chart(runs: Sequence[Mapping[str, Any]]) -> Markup | None:
     most = _top([lane.records for lane in lanes])
     height = TOP + LANE * len(lanes) + FOOT
     what = "Records that the whole group delivered in each 100 ms"
-    scale = f"{what} (top of a lane: {most}; what is more is cut off). Seconds since the first change or fault."
+    scale = f"{what} (scale: 0 to {most}; higher bars are cut off). Seconds since the first change or fault."
     parts = [
         text(scale, GUTTER, 14, class_="legend"),
         rect(GUTTER, 21, 10, 10, fill=_NOTHING_COLOUR),

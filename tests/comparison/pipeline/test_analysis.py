@@ -124,7 +124,7 @@ def test_zombie_is_found_from_files_to_verdict(spark: SparkSession, tmp_path: Pa
         "no record lost": "as expected",
         "settles": "as expected",
         "zombie commits": "as expected",
-        "two deliver": "as expected",
+        "two members deliver": "as expected",
     }
     assert result["verdict"] == "as expected"
     # The result has the published shape, also after a trip through JSON.

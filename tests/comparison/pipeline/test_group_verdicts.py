@@ -28,15 +28,15 @@ def designs_of(check: str, scenario: str) -> set[str]:
         ("no record lost", "rolling-restart", set(DESIGN_NAMES)),
         ("no stale write", "scale-out", set(DESIGN_NAMES) - {"zookeeper"}),
         ("no offset moved back", "subscription-change", set(DESIGN_NAMES) - {"zookeeper"}),
-        ("never owned by two", "rolling-restart", set(DESIGN_NAMES) - {"zookeeper"}),
+        ("never owned by two members", "rolling-restart", set(DESIGN_NAMES) - {"zookeeper"}),
         ("kept partitions never stop", "rolling-restart", {"cooperative", "delayed"}),
         ("kept partitions never stop", "protocol-migration", set()),  # its first lives are eager
         ("kept partitions never stop", "pause", set()),
         ("delay honoured", "crash", {"delayed"}),
         ("generation kept", "coordinator-failover", set(DESIGN_NAMES) - {"zookeeper"}),
         ("no commit lost", "coordinator-failover", set(DESIGN_NAMES) - {"zookeeper"}),
-        ("waits for the slow", "slow-member", {"eager", "static"}),
-        ("goes on while it waits", "slow-member", {"cooperative", "delayed"}),
+        ("waits for the slow member", "slow-member", {"eager", "static"}),
+        ("delivers while it waits", "slow-member", {"cooperative", "delayed"}),
         ("counts", "join", set(DESIGN_NAMES)),
         ("counts", "rolling-restart", {"server", "eager", "static", "cooperative"}),
         ("counts", "scale-out", set()),
@@ -58,13 +58,13 @@ def kept(shown: int, delivered: int) -> Change:
 @pytest.mark.parametrize(
     ("changes", "outcome", "told"),
     [
-        ([kept(10, 10)], YES, "10 kept, all 10 in rebalances that lasted were delivered"),
-        ([kept(10, 9)], NO, "of 10 in rebalances that lasted, 1 delivered nothing"),
+        ([kept(10, 10)], YES, "10 kept; all 10 in long rebalances went on delivering"),
+        ([kept(10, 9)], NO, "1 of 10 delivered nothing during a long rebalance"),
         ([kept(10, 10), change(stopped_kept=2)], NO, "2 partitions stopped and given back"),
         ([change("form", stopped_kept=2), kept(1, 1)], YES, "1 kept"),
-        ([change(kept=9, kept_shown=0, kept_delivered=0)], YES, "9 kept, through rebalances too short"),
-        ([kept(0, 0)], UNKNOWN, "no partition was seen"),
-        ([change()], UNKNOWN, "no partition was seen"),
+        ([change(kept=9, kept_shown=0, kept_delivered=0)], YES, "9 kept; the rebalances were too short"),
+        ([kept(0, 0)], UNKNOWN, "no partition was kept"),
+        ([change()], UNKNOWN, "no partition was kept"),
     ],
 )
 def test_kept_partitions_never_stop(changes: list[Change], outcome: Outcome, told: str) -> None:
@@ -75,7 +75,7 @@ def test_kept_partitions_never_stop(changes: list[Change], outcome: Outcome, tol
 
 @pytest.mark.parametrize(("seconds", "outcome"), [(0.0, YES), (0.5, NO), (None, UNKNOWN)])
 def test_nobody_begins_before_the_one_before_has_stopped(seconds: float | None, outcome: Outcome) -> None:
-    verdict = verdict_on("never owned by two", "rolling-restart", "eager", double_owned_partition_s=seconds)
+    verdict = verdict_on("never owned by two members", "rolling-restart", "eager", double_owned_partition_s=seconds)
     assert verdict.outcome is outcome
 
 
@@ -95,9 +95,9 @@ TIMERS = {"timers": {"session_ms": 3000, "heartbeat_ms": 1000, "delay_ms": 3000}
         (gone(unowned_longest_s=1.5), TIMERS, NO, "1.5 s"),
         (gone(unowned_longest_s=30.0), TIMERS, NO, "30.0 s"),
         (gone(stopped=3), TIMERS, NO, "3 partitions taken from members that stayed"),
-        (gone(rounds=1), TIMERS, UNKNOWN, "one round only"),
-        (gone(), {}, UNKNOWN, "how long it is waited for"),
-        ([change("join")], TIMERS, UNKNOWN, "does not show a member going"),
+        (gone(rounds=1), TIMERS, UNKNOWN, "one rebalance only"),
+        (gone(), {}, UNKNOWN, "the configured delay"),
+        ([change("join")], TIMERS, UNKNOWN, "does not show a member leaving"),
     ],
 )
 def test_delay_is_honoured(changes: list[Change], parameters: dict[str, Any], outcome: Outcome, told: str) -> None:
@@ -117,14 +117,19 @@ TAKEN_OVER = {"coordinators": [term("broker-2", 900.0), term("broker-1", 9_000.0
 @pytest.mark.parametrize(
     ("check", "given", "outcome", "told"),
     [
-        ("generation kept", {"changes": [KILLED], **TAKEN_OVER}, YES, "broker-1 took the group over; no generation"),
+        (
+            "generation kept",
+            {"changes": [KILLED], **TAKEN_OVER},
+            YES,
+            "broker-1 took over the group; no new generation",
+        ),
         (
             "generation kept",
             {"changes": [change("failover", target="broker-2", rounds=1)], **TAKEN_OVER},
             NO,
-            "1 generation began, 12 stopped",
+            "1 new generation began, 12 partitions stopped",
         ),
-        ("generation kept", {"changes": [KILLED]}, UNKNOWN, "nobody was seen to take"),
+        ("generation kept", {"changes": [KILLED]}, UNKNOWN, "no broker was seen"),
         ("generation kept", {}, UNKNOWN, "no coordinator was killed"),
         ("no commit lost", {"changes": [KILLED], **TAKEN_OVER}, YES, "60 commits accepted, none lost"),
         ("no commit lost", {"changes": [KILLED], **TAKEN_OVER, "started_behind": 1.0}, NO, "1 delivery started"),
@@ -140,9 +145,14 @@ TAKEN_OVER = {"coordinators": [term("broker-2", 900.0), term("broker-1", 9_000.0
             "no commit lost",
             {"changes": [KILLED], "coordinators": [term("broker-2", 900.0)]},
             UNKNOWN,
-            "nobody was seen",
+            "no broker was seen",
         ),
-        ("no commit lost", {"changes": [KILLED], "coordinators": [term("broker-1", None, 0)]}, UNKNOWN, "nobody"),
+        (
+            "no commit lost",
+            {"changes": [KILLED], "coordinators": [term("broker-1", None, 0)]},
+            UNKNOWN,
+            "no broker was seen",
+        ),
     ],
 )
 def test_coordinator_dies(check: str, given: dict[str, Any], outcome: Outcome, told: str) -> None:
@@ -172,25 +182,30 @@ def slowed(stalled_s: float | None, **given: Any) -> list[Change]:
 @pytest.mark.parametrize(
     ("design", "given", "outcome", "told"),
     [
-        ("eager", {"changes": slowed(5.5), "waits": [wait()]}, YES, "4 members waited up to 6.0 s for m2, which came"),
-        ("eager", {"changes": slowed(5.5), "waits": [wait(gone=True)]}, YES, "which was given up"),
+        (
+            "eager",
+            {"changes": slowed(5.5), "waits": [wait()]},
+            YES,
+            "4 members waited up to 6.0 s for m2, which joined",
+        ),
+        ("eager", {"changes": slowed(5.5), "waits": [wait(gone=True)]}, YES, "which never joined"),
         ("eager", {"changes": slowed(5.5), "waits": [wait(), wait(longest_ms=9.0, waited_for="m3")]}, YES, "for m2"),
         ("eager", {"changes": slowed(1.0), "waits": [wait()]}, NO, "nothing was delivered for 1.0 s"),
         ("eager", {"changes": slowed(0.4), "waits": [wait(longest_ms=500.0)]}, NO, "0.5 s"),
-        ("eager", {"changes": slowed(5.5), "waits": [wait(waited_for="m1")]}, NO, "but m2 was the slow one"),
+        ("eager", {"changes": slowed(5.5), "waits": [wait(waited_for="m1")]}, NO, "but m2 was the slow member"),
         ("eager", {"changes": slowed(5.5)}, UNKNOWN, "no generation began"),
         ("eager", {"changes": slowed(5.5), "waits": [wait(from_ms=100.0)]}, UNKNOWN, "no generation began"),
-        ("eager", {"waits": [wait()]}, UNKNOWN, "nobody was made slow"),
+        ("eager", {"waits": [wait()]}, UNKNOWN, "no member was slowed down"),
         ("delayed", {"changes": slowed(0.3), "waits": [wait()]}, YES, "nothing was delivered for 0.3 s"),
         ("delayed", {"changes": slowed(3.0), "waits": [wait()]}, NO, "nothing was delivered for 3.0 s"),
         ("delayed", {"changes": slowed(0.3, stopped_kept=1), "waits": [wait()]}, NO, "1 partition stopped and given"),
         ("delayed", {"changes": slowed(0.3), "waits": [wait(longest_ms=500.0)]}, UNKNOWN, "too short to show"),
         ("delayed", {"changes": slowed(None), "waits": [wait()]}, UNKNOWN, "too short to show"),
-        ("delayed", {"waits": [wait()]}, UNKNOWN, "nobody was made slow"),
+        ("delayed", {"waits": [wait()]}, UNKNOWN, "no member was slowed down"),
     ],
 )
 def test_group_and_its_slow_member(design: str, given: dict[str, Any], outcome: Outcome, told: str) -> None:
-    check = "waits for the slow" if design == "eager" else "goes on while it waits"
+    check = "waits for the slow member" if design == "eager" else "delivers while it waits"
     verdict = verdict_on(check, "slow-member", design, **given)
     assert verdict.outcome is outcome, verdict.reason
     assert told in verdict.reason

@@ -88,12 +88,12 @@ def test_designs_stand_side_by_side(read: _Reader) -> None:
 
 def test_rolling_restart_is_told_by_its_costs(read: _Reader) -> None:
     assert ["eager", "10", "108", "46", "13.90", "0", "1,800"] in read.rows
-    assert "it does not lessen the time without an owner" in read.text
+    assert "but no less unowned time" in read.text
 
 
 def test_slow_member_is_drawn_and_told(read: _Reader) -> None:
     assert "nothing delivered for 4.0 s" in read.text  # in the picture
-    assert "eager: m2 is slow; 3 waited for m2 5.0 s; nothing delivered for 4.80 s" in read.text
+    assert "eager: m2 is slow; 3 members waited 5.0 s for m2; nothing delivered for 4.80 s" in read.text
 
 
 def test_settings_that_reach_only_some_designs_are_told_once_above_the_figures() -> None:

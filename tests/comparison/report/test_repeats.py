@@ -66,7 +66,7 @@ def test_terminal_shows_medians_with_their_ranges_and_how_many_repeats(width: in
     assert "600" in words
     assert "300-900" in words
     assert "3 repeats, seed 1-3" in words
-    assert "3 repeats: 2 as expected, 1 unknown; below: seed 2" in words
+    assert "3 repeats: 2 as expected, 1 unknown; shown below: seed 2" in words
     assert max(map(len, text.splitlines())) <= width
 
 
@@ -74,7 +74,7 @@ def test_page_shows_medians_with_their_ranges_and_how_many_repeats() -> None:
     text = page(result())
     assert '600<span class="ratio">300-900</span><span class="ratio">3.00x</span>' in text
     assert "3 repeats, seed 1-3" in text
-    assert "3 repeats: 2 as expected, 1 unknown; below: seed 2" in text
+    assert "3 repeats: 2 as expected, 1 unknown; shown below: seed 2" in text
 
 
 @pytest.mark.parametrize(

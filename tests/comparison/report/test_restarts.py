@@ -30,7 +30,7 @@ def test_what_cannot_be_told_of_one_restart_cannot_be_told_of_all() -> None:
         )
     )
     assert (cost.moved, cost.slowest_ms, cost.stalled_s) == (None, None, 0.1)
-    assert title([cost]) == "what restarting 2 members one after the other costs"
+    assert title([cost]) == "cost of restarting 2 members one after the other"
 
 
 def test_other_scenarios_cost_nothing() -> None:
@@ -40,12 +40,13 @@ def test_other_scenarios_cost_nothing() -> None:
 def test_remarks_hold_what_people_say_against_what_was_measured() -> None:
     told = remarks(costs(six_designs()["runs"]))
     assert told[0] == (
-        "static: 0 against 108 stops, 0 against 46 moves; it does not lessen the time without an owner: 13 partition-s "
-        "against 13.90 in eager"
+        "static: 0 stops instead of 108, 0 moves instead of 46, but no less unowned time: 13 partition-s, eager 13.90"
     )
-    assert told[1].startswith("cooperative: it costs more rebalances (15 against 10) and more time without an owner")
-    assert told[1].endswith("what it gains is 10 against 108 stops, 23 against 46 moves")
-    assert told[2].startswith("delayed: it costs more")
+    assert told[1].startswith(
+        "cooperative: 10 stops instead of 108, 23 moves instead of 46, at the price of more rebalances"
+    )
+    assert told[1].endswith("more rebalances (15 instead of 10) and more unowned time (17.60 partition-s, eager 13.90)")
+    assert told[2].startswith("delayed: 0 stops instead of 108, 0 moves instead of 46, at the price of more rebalances")
     assert told[3].startswith("zookeeper: at this size")
 
 
@@ -60,8 +61,8 @@ def test_remarks_say_the_opposite_where_that_was_measured() -> None:
         for design in ("eager", "static", "cooperative")
     ]
     static, cooperative = remarks(shown(*runs))
-    assert "here less time without an owner: 2 partition-s against 10 in eager" in static
-    assert cooperative.startswith("cooperative: here it costs no more rebalances (1 against 1) and not more time")
+    assert "and less unowned time: 2 partition-s, eager 10" in static
+    assert "with no more rebalances (1 instead of 1) and no more unowned time" in cooperative
 
 
 def test_without_eager_there_is_nothing_to_hold_them_against() -> None:

@@ -50,9 +50,9 @@ def test_there_is_nothing_to_draw(given: dict) -> None:
 
 def test_words_say_who_waited_for_whom() -> None:
     eager, zookeeper, quiet = mapped(slowed("eager"), slowed("zookeeper"), run("slow-member", "eager"))
-    assert spell(eager) == "m2 is slow; 3 waited for m2 5.0 s; nothing delivered for 4.80 s"
-    assert spell(zookeeper) == "m2 is slow; nobody waited for anybody; nothing delivered for 0 s"
-    assert spell(quiet) == "nobody was made slow; nothing delivered for 0 s"
+    assert spell(eager) == "m2 is slow; 3 members waited 5.0 s for m2; nothing delivered for 4.80 s"
+    assert spell(zookeeper) == "m2 is slow; no member waited; nothing delivered for 0 s"
+    assert spell(quiet) == "no member was slowed down; nothing delivered for 0 s"
 
 
 def picture(*runs: Run) -> ElementTree.Element:
