@@ -14,10 +14,10 @@ from rich.table import Table
 from comparison.exits import Exit
 from comparison.printable import printable_all
 from comparison.report.gantt import gantt
+from comparison.report.group_history import GroupHistory, listing, read_history
 from comparison.report.lanes import lanes
 from comparison.report.sequence import sequence
 from comparison.report.steps import ranges
-from comparison.report.story import Story, listing, tell
 from comparison.report.timeline import around, timeline
 from comparison.report.walkthrough import walkthrough
 from kernel.errors import UserError
@@ -26,7 +26,7 @@ from kernel.trace.reader import read_trace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comparison.report.story import MemberRebalance
+    from comparison.report.group_history import MemberRebalance
     from kernel.trace.reader import Trace
 
 #: What can be shown in which form; the first form is the one that it has by itself.
@@ -75,11 +75,11 @@ def diagram(sources: tuple[Path, ...], as_list: bool, show: str | None, form: st
         form = SUFFIXES.get(options["output"].suffix)
     shown, form = _what(show, form)
     traces = _read(sources)
-    story = tell(traces)
+    history = read_history(traces)
     if as_list:
-        _print_list(story)
+        _print_list(history)
         return Exit.AS_EXPECTED
-    chosen = _Chosen(story, options["number"], options["names"], options["from_s"], options["to_s"])
+    chosen = _Chosen(history, options["number"], options["names"], options["from_s"], options["to_s"])
     text = "\n".join(_drawn(what, form, chosen, options["brief"]) for what in shown)
     if form == "markdown":
         text = f"{_caption(traces, chosen)}\n{text}"
@@ -102,21 +102,21 @@ def _what(show: str | None, form: str | None) -> tuple[list[str], str]:
 
 
 class _Chosen:
-    """What of the story is shown: one round, or what overlaps a stretch of time; of all members, or of some."""
+    """What of the history is shown: one round, or what overlaps a stretch of time; of all members, or of some."""
 
     def __init__(
-        self, story: Story, number: int | None, names: Sequence[str], from_s: float | None, to_s: float | None
+        self, history: GroupHistory, number: int | None, names: Sequence[str], from_s: float | None, to_s: float | None
     ) -> None:
-        self.story = story
-        self.members = [story.member_named(name).name for name in names]
+        self.history = history
+        self.members = [history.member_named(name).name for name in names]
         if from_s is None and to_s is None:
-            rounds = [story.chosen_round() if number is None else story.round_numbered(number)]
-            self.window = around(story, rounds[0])
+            rounds = [history.chosen_round() if number is None else history.round_numbered(number)]
+            self.window = around(history, rounds[0])
         elif number is not None:
             raise UserError("--rebalance and --from/--to both choose what is shown: give one of them")
         else:
-            self.window = _window(story, from_s, to_s)
-            rounds = [r for r in story.rounds if r.began_ns < self.window[1] and r.ended_ns > self.window[0]]
+            self.window = _window(history, from_s, to_s)
+            rounds = [r for r in history.rounds if r.began_ns < self.window[1] and r.ended_ns > self.window[0]]
         self.numbers = [each.number for each in rounds]
         self._rebalances = [
             r for each in rounds for r in each.rebalances if r.began_ns < self.window[1] and r.ended_ns > self.window[0]
@@ -135,34 +135,34 @@ class _Chosen:
         return left
 
 
-def _window(story: Story, from_s: float | None, to_s: float | None) -> tuple[int, int]:
+def _window(history: GroupHistory, from_s: float | None, to_s: float | None) -> tuple[int, int]:
     """Raises `UserError` when nothing can be between these moments."""
-    last_s = story.seconds(story.events[-1]["ns"])
+    last_s = history.seconds(history.events[-1]["ns"])
     began_s, ended_s = from_s or 0.0, last_s if to_s is None else to_s
     if not (0 <= began_s < min(ended_s, last_s)):
         raise UserError(f"--from {began_s:g} --to {ended_s:g}: the traces last from 0 to {last_s:.3f} s")
-    return story.zero_ns + round(began_s * 1e9), story.zero_ns + round(ended_s * 1e9)
+    return history.zero_ns + round(began_s * 1e9), history.zero_ns + round(ended_s * 1e9)
 
 
 def _drawn(what: str, form: str, chosen: _Chosen, brief: bool | None) -> str:
-    story = chosen.story
+    history = chosen.history
     if what == "steps":
-        return "\n".join(walkthrough(story, each) for each in chosen.rebalances())
+        return "\n".join(walkthrough(history, each) for each in chosen.rebalances())
     if what == "sequence":
         rebalances = chosen.rebalances()
         several = len({each.member.name for each in rebalances}) > 1
-        text = sequence(story, rebalances, brief=several if brief is None else brief)
+        text = sequence(history, rebalances, brief=several if brief is None else brief)
     else:
-        drawn = timeline(story, chosen.window[0], chosen.window[1], chosen.members)
+        drawn = timeline(history, chosen.window[0], chosen.window[1], chosen.members)
         text = lanes(drawn, _title(chosen)) if form == "svg" else gantt(drawn)
     return f"```mermaid\n{text}```\n" if form == "markdown" else text
 
 
 def _title(chosen: _Chosen) -> str:
-    began, ended = (chosen.story.seconds(ns) for ns in chosen.window)
+    began, ended = (chosen.history.seconds(ns) for ns in chosen.window)
     many = "s" if len(chosen.numbers) > 1 else ""
     what = f"rebalance{many} {ranges(map(str, chosen.numbers))}" if chosen.numbers else "no rebalance"
-    return f"group {chosen.story.group}: {what}, {began:.3f} to {ended:.3f} s"
+    return f"group {chosen.history.group}: {what}, {began:.3f} to {ended:.3f} s"
 
 
 def _caption(traces: Sequence[Trace], chosen: _Chosen) -> str:
@@ -171,16 +171,16 @@ def _caption(traces: Sequence[Trace], chosen: _Chosen) -> str:
     return f"<!-- made by `rebalance-lab diagram` from traces ({ran}) -->\n\n## {escape(_title(chosen), quote=False)}\n"
 
 
-def _print_list(story: Story) -> None:
-    counts = ("REQUESTS", "GENERATION") if story.coordinated else ("READS", "WRITES")
+def _print_list(history: GroupHistory) -> None:
+    counts = ("REQUESTS", "GENERATION") if history.coordinated else ("READS", "WRITES")
     table = Table(box=None, pad_edge=False)
     for heading in ("REBALANCE", "FROM S", "TO S", *counts):
         table.add_column(heading, justify="right")
     table.add_column("MEMBERS", overflow="fold")
-    for row in listing(story):
+    for row in listing(history):
         figures = (
             (str(row["requests"]), ranges(map(str, row["generations"])))
-            if story.coordinated
+            if history.coordinated
             else (str(row["reads"]), str(row["writes"]))
         )
         times = (f"{row['from_s']:.3f}", f"{row['to_s']:.3f}")

@@ -14,10 +14,10 @@ from comparison.pipeline.delivery import OFFSETS, SERIALS
 from comparison.pipeline.measured import ProcessEnded, RunEnded, RunStarted, StageEntered
 from comparison.pipeline.ownership import AUTHORITY, BELIEVED, DELIVERING
 from comparison.pipeline.per_change import RunKind, change_of, delivery_of
-from comparison.pipeline.readings import compared
-from comparison.pipeline.result import Change, Outcome, Overlap, Run
+from comparison.pipeline.result import Change, Overlap, Run, VerdictOutcome
 from comparison.pipeline.rounds import phase_times, waits_of
-from comparison.pipeline.tallies import Tallies, tallies
+from comparison.pipeline.server_counters import compare_counters
+from comparison.pipeline.window_counts import WindowCounts, counts_by_window
 from comparison.pipeline.windows import FORMING, WHOLE_RUN
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ NOT_COORDINATOR = "NOT_COORDINATOR"
 
 def assemble(run: TraceRun, measured: Measured) -> Run:
     """The run's figures; `verdicts` are empty and `verdict` is unknown until it has been judged."""
-    by_window = tallies(measured)
+    by_window = counts_by_window(measured)
     whole = by_window[WHOLE_RUN]
     parameters = _parameters(measured)
     design = str(run.header.get("design", ""))
@@ -67,7 +67,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         changes=changes,
         waits=waits_of(measured.rounds, measured.group, measured.phases, _ended(measured)),
         delivery=delivery_of(measured),
-        counters=compared(measured.runner, measured.operations),
+        counters=compare_counters(measured.runner, measured.operations),
         coordinators=terms(measured.takeovers, measured.acting),
         overlaps=[
             overlap
@@ -76,7 +76,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         ],
         failures=[f"{failure.process}: {failure.error}" for failure in measured.failures],
         verdicts=[],
-        verdict=Outcome.UNKNOWN,
+        verdict=VerdictOutcome.UNKNOWN,
     )
 
 
@@ -89,7 +89,7 @@ def _parameters(measured: Measured) -> dict[str, Any]:
     return started.parameters if started else {}
 
 
-def _metrics(measured: Measured, whole: Tallies, changes: list[Change]) -> dict[str, float | None]:
+def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> dict[str, float | None]:
     converged = [change.converge_ms for change in changes]
     moved = [(change.moved, change.moved_minimum) for change in changes]
     told_all = bool(moved) and all(pair[0] is not None for pair in moved)
@@ -156,7 +156,7 @@ def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
     }
 
 
-def _commit_metrics(measured: Measured, whole: Tallies) -> dict[str, float | None]:
+def _commit_metrics(measured: Measured, whole: WindowCounts) -> dict[str, float | None]:
     commits, final = measured.commits, measured.final_offsets
     authority_traced = whole.first_ns("authority_named") is not None
     written = commits if commits is not None and commits.written + commits.refused > 0 else None

@@ -30,8 +30,8 @@ from comparison.pipeline import (
 )
 from comparison.pipeline.ingest import TOLERANCE_NS
 from comparison.pipeline.measured import Measured
-from comparison.pipeline.readings import reading_times
 from comparison.pipeline.rounds import rounds_of
+from comparison.pipeline.server_counters import reading_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -176,7 +176,7 @@ def _operations(spark: SparkSession, events: DataFrame, found: dict[int, Measure
     rows = [
         (run, label, from_ns, until_ns)
         for run, each in found.items()
-        for label, (from_ns, until_ns) in reading_times(each.runner).items()
+        for label, (from_ns, until_ns) in reading_intervals(each.runner).items()
     ]
     if not rows:
         return

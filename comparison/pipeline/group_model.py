@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.model import CRASH, JOIN, LEAVE, RESTART, Foretold
+from comparison.pipeline.model import CRASH, JOIN, LEAVE, RESTART, Prediction
 from kernel.designs import DELAYED, INCREMENTAL, SERVER, STATIC
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class GroupSetting:
     synced_late: bool = False  #: a SyncGroup was answered REBALANCE_IN_PROGRESS
 
 
-def foretell(design: str, change: str, at: GroupSetting) -> Mapping[str, Foretold]:
+def predict(design: str, change: str, at: GroupSetting) -> Mapping[str, Prediction]:
     """Requests, generations, and partitions stopped and moved; none of what depends on something unknown."""
     if design == DELAYED and change == RESTART:
         return {}
@@ -58,70 +58,70 @@ def foretell(design: str, change: str, at: GroupSetting) -> Mapping[str, Foretol
         told = {name: count for name, count in told.items() if name not in ("JoinGroup", "SyncGroup")}
         # One child watch wakes the coordinator, which reads the list, and the registration of who is new.
         came, times = int(change in (JOIN, RESTART)), 2 if change == RESTART else 1
-        told["notifications"] = Foretold(0, "0")
-        told["coordinator notifications"] = Foretold(times, str(times))
-        told["coordinator reads"] = Foretold(times + came, f"{times}+{came}" if came else str(times))
+        told["notifications"] = Prediction(0, "0")
+        told["coordinator notifications"] = Prediction(times, str(times))
+        told["coordinator reads"] = Prediction(times + came, f"{times}+{came}" if came else str(times))
     return told
 
 
-def _anew(design: str, change: str, at: GroupSetting) -> dict[str, Foretold]:
+def _anew(design: str, change: str, at: GroupSetting) -> dict[str, Prediction]:
     """Everything is given up and dealt anew."""
     n, p, k = at.members, at.partitions, at.released
     if change == RESTART and design == STATIC:
-        one, none = Foretold(1, "1"), Foretold(0, "0")
+        one, none = Prediction(1, "1"), Prediction(0, "0")
         return {"JoinGroup": one, "SyncGroup": one, "generations": none, "stopped": none, "moved": none}
     once_more, more = (0, "") if design == STATIC else (1, "+1")
     if change == JOIN:
-        told = {"JoinGroup": Foretold(n + once_more, f"N{more}"), "SyncGroup": Foretold(n, "N")}
-        stopped: Foretold | None = Foretold(p, "P")
+        told = {"JoinGroup": Prediction(n + once_more, f"N{more}"), "SyncGroup": Prediction(n, "N")}
+        stopped: Prediction | None = Prediction(p, "P")
     elif change == RESTART:
-        told = {"JoinGroup": Foretold(2 * n, "(N-1)+(N+1)"), "SyncGroup": Foretold(2 * n - 1, "(N-1)+N")}
-        stopped = Foretold(2 * p - k, "(P-k)+P") if k is not None else None
+        told = {"JoinGroup": Prediction(2 * n, "(N-1)+(N+1)"), "SyncGroup": Prediction(2 * n - 1, "(N-1)+N")}
+        stopped = Prediction(2 * p - k, "(P-k)+P") if k is not None else None
     else:
-        told = {"JoinGroup": Foretold(n, "N"), "SyncGroup": Foretold(n, "N")}
-        stopped = Foretold(p - k, "P-k") if k is not None else None
-    told["generations"] = Foretold(2, "2") if change == RESTART else Foretold(1, "1")
-    return told | _known(stopped=stopped, moved=Foretold(at.moved, "as dealt") if at.moved is not None else None)
+        told = {"JoinGroup": Prediction(n, "N"), "SyncGroup": Prediction(n, "N")}
+        stopped = Prediction(p - k, "P-k") if k is not None else None
+    told["generations"] = Prediction(2, "2") if change == RESTART else Prediction(1, "1")
+    return told | _known(stopped=stopped, moved=Prediction(at.moved, "as dealt") if at.moved is not None else None)
 
 
-def _incrementally(design: str, change: str, at: GroupSetting) -> dict[str, Foretold]:
+def _incrementally(design: str, change: str, at: GroupSetting) -> dict[str, Prediction]:
     """What can stay stays."""
     n, k = at.members, at.released
     given = at.partitions // n
     shown = "P/N" if given else "0"
     rounds = 2 if given else 1
     joining = {
-        "JoinGroup": Foretold(rounds * n + 1, "2N+1" if given else "N+1"),
-        "SyncGroup": Foretold(rounds * n, "2N" if given else "N"),
+        "JoinGroup": Prediction(rounds * n + 1, "2N+1" if given else "N+1"),
+        "SyncGroup": Prediction(rounds * n, "2N" if given else "N"),
     }
     if change == JOIN:
-        moved = Foretold(given, shown)
-        return {**joining, "generations": Foretold(rounds, str(rounds)), "stopped": moved, "moved": moved}
+        moved = Prediction(given, shown)
+        return {**joining, "generations": Prediction(rounds, str(rounds)), "stopped": moved, "moved": moved}
     if change == RESTART:
         return {
-            "JoinGroup": Foretold(n - 1 + joining["JoinGroup"].count, f"(N-1)+({joining['JoinGroup'].formula})"),
-            "SyncGroup": Foretold(n - 1 + joining["SyncGroup"].count, f"(N-1)+{joining['SyncGroup'].formula}"),
-            "generations": Foretold(1 + rounds, f"1+{rounds}"),
-            "stopped": Foretold(given, shown),
-            **_known(moved=Foretold(k + given, f"k+{shown}") if k is not None else None),
+            "JoinGroup": Prediction(n - 1 + joining["JoinGroup"].count, f"(N-1)+({joining['JoinGroup'].formula})"),
+            "SyncGroup": Prediction(n - 1 + joining["SyncGroup"].count, f"(N-1)+{joining['SyncGroup'].formula}"),
+            "generations": Prediction(1 + rounds, f"1+{rounds}"),
+            "stopped": Prediction(given, shown),
+            **_known(moved=Prediction(k + given, f"k+{shown}") if k is not None else None),
         }
     # Only what somebody had can be waited for.
     rounds = 2 if design == DELAYED and k and not at.leader_went else 1
-    requests = Foretold(rounds * n, "2N" if rounds == 2 else "N")
+    requests = Prediction(rounds * n, "2N" if rounds == 2 else "N")
     return {
         "JoinGroup": requests,
         "SyncGroup": requests,
-        "generations": Foretold(rounds, str(rounds)),
-        "stopped": Foretold(0, "0"),
-        **_known(moved=Foretold(k, "k") if k is not None else None),
+        "generations": Prediction(rounds, str(rounds)),
+        "stopped": Prediction(0, "0"),
+        **_known(moved=Prediction(k, "k") if k is not None else None),
     }
 
 
-def _known(**counts: Foretold | None) -> dict[str, Foretold]:
+def _known(**counts: Prediction | None) -> dict[str, Prediction]:
     return {name: count for name, count in counts.items() if count is not None}
 
 
-def dealt_anew(
+def moved_by_strategy(
     strategy: str, partitions: Sequence[tuple[str, int]], before: Sequence[str], after: Sequence[str]
 ) -> int | None:
     """How many partitions have another member when `strategy` deals them to `after` instead of `before`.

@@ -8,7 +8,7 @@ rounds alike). With N members after the change, T topics, P partitions in all, B
 
 a joiner reads 2+T more to subscribe, registers (1 create) and is not notified; one that gets no partition finds no
 leaders. What a leaver or a dead member owned goes with its session, which is no request of a member's. Commits are
-not foretold: how much there is to commit is a matter of time.
+not predicted: how much there is to commit is a matter of time.
 
 An attempt that fails by a conflict adds N+T+2B+6 reads, those of its offsets, a create for each of its partitions,
 a read for each conflict, and a delete for each claim that it made and gives back. How many attempts failed, what
@@ -75,17 +75,17 @@ class Troubles:
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class Prediction:
     """A count and how it was come to."""
 
     count: int
     formula: str
 
 
-def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Foretold]:
+def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Prediction]:
     """Reads, writes and notifications of one change, failed requests included; commits are apart.
 
-    The writes of a leave or a crash are foretold only where it is known what the member that went had owned.
+    The writes of a leave or a crash are predicted only where it is known what the member that went had owned.
     """
     n, t, p, b = at.members, at.topics, at.partitions, at.brokers
     deliveries = 8 if at.one_read else 9
@@ -105,8 +105,8 @@ def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Fore
         formula += " and failed attempts"
         written += " and failed attempts"
     notifications = {JOIN: (n - 1, "N-1"), LEAVE: (n + 1, "N+1"), CRASH: (n, "N")}[change]
-    foretold = {"reads": Foretold(reads, formula), "notifications": Foretold(*notifications)}
-    return foretold if released is None else {**foretold, "writes": Foretold(writes, written)}
+    predicted = {"reads": Prediction(reads, formula), "notifications": Prediction(*notifications)}
+    return predicted if released is None else {**predicted, "writes": Prediction(writes, written)}
 
 
 def moved_minimum(owners: Sequence[tuple[str | None, str | None]], members: int) -> int:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.pipeline import model
 from comparison.pipeline.delivery import BIN_NS, BINNED_NS_MAX
-from comparison.pipeline.foretold import Seen, counted
 from comparison.pipeline.measured import ChangeStarted, FaultStarted, ProcessEnded, StageEntered
 from comparison.pipeline.ownership import BELIEVED, DELIVERING
+from comparison.pipeline.predictions import ObservedChange, compare_counts
 from comparison.pipeline.result import Change, Delivery
 from comparison.pipeline.rounds import deciders
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from comparison.pipeline.measured import ChangeWindow, Coverage, Measured, PartitionOwners, RunSpan
-    from comparison.pipeline.tallies import Tallies
+    from comparison.pipeline.window_counts import WindowCounts
 
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
@@ -26,7 +26,7 @@ RECORDS_A_ROUND_MIN = 4
 
 
 #: Where something else goes on than the change alone: nothing is foretold.
-NOT_FORETOLD = ("slow-member", "protocol-migration", "subscription-change")
+NOT_PREDICTED = ("slow-member", "protocol-migration", "subscription-change")
 
 
 class RunKind(NamedTuple):
@@ -37,18 +37,18 @@ class RunKind(NamedTuple):
     parameters: Mapping[str, Any]
 
 
-def change_of(run: RunKind, measured: Measured, window: ChangeWindow, tally: Tallies) -> Change:
+def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: WindowCounts) -> Change:
     """The figures of one change or fault."""
     believed = measured.coverage.get((window.window, BELIEVED))
     delivering = measured.coverage.get((window.window, DELIVERING))
     turnover = measured.turnover.get(window.window)
     owners = measured.owners.get(window.window)
-    named_ns = tally.first_ns("authority_named")
+    named_ns = counts.first_ns("authority_named")
     rounds = [number for number, each in enumerate(measured.rounds) if window.from_ns <= each.from_ns < window.until_ns]
     moved, stopped = (turnover.moved, turnover.stopped) if turnover is not None else (0, 0)
     kept, kept_shown, kept_delivered = _kept(measured, rounds, run.parameters)
     target = _target(measured, window)
-    seen = Seen(
+    observed = ObservedChange(
         change=window.change,
         members=window.members,
         rounds=len(rounds),
@@ -79,14 +79,16 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, tally: Tal
         kept_shown=kept_shown,
         kept_delivered=kept_delivered,
         stalled_s=_stalled_s(measured, window),
-        attempts=tally.sum("attempt_ended"),
-        attempts_failed=tally.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
-        notifications=tally.sum("zk_notified"),
-        zk_reads=tally.operations(reads=True),
-        zk_writes=tally.operations(reads=False, commits=False),
-        zk_commits=tally.operations(reads=False, commits=True),
-        requests=tally.by("request_answered", lambda count: count.name),
-        counted=counted(run.design, seen, tally, run.parameters) if run.scenario not in NOT_FORETOLD else [],
+        attempts=counts.sum("attempt_ended"),
+        attempts_failed=counts.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
+        notifications=counts.sum("zk_notified"),
+        zk_reads=counts.operations(reads=True),
+        zk_writes=counts.operations(reads=False, commits=False),
+        zk_commits=counts.operations(reads=False, commits=True),
+        requests=counts.by("request_answered", lambda count: count.name),
+        counted=compare_counts(run.design, observed, counts, run.parameters)
+        if run.scenario not in NOT_PREDICTED
+        else [],
     )
 
 

@@ -21,7 +21,7 @@ SCHEMA_VERSION = 3
 SCHEMA_PATH = Path(__file__).with_name("result.schema.json")
 
 
-class Outcome(StrEnum):
+class VerdictOutcome(StrEnum):
     """A verdict. A check that could not run is unknown, never a pass."""
 
     EXPECTED = "as expected"
@@ -37,10 +37,10 @@ class Kind(StrEnum):
     MODEL = "model"  #: an exact count
 
 
-def worst(outcomes: Iterable[Outcome]) -> Outcome:
+def worst(outcomes: Iterable[VerdictOutcome]) -> VerdictOutcome:
     """What several verdicts come to; nothing checked is unknown."""
-    order = (Outcome.NOT_EXPECTED, Outcome.UNKNOWN, Outcome.EXPECTED)
-    return min(outcomes, key=order.index, default=Outcome.UNKNOWN)
+    order = (VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN, VerdictOutcome.EXPECTED)
+    return min(outcomes, key=order.index, default=VerdictOutcome.UNKNOWN)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     check: str
     kind: Kind
-    outcome: Outcome
+    outcome: VerdictOutcome
     reason: str
 
 
@@ -192,7 +192,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     overlaps: list[Overlap]
     failures: list[str]
     verdicts: list[Verdict]
-    verdict: Outcome
+    verdict: VerdictOutcome
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,7 +218,7 @@ class Repeated(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     design: str
     runs: list[int]  #: by their place in `runs`, in order of their seeds
-    verdict: Outcome  #: of the worst
+    verdict: VerdictOutcome  #: of the worst
     worst: int  #: the first run that has it
     metrics: dict[str, Spread | None]  #: None: could be told in no repeat
     changes: list[RepeatedChange]
@@ -237,7 +237,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
     scenario: str
     runs: list[int]
-    verdict: Outcome
+    verdict: VerdictOutcome
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,7 +248,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     scenarios: list[Scenario]
     repeated: list[Repeated]  #: empty when every run was made once
     not_applicable: list[NotApplicable]
-    verdict: Outcome
+    verdict: VerdictOutcome
 
 
 class Metric(msgspec.Struct, frozen=True):

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.pipeline import group_judgements as g
-from comparison.pipeline import judgements as j
-from comparison.pipeline.result import Kind, Outcome, Run, Verdict, worst
+from comparison.pipeline import checks as c
+from comparison.pipeline import group_checks as g
+from comparison.pipeline.result import Kind, Run, Verdict, VerdictOutcome, worst
 from kernel.designs import ALL_AT_ONCE, COORDINATED, DELAYED, DESIGN_NAMES, INCREMENTAL, ZOOKEEPER
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Check:
     designs: tuple[str, ...]
     scenarios: tuple[str, ...]
     failing: Failing
-    decide: Callable[[Run], j.Judgement]
+    decide: Callable[[Run], c.CheckResult]
     given: Callable[[Mapping[str, str]], bool] = _always  #: for which of the run's settings
 
     def covers(self, run: Run) -> bool:
@@ -101,22 +101,22 @@ def _among(name: str, names: tuple[str, ...]) -> bool:
 #: Held against the originals: 208 runs of Kafka 0.8.2.2, 1.1.1 and librdkafka on 4.1.1.
 CHECKS: tuple[Check, ...] = (
     # name                      kind            designs         scenarios                  fails by, decided by, given
-    Check("no record lost", Kind.PROMISE, ALL, ALL, SEEN, j.no_record_lost),
-    Check("final offsets", Kind.PROMISE, ALL, ALL, SEEN, j.final_offsets_kept),
-    Check("settles", Kind.PROMISE, ALL, ALL, MISSED, j.settles),
-    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), ("crash",), SEEN, j.no_offset_moved_back),
-    Check("no offset moved back", Kind.PROMISE, COORDINATED, ALL, SEEN, j.no_offset_moved_back),
-    Check("no stale write", Kind.PROMISE, COORDINATED, ALL, SEEN, j.no_stale_write),
-    Check("old commits refused", Kind.PROMISE, COORDINATED, ("pause", "split-brain"), SEEN, j.old_commits_refused),
-    Check("old coordinator silenced", Kind.PROMISE, COORDINATED, ENSEMBLE, SEEN, j.old_coordinator_silenced),
-    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, j.zombie_commits, _unfenced),
+    Check("no record lost", Kind.PROMISE, ALL, ALL, SEEN, c.no_record_lost),
+    Check("final offsets", Kind.PROMISE, ALL, ALL, SEEN, c.final_offsets_kept),
+    Check("settles", Kind.PROMISE, ALL, ALL, MISSED, c.settles),
+    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), ("crash",), SEEN, c.no_offset_moved_back),
+    Check("no offset moved back", Kind.PROMISE, COORDINATED, ALL, SEEN, c.no_offset_moved_back),
+    Check("no stale write", Kind.PROMISE, COORDINATED, ALL, SEEN, c.no_stale_write),
+    Check("old commits refused", Kind.PROMISE, COORDINATED, ("pause", "split-brain"), SEEN, c.old_commits_refused),
+    Check("old coordinator silenced", Kind.PROMISE, COORDINATED, ENSEMBLE, SEEN, c.old_coordinator_silenced),
+    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, c.zombie_commits, _unfenced),
     Check(
-        "two members deliver", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, j.two_deliver_after_a_pause, _fetching_on
+        "two members deliver", Kind.HISTORY, (ZOOKEEPER,), ("pause",), MISSED, c.two_deliver_after_a_pause, _fetching_on
     ),
-    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, j.zombie_commits_after_a_cut, _unfenced),
-    Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), ("pause", *CUTS), SEEN, j.no_stale_write, _fenced),
-    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), ("pause", *CUTS), SEEN, j.no_offset_moved_back, _fenced),
-    Check("two members deliver", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, j.two_deliver_during_a_cut),
+    Check("zombie commits", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.zombie_commits_after_a_cut, _unfenced),
+    Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), ("pause", *CUTS), SEEN, c.no_stale_write, _fenced),
+    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), ("pause", *CUTS), SEEN, c.no_offset_moved_back, _fenced),
+    Check("two members deliver", Kind.HISTORY, (ZOOKEEPER,), CUTS, MISSED, c.two_deliver_during_a_cut),
     Check("never owned by two members", Kind.PROMISE, COORDINATED, PLANNED, SEEN, g.never_owned_by_two),
     Check("kept partitions never stop", Kind.PROMISE, INCREMENTAL, KEEPING, SEEN, g.kept_goes_on),
     Check("delay honoured", Kind.PROMISE, (DELAYED,), ("leave", "crash"), MISSED, g.delay_honoured),
@@ -124,9 +124,9 @@ CHECKS: tuple[Check, ...] = (
     Check("no commit lost", Kind.PROMISE, COORDINATED, FAILOVER, SEEN, g.acknowledged_commits_kept),
     Check("waits for the slow member", Kind.HISTORY, ALL_AT_ONCE, SLOW, MISSED, g.waits_for_the_slow_member),
     Check("delivers while it waits", Kind.PROMISE, INCREMENTAL, SLOW, MISSED, g.goes_on_while_it_waits),
-    Check("counts", Kind.MODEL, DESIGN_NAMES, COUNTED, MISSED, j.counts_equal_the_model, _unfixed),
-    Check("counts", Kind.MODEL, RESTARTS, ROLLING, MISSED, j.counts_equal_the_model, _unfixed),
-    Check("server's counters", Kind.MODEL, (ZOOKEEPER,), ("herd", "join"), MISSED, j.counters_equal_the_trace),
+    Check("counts", Kind.MODEL, DESIGN_NAMES, COUNTED, MISSED, c.counts_equal_the_model, _unfixed),
+    Check("counts", Kind.MODEL, RESTARTS, ROLLING, MISSED, c.counts_equal_the_model, _unfixed),
+    Check("server's counters", Kind.MODEL, (ZOOKEEPER,), ("herd", "join"), MISSED, c.counters_equal_the_trace),
 )
 
 
@@ -138,13 +138,16 @@ def judge(run: Run) -> Run:
 
 
 def _verdict(check: Check, run: Run) -> Verdict | None:
-    judgement = check.decide(run)
-    if judgement is None:
+    result = check.decide(run)
+    if result is None:
         return None
-    outcome, reason = judgement
-    open_ = {Outcome.EXPECTED: check.kind is not Kind.HISTORY, Outcome.NOT_EXPECTED: check.failing is MISSED}
+    outcome, reason = result
+    open_ = {
+        VerdictOutcome.EXPECTED: check.kind is not Kind.HISTORY,
+        VerdictOutcome.NOT_EXPECTED: check.failing is MISSED,
+    }
     if open_.get(outcome, False) and (doubt := _doubt(run)):
-        outcome, reason = Outcome.UNKNOWN, f"{doubt}; as recorded: {reason}"
+        outcome, reason = VerdictOutcome.UNKNOWN, f"{doubt}; as recorded: {reason}"
     return Verdict(check=check.name, kind=check.kind, outcome=outcome, reason=reason)
 
 

@@ -27,7 +27,7 @@ from kernel.designs import COOPERATIVE, DELAYED, EAGER, SERVER, STATIC
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comparison.report.story import Event, MemberRebalance, Story
+    from comparison.report.group_history import Event, GroupHistory, MemberRebalance
 
 _CLASSIC: Mapping[str, str] = MappingProxyType(
     {
@@ -66,14 +66,14 @@ _STILL, _HANDS_OUT, _DONE = "still hands out ", "hands out ", "done"
 _UNNUMBERED = -1  #: a broker whose process does not say which it is
 
 
-def told_lines(story: Story, rebalance: MemberRebalance) -> list[Line]:
+def told_lines(history: GroupHistory, rebalance: MemberRebalance) -> list[Line]:
     """What a member did in one rebalance, in the way of its design."""
-    return _Exchange(story, rebalance).lines() if story.coordinated else lines_of(story, rebalance)
+    return _Exchange(history, rebalance).lines() if history.coordinated else lines_of(history, rebalance)
 
 
-def purpose(story: Story, step: str, otherwise: Mapping[str, str]) -> str:
+def purpose(history: GroupHistory, step: str, otherwise: Mapping[str, str]) -> str:
     """What a step is for, '' for none."""
-    return PURPOSES.get(story.design, _CLASSIC).get(step, "") if story.coordinated else otherwise.get(step, "")
+    return PURPOSES.get(history.design, _CLASSIC).get(step, "") if history.coordinated else otherwise.get(step, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class _Seen:
 class _Exchange:
     """The events of one rebalance, in their order."""
 
-    def __init__(self, story: Story, rebalance: MemberRebalance) -> None:
-        self._story = story
+    def __init__(self, history: GroupHistory, rebalance: MemberRebalance) -> None:
+        self._story = history
         self._name = rebalance.member.name
         self._events = rebalance.events
         self._asked_ns = rebalance.events[0]["ns"]  # from when on the next question can have been on its way
@@ -255,7 +255,7 @@ def _key(partition: Mapping[str, Any]) -> tuple[str, int]:
 # -- the coordinator --------------------------------------------------------------------------------------------------
 
 
-def coordination(story: Story, rebalances: Sequence[MemberRebalance]) -> list[Line]:
+def coordination(history: GroupHistory, rebalances: Sequence[MemberRebalance]) -> list[Line]:
     """What the brokers' traces tell of the group meanwhile: its states, who is gone, what was read of ZooKeeper.
 
     From when the coordinator began, which members are told of later, by their heartbeats.
@@ -263,60 +263,60 @@ def coordination(story: Story, rebalances: Sequence[MemberRebalance]) -> list[Li
     found: list[Line] = []
     ended_ns = max(each.ended_ns for each in rebalances)
     began_ns = min(each.events[0]["ns"] for each in rebalances)
-    began_ns = min(began_ns, max(_prepared(story, began_ns), _settled(story, began_ns) + 1))
+    began_ns = min(began_ns, max(_prepared(history, began_ns), _settled(history, began_ns) + 1))
     run: list[Event] = []
-    for event in story.events:
+    for event in history.events:
         node = _node(event)
-        if node is None or not began_ns <= event["ns"] <= ended_ns or not _of_group(story, event):
+        if node is None or not began_ns <= event["ns"] <= ended_ns or not _of_group(history, event):
             continue
         if event["kind"] == "zk_op" and (not run or same_kind(run[-1], event)):
             run.append(event)
             continue
-        found += _read(story, run)
+        found += _read(history, run)
         run = [event] if event["kind"] == "zk_op" else []
-        what, kind = _state(story, event)
+        what, kind = _state(history, event)
         if what:
             found.append(line_at("", event, "", kind, what, node))
-    return [*found, *_read(story, run)]
+    return [*found, *_read(history, run)]
 
 
-def _prepared(story: Story, ns: int) -> int:
+def _prepared(history: GroupHistory, ns: int) -> int:
     """When the coordinator last began a round before; a little earlier, for why is traced before that."""
-    begun = [e["ns"] for e in story.events if e["ns"] <= ns and _is_state(story, e, "PreparingRebalance")]
+    begun = [e["ns"] for e in history.events if e["ns"] <= ns and _is_state(history, e, "PreparingRebalance")]
     return begun[-1] - NOTICE_NS if begun else ns
 
 
-def _settled(story: Story, ns: int) -> int:
-    settled = [e["ns"] for e in story.events if e["ns"] <= ns and _is_state(story, e, "Stable")]
+def _settled(history: GroupHistory, ns: int) -> int:
+    settled = [e["ns"] for e in history.events if e["ns"] <= ns and _is_state(history, e, "Stable")]
     return settled[-1] if settled else 0
 
 
-def _is_state(story: Story, event: Event, state: str) -> bool:
-    return event["kind"] == "group_changed" and (event["group"], event["state"]) == (story.group, state)
+def _is_state(history: GroupHistory, event: Event, state: str) -> bool:
+    return event["kind"] == "group_changed" and (event["group"], event["state"]) == (history.group, state)
 
 
-def _read(story: Story, run: Sequence[Event]) -> list[Line]:
+def _read(history: GroupHistory, run: Sequence[Event]) -> list[Line]:
     if not run:
         return []
-    return [replace(operations_line(story, "", story.names(), run), step="", broker=_node(run[0]) or _UNNUMBERED)]
+    return [replace(operations_line(history, "", history.names(), run), step="", broker=_node(run[0]) or _UNNUMBERED)]
 
 
-def _state(story: Story, event: Event) -> tuple[str, str]:
+def _state(history: GroupHistory, event: Event) -> tuple[str, str]:
     match event["kind"]:
         case "group_changed":
             return f"generation {event['generation']} is {event['state']}: {event['reason']}", "state"
         case "group_member_left":
-            who = story.names().get(str(event["id"]), str(event["id"]))
+            who = history.names().get(str(event["id"]), str(event["id"]))
             return f"{who} is gone ({event['reason']})", "state"
         case "zk_notified":
             return f"the children of {str(event['path']).rpartition('/')[2]} have changed", "told"
     return "", ""
 
 
-def _of_group(story: Story, event: Event) -> bool:
+def _of_group(history: GroupHistory, event: Event) -> bool:
     if event["kind"] in ("zk_op", "zk_notified"):
-        return f"{event['path']}/".startswith(f"/consumers/{story.group}/")
-    return bool(event.get("group") == story.group)
+        return f"{event['path']}/".startswith(f"/consumers/{history.group}/")
+    return bool(event.get("group") == history.group)
 
 
 def _node(event: Event) -> int | None:

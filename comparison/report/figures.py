@@ -199,7 +199,7 @@ def number(value: float | None, *, whole: bool = False) -> str:
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.1f}"
 
 
-def so_many(count: Mapping[str, Any]) -> str:
+def counted_noun(count: Mapping[str, Any]) -> str:
     """A count with what was counted, which is named as several."""
     what: str = count["what"]
     return f"{number(count['measured'])} {what.removesuffix('s') if count['measured'] == 1 else what}"

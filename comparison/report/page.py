@@ -20,18 +20,18 @@ from comparison.report.figures import (
     by_change,
     check_version,
     circumstances,
+    counted_noun,
     ending,
     evidence,
     inapplicable,
     metric_rows,
     number,
     ratio,
-    so_many,
     warnings_of,
 )
 from comparison.report.markup import render
 from comparison.report.repeats import columns_of, spread_of, tally
-from comparison.report.throughput import SLOW, chart, spell
+from comparison.report.throughput import SLOW, chart, describe_waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -145,7 +145,7 @@ def _scenario(scenario: Mapping[str, Any], result: Mapping[str, Any], designs: S
         restarts=_restarts(runs),
         chart=chart(runs),
         chart_open=name in _CHART_OPEN,
-        waits=[(run["design"], spell(run)) for run in runs] if name == SLOW else [],
+        waits=[(run["design"], describe_waits(run)) for run in runs] if name == SLOW else [],
         changes=[row for change, rows in by_change(runs) for row in _changes(change, rows)],
         figures=list(_figures(runs)),
         runs=[_reasons(run) for run in runs],
@@ -183,7 +183,7 @@ def _changes(name: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterat
 
 def _count(count: Mapping[str, Any]) -> _Count:
     agrees = count["measured"] == count["model"]
-    return _Count(so_many(count), agrees, "=" if agrees else number(count["model"]), count["formula"])
+    return _Count(counted_noun(count), agrees, "=" if agrees else number(count["model"]), count["formula"])
 
 
 def _figures(runs: Sequence[Run]) -> Iterator[_Figure]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.report.exchanges import coordination, told_lines, without_details
+from comparison.report.group_history import AFTER
 from comparison.report.steps import Line, briefly, departures, merged
-from comparison.report.story import AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from comparison.report.story import MemberRebalance, Story
+    from comparison.report.group_history import GroupHistory, MemberRebalance
 
 _ZOOKEEPER = "zk"
 #: Steps that have a name instead of a number.
@@ -25,16 +25,16 @@ _AT_ZOOKEEPER = frozenset({"read", "write", "refused", "told", "left"})
 _ARROWS = {"read": "->>", "write": "->>", "refused": "-x"}
 
 
-def sequence(story: Story, rebalances: Sequence[MemberRebalance], *, brief: bool = False) -> str:
+def sequence(history: GroupHistory, rebalances: Sequence[MemberRebalance], *, brief: bool = False) -> str:
     """The diagram's text. Times are milliseconds since its first line; `brief` is one arrow a step."""
-    told = [told_lines(story, each) for each in rebalances]
+    told = [told_lines(history, each) for each in rebalances]
     if brief:
-        told = [without_details(lines) if story.coordinated else briefly(lines) for lines in told]
-    if story.coordinated:
-        told.append(coordination(story, rebalances))
-    lines = merged([departures(story, rebalances), *told])
+        told = [without_details(lines) if history.coordinated else briefly(lines) for lines in told]
+    if history.coordinated:
+        told.append(coordination(history, rebalances))
+    lines = merged([departures(history, rebalances), *told])
     zero_ns = lines[0].began_ns
-    aliases = _Aliases(story, lines)
+    aliases = _Aliases(history, lines)
     messages = (_message(line, aliases, (line.began_ns - zero_ns) / 1e6) for line in lines)
     return "\n".join(["sequenceDiagram", *aliases.participants(), *(f"    {message}" for message in messages)]) + "\n"
 
@@ -42,14 +42,14 @@ def sequence(story: Story, rebalances: Sequence[MemberRebalance], *, brief: bool
 class _Aliases:
     """Mermaid's names of the participants: members in their order, ZooKeeper, brokers by id."""
 
-    def __init__(self, story: Story, lines: Sequence[Line]) -> None:
+    def __init__(self, history: GroupHistory, lines: Sequence[Line]) -> None:
         there = {line.member for line in lines if line.member}
-        names = [member.name for member in story.members]
+        names = [member.name for member in history.members]
         self._members = {name: f"p{place}" for place, name in enumerate(names, start=1) if name in there}
         self._coordinators = sorted({line.broker for line in lines if line.kind in ("asks", "answer", "state")})
         brokers = {line.broker for line in lines if line.kind == "broker" or _is_a_brokers(line)}
         self._others = sorted(brokers.difference(self._coordinators))
-        self._zookeeper = not story.coordinated or any(line.kind in _AT_ZOOKEEPER for line in lines)
+        self._zookeeper = not history.coordinated or any(line.kind in _AT_ZOOKEEPER for line in lines)
 
     def participants(self) -> Iterable[str]:
         """A coordinator stands between its members and ZooKeeper."""

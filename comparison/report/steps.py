@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comparison.report.story import is_read
+from comparison.report.group_history import is_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comparison.report.story import MemberRebalance, Story
+    from comparison.report.group_history import GroupHistory, MemberRebalance
 
 #: What each step is for, in the order in which a rebalance takes them.
 PURPOSES: Mapping[str, str] = MappingProxyType(
@@ -42,7 +42,7 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a story: operations of one kind (`what` says them, with how many), or something that happened.
+    """One line of a history: operations of one kind (`what` says them, with how many), or something that happened.
 
     `kind` is read, write, refused, told (a notification), broker (a request), did (it stopped, started, failed...),
     left (ZooKeeper forgot a member), asks and answer (a request that may wait at the broker, from `began_ns` on), or
@@ -61,17 +61,17 @@ class Line:
     operations: tuple[tuple[str, int], ...] = ()  #: (operation, how often)
 
 
-def lines_of(story: Story, rebalance: MemberRebalance) -> list[Line]:
+def lines_of(history: GroupHistory, rebalance: MemberRebalance) -> list[Line]:
     """What a member did in one rebalance, one line for each run of operations of one kind."""
     name = rebalance.member.name
-    names = story.names()
+    names = history.names()
     found: list[Line] = []
     run: list[Mapping[str, Any]] = []
     started = False  # whether it has begun to deliver what this rebalance gave it
 
     def close() -> None:
         if run:
-            found.append(operations_line(story, name, names, run))
+            found.append(operations_line(history, name, names, run))
             run.clear()
 
     for event in rebalance.events:
@@ -81,7 +81,7 @@ def lines_of(story: Story, rebalance: MemberRebalance) -> list[Line]:
             run.append(event)
         else:
             started = started or event["kind"] == "partitions_assigned"
-            line = _happened(story, name, event) or _delivering(name, event, started=started)
+            line = _happened(history, name, event) or _delivering(name, event, started=started)
             if line is not None:
                 close()
                 found.append(line)
@@ -98,9 +98,11 @@ def _kind_of(event: Mapping[str, Any]) -> tuple[object, ...]:
     return event["step"], event["op"], event["ok"], event.get("error"), str(event["path"]).rpartition("/")[0]
 
 
-def operations_line(story: Story, name: str, names: Mapping[str, str], run: Sequence[Mapping[str, Any]]) -> Line:
+def operations_line(
+    history: GroupHistory, name: str, names: Mapping[str, str], run: Sequence[Mapping[str, Any]]
+) -> Line:
     first, last = run[0], run[-1]
-    folder = _short(story, str(first["path"]).rpartition("/")[0])
+    folder = _short(history, str(first["path"]).rpartition("/")[0])
     leaves = [str(event["path"]).rpartition("/")[2] for event in run]
     leaves = [names.get(leaf, leaf) for leaf in leaves]
     where = f"{folder}/{ranges(leaves)}" if folder else ranges(leaves)
@@ -122,9 +124,9 @@ def operations_line(story: Story, name: str, names: Mapping[str, str], run: Sequ
     )
 
 
-def _short(story: Story, path: str) -> str:
+def _short(history: GroupHistory, path: str) -> str:
     """Without the group's own folder, which every path would begin with."""
-    own = f"/consumers/{story.group}"
+    own = f"/consumers/{history.group}"
     if path == own:
         return ""
     return path.removeprefix(f"{own}/")
@@ -152,13 +154,13 @@ def partitions_text(partitions: Iterable[Mapping[str, Any]]) -> str:
     return "; ".join(f"{topic} {ranges(numbers)}" for topic, numbers in topics.items()) or "nothing"
 
 
-def _happened(story: Story, name: str, event: Mapping[str, Any]) -> Line | None:
+def _happened(history: GroupHistory, name: str, event: Mapping[str, Any]) -> Line | None:
     kind, step, what = "did", "", ""
     match event["kind"]:
         case "zk_notified":
             kind, step = "told", "delivery"
             change = "the children of " if event["event"] == "children" else ""
-            what = f"{change}{_short(story, str(event['path']))} {_EVENTS[str(event['event'])]}"
+            what = f"{change}{_short(history, str(event['path']))} {_EVENTS[str(event['event'])]}"
         case "session_changed" if event["state"] in ("suspended", "lost", "connected"):
             step, what = "register", SESSIONS[str(event["state"])]
         case "rebalance_started":
@@ -240,16 +242,16 @@ def together(lines: Sequence[Line]) -> list[Line]:
     return kept
 
 
-def departures(story: Story, rebalances: Sequence[MemberRebalance]) -> list[Line]:
+def departures(history: GroupHistory, rebalances: Sequence[MemberRebalance]) -> list[Line]:
     """Whom ZooKeeper forgot and why, where the observer's trace tells it; what a round may begin with.
 
     Whom a coordinator forgot is in `exchanges.coordination`.
     """
-    names = story.names()
+    names = history.names()
     began = min(each.events[0]["ns"] for each in rebalances) - NOTICE_NS
     ended = max(each.ended_ns for each in rebalances)
     found = []
-    for event in story.events:
+    for event in history.events:
         of_zookeeper = event["kind"] == "group_member_left" and not str(event["process"]).startswith("broker")
         if of_zookeeper and began <= event["ns"] <= ended:
             who = names.get(str(event["id"]), str(event["id"]))

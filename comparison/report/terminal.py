@@ -26,17 +26,17 @@ from comparison.report.figures import (
     by_change,
     check_version,
     circumstances,
+    counted_noun,
     ending,
     evidence,
     inapplicable,
     metric_rows,
     number,
     ratio,
-    so_many,
     warnings_of,
 )
 from comparison.report.repeats import columns_of, spread_of, tally
-from comparison.report.throughput import SLOW, sparkline, spell
+from comparison.report.throughput import SLOW, describe_waits, sparkline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -152,7 +152,7 @@ def _counted(change: Mapping[str, Any]) -> Text:
         if text:
             text.append(", ")
         agrees = count["measured"] == count["model"]
-        text.append(f"{so_many(count)} ")
+        text.append(f"{counted_noun(count)} ")
         text.append("(=)" if agrees else f"({number(count['model'])})", style="green" if agrees else "bold red")
     if not change["counted"] and change["rounds"]:
         text.append(f"{number(change['rounds'])} round{'' if change['rounds'] == 1 else 's'}")
@@ -171,7 +171,7 @@ def _stalls(runs: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
     for design, line, _ in drawn:
         yield Text(f"  {design:<{width}}  {line}", no_wrap=True)
     for run in runs:
-        yield Padding(Text(f"{run['design']}: {spell(run)}"), (0, 0, 0, 2))
+        yield Padding(Text(f"{run['design']}: {describe_waits(run)}"), (0, 0, 0, 2))
 
 
 def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:

@@ -59,7 +59,7 @@ def _top(lines: Sequence[Sequence[int]]) -> int:
     return max(1, round(_USUAL * median(delivered))) if delivered else 1
 
 
-def spell(run: Mapping[str, Any]) -> str:
+def describe_waits(run: Mapping[str, Any]) -> str:
     """Who waited for whom, and how long nothing was delivered, in words."""
     slow = next((change for change in run["changes"] if change["change"] == _FAULT), None)
     stalled = f"nothing delivered for {number(run['metrics']['stalled_s'])} s"

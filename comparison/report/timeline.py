@@ -17,7 +17,7 @@ from kernel.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comparison.report.story import MemberStory, Round, Story
+    from comparison.report.group_history import GroupHistory, MemberHistory, Round
 
 #: Of a round's length, on both sides of it.
 MARGIN = 0.05
@@ -48,43 +48,43 @@ class Timeline:
     marks: tuple[Span, ...]
 
 
-def around(story: Story, chosen: Round) -> tuple[int, int]:
+def around(history: GroupHistory, chosen: Round) -> tuple[int, int]:
     """A round with some margin."""
     margin = max(1_000_000, int((chosen.ended_ns - chosen.began_ns) * MARGIN))
     return chosen.began_ns - margin, chosen.ended_ns + margin
 
 
-def timeline(story: Story, began_ns: int, ended_ns: int, only: Iterable[str] = ()) -> Timeline:
+def timeline(history: GroupHistory, began_ns: int, ended_ns: int, only: Iterable[str] = ()) -> Timeline:
     """Everything between two moments; with `only`, the phases of these members alone.
 
     Raises `UserError` when there is nothing.
     """
     assert began_ns < ended_ns, "a window ends after it begins"
-    there = [member for member in story.members if _lives(member, began_ns, ended_ns)]
+    there = [member for member in history.members if _lives(member, began_ns, ended_ns)]
     chosen = [member for member in there if not only or member.name in set(only)]
     window = (began_ns, ended_ns)
     phases = {member.name: _cut(_phases(member), window) for member in chosen}
-    named, delivered = _by_partition(_named(story), window), _by_partition(_delivered(story), window)
+    named, delivered = _by_partition(_named(history), window), _by_partition(_delivered(history), window)
     if not any(phases.values()) and not named and not delivered:
         raise UserError(
-            f"nothing happens between {story.seconds(began_ns):.3f} and {story.seconds(ended_ns):.3f} s: the traces "
-            f"last from 0 to {story.seconds(story.events[-1]['ns']):.3f} s"
+            f"nothing happens between {history.seconds(began_ns):.3f} and {history.seconds(ended_ns):.3f} s: "
+            f"the traces last from 0 to {history.seconds(history.events[-1]['ns']):.3f} s"
         )
     return Timeline(
         began_ns=began_ns,
         ended_ns=ended_ns,
         members=tuple(member.name for member in there),
         places={member.name: member.place for member in there},
-        authority="the coordinator" if story.coordinated else "owner node",
+        authority="the coordinator" if history.coordinated else "owner node",
         phases=phases,
         partitions=tuple(sorted({*named, *delivered}, key=_by_number)),
         named=named,
         delivered=delivered,
-        marks=_cut(_marks(story), window),
+        marks=_cut(_marks(history), window),
     )
 
 
-def _lives(member: MemberStory, began_ns: int, ended_ns: int) -> bool:
+def _lives(member: MemberHistory, began_ns: int, ended_ns: int) -> bool:
     """Those that are there all the time, and those of whom one life falls into the window."""
     return member.name == member.place or (
         bool(member.events) and member.events[0]["ns"] < ended_ns and member.events[-1]["ns"] > began_ns
@@ -112,7 +112,7 @@ def _by_partition(spans: Iterable[tuple[str, Span]], window: tuple[int, int]) ->
     return {partition: each for partition, each in cut.items() if each}
 
 
-def _phases(member: MemberStory) -> list[Span]:
+def _phases(member: MemberHistory) -> list[Span]:
     """A phase lasts until the next one or until the attempt ends."""
     found: list[Span] = []
     phase: tuple[str, int] | None = None
@@ -126,13 +126,13 @@ def _phases(member: MemberStory) -> list[Span]:
     return found
 
 
-def _named(story: Story) -> list[tuple[str, Span]]:
+def _named(history: GroupHistory) -> list[tuple[str, Span]]:
     """From `authority_named` to `authority_cleared`."""
     found: list[tuple[str, Span]] = []
     standing: dict[str, tuple[str, int]] = {}
-    last = story.events[-1]["ns"]
-    names = story.names()
-    for event in story.events:
+    last = history.events[-1]["ns"]
+    names = history.names()
+    for event in history.events:
         if event["kind"] not in ("authority_named", "authority_cleared"):
             continue
         partition = _partition(event)
@@ -151,11 +151,11 @@ def _owner(names: Mapping[str, str], owner: str) -> str:
     return names.get(owner) or names.get(consumer) or consumer or owner
 
 
-def _delivered(story: Story) -> list[tuple[str, Span]]:
+def _delivered(history: GroupHistory) -> list[tuple[str, Span]]:
     """What each stream may deliver by its own belief, until it stops or its process does."""
-    ends = {e["target"]: e["ns"] for e in story.events if e["kind"] == "process_ended" and e["how"] != "itself"}
+    ends = {e["target"]: e["ns"] for e in history.events if e["kind"] == "process_ended" and e["how"] != "itself"}
     found: list[tuple[str, Span]] = []
-    for member in story.members:
+    for member in history.members:
         standing: dict[tuple[int | None, str], int] = {}
         for event in member.events:
             if event["kind"] == "partitions_assigned":
@@ -175,10 +175,10 @@ def _partition(event: Mapping[str, Any]) -> str:
     return f"{event['topic']} {event['partition']}"
 
 
-def _marks(story: Story) -> list[Span]:
+def _marks(history: GroupHistory) -> list[Span]:
     found: list[Span] = []
     faults: dict[tuple[str, str], int] = {}
-    for event in story.events:
+    for event in history.events:
         if event["kind"] == "change_started":
             found.append(Span(str(event["change"]), event["ns"], event["ns"] + 1))
         elif event["kind"] == "fault_started":

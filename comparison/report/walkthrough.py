@@ -11,13 +11,13 @@ from comparison.report.steps import PURPOSES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from comparison.report.group_history import GroupHistory, MemberRebalance
     from comparison.report.steps import Line
-    from comparison.report.story import MemberRebalance, Story
 
 
-def walkthrough(story: Story, rebalance: MemberRebalance) -> str:
+def walkthrough(history: GroupHistory, rebalance: MemberRebalance) -> str:
     """A heading, the table and a line of totals. Times are milliseconds since the table's first row."""
-    lines = told_lines(story, rebalance)
+    lines = told_lines(history, rebalance)
     rows = _rows(lines)
     zero_ns = lines[0].began_ns
     length_ms = (rebalance.ended_ns - rebalance.began_ns) / 1e6
@@ -26,15 +26,15 @@ def walkthrough(story: Story, rebalance: MemberRebalance) -> str:
         "",
         "| ms | step | what it is for | in the trace |",
         "|---:|---|---|---|",
-        *_told(story, rows, zero_ns),
+        *_told(history, rows, zero_ns),
         "",
-        f"{_cost(story, rebalance, lines)}, {_attempts(rebalance)}; the rebalance itself took {length_ms:.1f} ms.",
+        f"{_cost(history, rebalance, lines)}, {_attempts(rebalance)}; the rebalance itself took {length_ms:.1f} ms.",
     ]
     return "\n".join(text) + "\n"
 
 
-def _cost(story: Story, rebalance: MemberRebalance, lines: Sequence[Line]) -> str:
-    if story.coordinated:
+def _cost(history: GroupHistory, rebalance: MemberRebalance, lines: Sequence[Line]) -> str:
+    if history.coordinated:
         return f"{rebalance.requests()} requests to the coordinator"
     reads, writes = rebalance.operations()
     refused = sum(line.count for line in lines if line.kind == "refused")
@@ -57,15 +57,15 @@ def _rows(lines: Sequence[Line]) -> list[list[Line]]:
     return rows
 
 
-def _told(story: Story, rows: Sequence[Sequence[Line]], zero_ns: int) -> list[str]:
+def _told(history: GroupHistory, rows: Sequence[Sequence[Line]], zero_ns: int) -> list[str]:
     """Under a coordinator, what a step is for is said once."""
     said: set[str] = set()
     found = []
     for row in rows:
         step = row[0].step
-        why = "" if step in said and story.coordinated else purpose(story, step, PURPOSES)
+        why = "" if step in said and history.coordinated else purpose(history, step, PURPOSES)
         said.add(step)
-        named = step if story.coordinated or step[:1] == "R" else ""
+        named = step if history.coordinated or step[:1] == "R" else ""
         shown = "<br>".join(_shown(line, zero_ns) for line in row)
         found.append(f"| {_ms(row[0].began_ns, zero_ns)} | {named} | {why} | {shown} |")
     return found

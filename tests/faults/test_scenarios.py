@@ -39,7 +39,7 @@ RACES = ("mass-start", "pause", "split-brain", "split-brain-ensemble")
 #: Every scenario under every design: half an hour and more.
 CELLS = [(each.scenario, each.design) for each in plan(expanded(list(CATALOGUE)), DESIGN_NAMES, {})]
 #: What is run at every change: each scenario at least once, each design where it differs most from the others.
-TELLING = {
+NOTIFYING = {
     "herd": ("zookeeper", "eager"),
     "split-brain": ("zookeeper", "eager"),
     "split-brain-ensemble": ("eager",),
@@ -55,7 +55,7 @@ TELLING = {
     "partition-increase": ("eager",),
     "subscription-change": ("cooperative",),
 }
-RUNS = [(scenario, design) for scenario, design in CELLS if design in TELLING.get(scenario, ())]
+RUNS = [(scenario, design) for scenario, design in CELLS if design in NOTIFYING.get(scenario, ())]
 #: Where it takes longer than CI has at every change.
 LATER = {"protocol-migration"}
 RACING = [cell for cell in CELLS if cell[0] in RACES and cell[1] in ("zookeeper", "server", "eager")]
@@ -64,7 +64,7 @@ RACING = [cell for cell in CELLS if cell[0] in RACES and cell[1] in ("zookeeper"
 def test_every_scenario_and_every_design_is_among_what_is_run_at_every_change() -> None:
     assert {scenario for scenario, _ in RUNS} == CATALOGUE.keys() - LATER
     assert {design for _, design in RUNS} == set(DESIGN_NAMES)
-    assert len(RUNS) == sum(map(len, TELLING.values()))
+    assert len(RUNS) == sum(map(len, NOTIFYING.values()))
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from comparison.pipeline.result import (
     Counted,
     Delivery,
     NotApplicable,
-    Outcome,
     Run,
+    VerdictOutcome,
     Wait,
     as_mapping,
 )
@@ -92,7 +92,7 @@ def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
         "overlaps": [],
         "failures": [],
         "verdicts": [],
-        "verdict": Outcome.UNKNOWN,
+        "verdict": VerdictOutcome.UNKNOWN,
     }
     return Run(**{**usual, **given})
 
@@ -120,7 +120,7 @@ def restarted(design: str) -> Run:
     ]
     changes.insert(1, change("restart", **{**quiet, **costly, "converge_ms": slowest, "stalled_s": 0.0}))
     delivery = Delivery(from_ms=0.0, bin_ms=100.0, records=[20] * 60)
-    return run("rolling-restart", design, changes=changes, delivery=delivery, verdict=Outcome.EXPECTED)
+    return run("rolling-restart", design, changes=changes, delivery=delivery, verdict=VerdictOutcome.EXPECTED)
 
 
 def slowed(design: str) -> Run:
@@ -138,7 +138,7 @@ def slowed(design: str) -> Run:
         stalled_s=stalled_s,
         waits=waits,
         delivery=Delivery(from_ms=0.0, bin_ms=100.0, records=records),
-        verdict=Outcome.EXPECTED,
+        verdict=VerdictOutcome.EXPECTED,
     )
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions
 
 from comparison.pipeline.analysis import NothingToAnalyse, analyze, compose
 from comparison.pipeline.ingest import find_runs, ingest
-from comparison.pipeline.result import METRICS, SCHEMA_PATH, Outcome, Result, schema
+from comparison.pipeline.result import METRICS, SCHEMA_PATH, Result, VerdictOutcome, schema
 from comparison.pipeline.synthetic import write_synthetic
 from tests.support.results import run
 from tests.support.traces import e, write_run
@@ -210,16 +210,16 @@ def test_published_schema_is_that_of_the_result() -> None:
 
 def test_run_that_is_two_scenarios_is_shown_in_both() -> None:
     runs = [
-        run("split-brain", "zookeeper", verdict=Outcome.EXPECTED),
-        run("split-brain", "eager", verdict=Outcome.EXPECTED),
-        run("split-brain-ensemble", "eager", verdict=Outcome.UNKNOWN),
+        run("split-brain", "zookeeper", verdict=VerdictOutcome.EXPECTED),
+        run("split-brain", "eager", verdict=VerdictOutcome.EXPECTED),
+        run("split-brain-ensemble", "eager", verdict=VerdictOutcome.UNKNOWN),
     ]
     result = compose(runs)
     assert [(scenario.scenario, scenario.runs, scenario.verdict) for scenario in result.scenarios] == [
-        ("split-brain", [0, 1], Outcome.EXPECTED),
-        ("split-brain-ensemble", [0, 2], Outcome.UNKNOWN),
+        ("split-brain", [0, 1], VerdictOutcome.EXPECTED),
+        ("split-brain-ensemble", [0, 2], VerdictOutcome.UNKNOWN),
     ]
-    assert result.verdict is Outcome.UNKNOWN
+    assert result.verdict is VerdictOutcome.UNKNOWN
 
 
 def test_run_of_which_nothing_can_be_used_is_unknown(spark: SparkSession, tmp_path: Path) -> None:

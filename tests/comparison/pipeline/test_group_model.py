@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comparison.pipeline.group_model import GroupSetting, dealt_anew, foretell
+from comparison.pipeline.group_model import GroupSetting, moved_by_strategy, predict
 
 #: (JoinGroup, SyncGroup, generations, stopped, moved); members after the change, twelve partitions.
 MEASURED = [
@@ -36,26 +36,26 @@ def test_counts_of_a_change(
     design: str, change: str, members: int, released: int | None, moved: int | None, counts: tuple[int, ...]
 ) -> None:
     at = GroupSetting(members=members, partitions=12, released=released, moved=moved)
-    assert tuple(foretell(design, change, at)[name].count for name in NAMES) == counts
+    assert tuple(predict(design, change, at)[name].count for name in NAMES) == counts
 
 
 def test_leader_that_dies_takes_the_memory_of_the_assignment_with_it() -> None:
     at = GroupSetting(members=3, partitions=12, released=3, leader_went=True)
-    assert foretell("delayed", "crash", at)["generations"].count == 1
+    assert predict("delayed", "crash", at)["generations"].count == 1
 
 
 def test_sync_that_came_too_late_leaves_the_rounds_to_time() -> None:
     at = GroupSetting(members=5, partitions=12, synced_late=True)
-    assert {name: told.count for name, told in foretell("cooperative", "join", at).items()} == {
+    assert {name: told.count for name, told in predict("cooperative", "join", at).items()} == {
         "stopped": 2,
         "moved": 2,
     }
-    assert foretell("eager", "join", at)["generations"].count == 1
+    assert predict("eager", "join", at)["generations"].count == 1
 
 
 def test_members_of_the_server_design_send_no_join_and_are_never_notified() -> None:
-    foretold = foretell("server", "join", GroupSetting(members=5, partitions=12, moved=3))
-    assert {name: told.count for name, told in foretold.items()} == {
+    predicted = predict("server", "join", GroupSetting(members=5, partitions=12, moved=3))
+    assert {name: told.count for name, told in predicted.items()} == {
         "generations": 1,
         "stopped": 12,
         "moved": 3,
@@ -67,20 +67,20 @@ def test_members_of_the_server_design_send_no_join_and_are_never_notified() -> N
 
 @pytest.mark.parametrize(("change", "notifications", "reads"), [("leave", 1, 1), ("crash", 1, 1), ("restart", 2, 3)])
 def test_only_the_coordinator_is_notified_in_the_server_design(change: str, notifications: int, reads: int) -> None:
-    foretold = foretell("server", change, GroupSetting(members=5, partitions=12))
-    told = (foretold["coordinator notifications"].count, foretold["coordinator reads"].count)
+    predicted = predict("server", change, GroupSetting(members=5, partitions=12))
+    told = (predicted["coordinator notifications"].count, predicted["coordinator reads"].count)
     assert told == (notifications, reads)
 
 
 @pytest.mark.parametrize(("design", "change"), [("eager", "leave"), ("cooperative", "leave"), ("eager", "restart")])
 def test_what_depends_on_something_unknown_is_left_out(design: str, change: str) -> None:
-    foretold = foretell(design, change, GroupSetting(members=3, partitions=12))
-    assert "moved" not in foretold
-    assert {"JoinGroup", "SyncGroup", "generations"} <= foretold.keys()
+    predicted = predict(design, change, GroupSetting(members=3, partitions=12))
+    assert "moved" not in predicted
+    assert {"JoinGroup", "SyncGroup", "generations"} <= predicted.keys()
 
 
 def test_restart_in_delayed_is_not_foretold() -> None:
-    assert foretell("delayed", "restart", GroupSetting(members=5, partitions=12, released=3)) == {}
+    assert predict("delayed", "restart", GroupSetting(members=5, partitions=12, released=3)) == {}
 
 
 def ids(members: str) -> list[str]:
@@ -95,8 +95,8 @@ def test_rolling_restart_moves_as_many_as_on_the_real_broker() -> None:
     """Five members, twelve partitions: everybody leaves once and comes back under an id of the same place."""
     for strategy, moved in (("range", 46), ("roundrobin", 100)):
         rounds = [
-            (dealt_anew(strategy, partitions(), ids("abcde"), ids("abcde".replace(gone, ""))) or 0)
-            + (dealt_anew(strategy, partitions(), ids("abcde".replace(gone, "")), ids("abcde")) or 0)
+            (moved_by_strategy(strategy, partitions(), ids("abcde"), ids("abcde".replace(gone, ""))) or 0)
+            + (moved_by_strategy(strategy, partitions(), ids("abcde".replace(gone, "")), ids("abcde")) or 0)
             for gone in "abcde"
         ]
         assert sum(rounds) == moved, strategy
@@ -104,7 +104,7 @@ def test_rolling_restart_moves_as_many_as_on_the_real_broker() -> None:
 
 def test_joins_and_leaves_move_as_many_as_on_the_real_broker() -> None:
     moved = [
-        dealt_anew(strategy, partitions(), ids(before), ids(after))
+        moved_by_strategy(strategy, partitions(), ids(before), ids(after))
         for strategy in ("range", "roundrobin")
         for before, after in (("abcd", "abcde"), ("abcd", "abc"))
     ]
@@ -112,10 +112,10 @@ def test_joins_and_leaves_move_as_many_as_on_the_real_broker() -> None:
 
 
 def test_range_deals_topic_by_topic() -> None:
-    assert dealt_anew("range", partitions(topics=4), ids("ab"), ids("abc")) == 8
-    assert dealt_anew("roundrobin", partitions(topics=4), ids("ab"), ids("abc")) == 8
+    assert moved_by_strategy("range", partitions(topics=4), ids("ab"), ids("abc")) == 8
+    assert moved_by_strategy("roundrobin", partitions(topics=4), ids("ab"), ids("abc")) == 8
 
 
 def test_what_a_strategy_with_a_memory_moves_is_not_known() -> None:
-    assert dealt_anew("sticky", partitions(), ids("ab"), ids("abc")) is None
-    assert dealt_anew("range", partitions(), ids("ab"), []) is None
+    assert moved_by_strategy("sticky", partitions(), ids("ab"), ids("abc")) is None
+    assert moved_by_strategy("range", partitions(), ids("ab"), []) is None

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from comparison.pipeline.result import Change, Outcome, Term, Verdict, Wait
+from comparison.pipeline.result import Change, Term, Verdict, VerdictOutcome, Wait
 from comparison.pipeline.verdicts import CHECKS, judge
 from kernel.designs import DESIGN_NAMES
 from tests.support.results import change, counted, run
 
-YES, NO, UNKNOWN = Outcome.EXPECTED, Outcome.NOT_EXPECTED, Outcome.UNKNOWN
+YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 
 
 def designs_of(check: str, scenario: str) -> set[str]:
@@ -67,14 +67,14 @@ def kept(shown: int, delivered: int) -> Change:
         ([change()], UNKNOWN, "no partition was kept"),
     ],
 )
-def test_kept_partitions_never_stop(changes: list[Change], outcome: Outcome, told: str) -> None:
+def test_kept_partitions_never_stop(changes: list[Change], outcome: VerdictOutcome, told: str) -> None:
     verdict = verdict_on("kept partitions never stop", "join", "cooperative", changes=changes)
     assert verdict.outcome is outcome, verdict.reason
     assert told in verdict.reason
 
 
 @pytest.mark.parametrize(("seconds", "outcome"), [(0.0, YES), (0.5, NO), (None, UNKNOWN)])
-def test_nobody_begins_before_the_one_before_has_stopped(seconds: float | None, outcome: Outcome) -> None:
+def test_nobody_begins_before_the_one_before_has_stopped(seconds: float | None, outcome: VerdictOutcome) -> None:
     verdict = verdict_on("never owned by two members", "rolling-restart", "eager", double_owned_partition_s=seconds)
     assert verdict.outcome is outcome
 
@@ -100,7 +100,9 @@ TIMERS = {"timers": {"session_ms": 3000, "heartbeat_ms": 1000, "delay_ms": 3000}
         ([change("join")], TIMERS, UNKNOWN, "does not show a member leaving"),
     ],
 )
-def test_delay_is_honoured(changes: list[Change], parameters: dict[str, Any], outcome: Outcome, told: str) -> None:
+def test_delay_is_honoured(
+    changes: list[Change], parameters: dict[str, Any], outcome: VerdictOutcome, told: str
+) -> None:
     verdict = verdict_on("delay honoured", "crash", "delayed", changes=changes, parameters=parameters)
     assert verdict.outcome is outcome, verdict.reason
     assert told in verdict.reason
@@ -155,7 +157,7 @@ TAKEN_OVER = {"coordinators": [term("broker-2", 900.0), term("broker-1", 9_000.0
         ),
     ],
 )
-def test_coordinator_dies(check: str, given: dict[str, Any], outcome: Outcome, told: str) -> None:
+def test_coordinator_dies(check: str, given: dict[str, Any], outcome: VerdictOutcome, told: str) -> None:
     verdict = verdict_on(check, "coordinator-failover", "static", **given)
     assert verdict.outcome is outcome, verdict.reason
     assert told in verdict.reason
@@ -204,7 +206,7 @@ def slowed(stalled_s: float | None, **given: Any) -> list[Change]:
         ("delayed", {"waits": [wait()]}, UNKNOWN, "no member was slowed down"),
     ],
 )
-def test_group_and_its_slow_member(design: str, given: dict[str, Any], outcome: Outcome, told: str) -> None:
+def test_group_and_its_slow_member(design: str, given: dict[str, Any], outcome: VerdictOutcome, told: str) -> None:
     check = "waits for the slow member" if design == "eager" else "delivers while it waits"
     verdict = verdict_on(check, "slow-member", design, **given)
     assert verdict.outcome is outcome, verdict.reason

@@ -40,8 +40,8 @@ def test_reads_of_a_change_are_those_of_the_original(
 @pytest.mark.parametrize(("change", "reads"), [(JOIN, 103 - 5), (LEAVE, 103 - 1 - 5)])
 def test_a_watch_that_is_armed_by_one_read_saves_one_a_member(change: str, reads: int) -> None:
     at = Setting(members=5, topics=1, partitions=12, brokers=1, one_read=True)
-    foretold = zookeeper(change, at, NONE)["reads"]
-    assert (foretold.count, "N(T+3B+8)" in foretold.formula) == (reads, True)
+    predicted = zookeeper(change, at, NONE)["reads"]
+    assert (predicted.count, "N(T+3B+8)" in predicted.formula) == (reads, True)
 
 
 @pytest.mark.parametrize(("change", "notifications"), [(JOIN, 4), (LEAVE, 6), (CRASH, 5)])

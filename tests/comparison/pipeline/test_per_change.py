@@ -22,7 +22,7 @@ from comparison.pipeline.measured import (
     StageEntered,
 )
 from comparison.pipeline.per_change import RunKind, change_of, delivery_of
-from comparison.pipeline.tallies import Tallies
+from comparison.pipeline.window_counts import WindowCounts
 
 if TYPE_CHECKING:
     from comparison.pipeline.result import Change
@@ -66,7 +66,7 @@ def measured(**given: Any) -> Measured:
 
 
 def change(row: ChangeWindow, *, kind: RunKind = KIND, **given: Any) -> Change:
-    return change_of(kind, measured(**given), row, Tallies(()))
+    return change_of(kind, measured(**given), row, WindowCounts(()))
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.repeats import repeated, spread
-from comparison.pipeline.result import Outcome, Run, Spread
+from comparison.pipeline.result import Run, Spread, VerdictOutcome
 from tests.support.results import change, run
 
 
-def repeat(seed: int, converge_ms: float | None, verdict: Outcome, *, design: str = "eager", moved: int = 3) -> Run:
+def repeat(
+    seed: int, converge_ms: float | None, verdict: VerdictOutcome, *, design: str = "eager", moved: int = 3
+) -> Run:
     changes = [change(converge_ms=converge_ms, moved=moved)]
     path = f"/runs/join/{design}/seed-{seed}"
     return run("join", design, seed=seed, path=path, converge_ms=converge_ms, changes=changes, verdict=verdict)
@@ -16,14 +18,14 @@ def repeat(seed: int, converge_ms: float | None, verdict: Outcome, *, design: st
 
 def test_repeats_have_the_median_the_range_and_the_worst_verdict() -> None:
     runs = [
-        repeat(3, 900.0, Outcome.UNKNOWN),
-        repeat(1, 200.0, Outcome.EXPECTED),
-        repeat(2, 400.0, Outcome.NOT_EXPECTED, moved=4),
-        repeat(1, 100.0, Outcome.EXPECTED, design="zookeeper"),
+        repeat(3, 900.0, VerdictOutcome.UNKNOWN),
+        repeat(1, 200.0, VerdictOutcome.EXPECTED),
+        repeat(2, 400.0, VerdictOutcome.NOT_EXPECTED, moved=4),
+        repeat(1, 100.0, VerdictOutcome.EXPECTED, design="zookeeper"),
     ]
     (together,) = repeated(runs)
     assert (together.scenario, together.design, together.runs) == ("join", "eager", [1, 2, 0])
-    assert (together.verdict, together.worst) == (Outcome.NOT_EXPECTED, 2)
+    assert (together.verdict, together.worst) == (VerdictOutcome.NOT_EXPECTED, 2)
     assert together.metrics["converge_ms"] == Spread(n=3, median=400.0, low=200.0, high=900.0)
     assert together.metrics["final_read"] is None
     (of_change,) = together.changes
@@ -37,9 +39,9 @@ def test_repeats_of_which_some_could_not_tell_a_figure_say_how_many_could() -> N
 
 def test_runs_made_once_have_no_spread() -> None:
     designs = ("zookeeper", "eager")
-    assert compose([repeat(1, 200.0, Outcome.EXPECTED, design=design) for design in designs]).repeated == []
+    assert compose([repeat(1, 200.0, VerdictOutcome.EXPECTED, design=design) for design in designs]).repeated == []
 
 
 def test_a_result_of_repeats_is_as_bad_as_the_worst_of_them() -> None:
-    result = compose([repeat(1, 1.0, Outcome.EXPECTED), repeat(2, 1.0, Outcome.UNKNOWN)])
-    assert (result.verdict, result.scenarios[0].verdict) == (Outcome.UNKNOWN, Outcome.UNKNOWN)
+    result = compose([repeat(1, 1.0, VerdictOutcome.EXPECTED), repeat(2, 1.0, VerdictOutcome.UNKNOWN)])
+    assert (result.verdict, result.scenarios[0].verdict) == (VerdictOutcome.UNKNOWN, VerdictOutcome.UNKNOWN)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from comparison.pipeline.result import Counter, Outcome, Term, worst
+from comparison.pipeline.result import Counter, Term, VerdictOutcome, worst
 from comparison.pipeline.verdicts import CHECKS, judge
 from tests.support.results import change, counted, run
 
-YES, NO, UNKNOWN = Outcome.EXPECTED, Outcome.NOT_EXPECTED, Outcome.UNKNOWN
+YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 
 
 def checks_of(scenario: str, design: str) -> set[str]:
@@ -177,7 +177,9 @@ UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5
         ),
     ],
 )
-def test_check(check: str, scenario: str, design: str, given: dict[str, Any], outcome: Outcome, told: str) -> None:
+def test_check(
+    check: str, scenario: str, design: str, given: dict[str, Any], outcome: VerdictOutcome, told: str
+) -> None:
     (verdict,) = [v for v in judge(run(scenario, design, **given)).verdicts if v.check == check]
     assert verdict.outcome is outcome, verdict.reason
     assert told in verdict.reason
@@ -232,7 +234,7 @@ def test_what_a_doubtful_trace_seems_to_have_kept_is_unknown(given: dict[str, An
         ({}, UNKNOWN, "no takeover"),
     ],
 )
-def test_coordinator_that_was_replaced_is_silent(given: dict[str, Any], outcome: Outcome, told: str) -> None:
+def test_coordinator_that_was_replaced_is_silent(given: dict[str, Any], outcome: VerdictOutcome, told: str) -> None:
     judged = judge(run("split-brain-ensemble", "eager", **{"changes": [CUT], **given}))
     (verdict,) = [v for v in judged.verdicts if v.check == "old coordinator silenced"]
     assert verdict.outcome is outcome, verdict.reason
@@ -269,7 +271,7 @@ NOT_YET = change(converge_ms=None, settled_ms=None, counted=[counted("JoinGroup"
     ],
 )
 def test_of_a_run_that_broke_off_only_what_was_seen_counts(
-    check: str, scenario: str, design: str, given: dict[str, Any], outcome: Outcome
+    check: str, scenario: str, design: str, given: dict[str, Any], outcome: VerdictOutcome
 ) -> None:
     (verdict,) = [v for v in judge(run(scenario, design, **given)).verdicts if v.check == check]
     assert verdict.outcome is outcome, verdict.reason
@@ -291,5 +293,5 @@ def test_reason_of_what_is_unknown_tells_how_the_run_ended() -> None:
     ("outcomes", "whole"),
     [([YES, YES], YES), ([YES, UNKNOWN], UNKNOWN), ([UNKNOWN, NO, YES], NO), ([], UNKNOWN)],
 )
-def test_worst_verdict_is_that_of_the_whole(outcomes: list[Outcome], whole: Outcome) -> None:
+def test_worst_verdict_is_that_of_the_whole(outcomes: list[VerdictOutcome], whole: VerdictOutcome) -> None:
     assert worst(outcomes) is whole

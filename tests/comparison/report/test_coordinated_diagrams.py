@@ -17,9 +17,9 @@ from click.testing import CliRunner
 
 from comparison.cli.diagram import diagram
 from comparison.report.exchanges import told_lines, without_details
+from comparison.report.group_history import listing, read_history
 from comparison.report.lanes import lanes
 from comparison.report.sequence import sequence
-from comparison.report.story import listing, tell
 from comparison.report.timeline import timeline
 from kernel.trace.reader import Trace, read_traces
 from tests.support.mermaid import GANTT, SEQUENCE
@@ -28,8 +28,8 @@ RECORDED = Path(__file__).with_name("coordinated")
 NAMES = ("join-server", "join-eager", "join-cooperative", "crash-delayed")
 
 
-def story_of(name: str):
-    return tell(read_traces(RECORDED / name))
+def history_of(name: str):
+    return read_history(read_traces(RECORDED / name))
 
 
 def drawn(name: str, *arguments: str) -> str:
@@ -59,10 +59,10 @@ def test_diagrams_have_only_what_mermaid_reads(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_request_to_the_coordinator_has_its_line(name):
-    story = story_of(name)
-    for each in story.rounds:
+    history = history_of(name)
+    for each in history.rounds:
         for rebalance in each.rebalances:
-            lines = told_lines(story, rebalance)
+            lines = told_lines(history, rebalance)
             answers = sum(line.count for line in lines if line.kind == "answer" and "Heartbeat" not in line.what)
             at_once = sum(line.count for line in lines if line.what.startswith(("Offset", "Commit")))
             assert answers + at_once == rebalance.requests()
@@ -71,10 +71,10 @@ def test_every_request_to_the_coordinator_has_its_line(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_question_comes_before_its_answer_and_behind_what_had_to_be_known(name):
-    story = story_of(name)
-    for each in story.rounds:
+    history = history_of(name)
+    for each in history.rounds:
         for rebalance in each.rebalances:
-            lines = [line for line in told_lines(story, rebalance) if "Heartbeat" not in line.what]
+            lines = [line for line in told_lines(history, rebalance) if "Heartbeat" not in line.what]
             waiting = [line for line in lines if line.kind in ("asks", "answer")]
             for asked, answered in pairwise(waiting):
                 if asked.kind == "asks":
@@ -99,11 +99,11 @@ def test_an_eager_member_stops_everything_and_asks_twice():
 
 
 def test_a_cooperative_member_stops_what_moves_and_joins_again_at_once():
-    story = story_of("join-cooperative")
-    assert [each["generations"] for each in listing(story)] == [[3, 4]]
+    history = history_of("join-cooperative")
+    assert [each["generations"] for each in listing(history)] == [[3, 4]]
     (moved,) = re.findall(r"\*(stops delivering [^*]*)\*", drawn("join-cooperative", "--show", "steps"))
     assert moved == "stops delivering orders 2, keeps orders 0"
-    lane = timeline(story, story.rounds[0].began_ns, story.rounds[0].ended_ns)
+    lane = timeline(history, history.rounds[0].began_ns, history.rounds[0].ended_ns)
     kept = [len(spans) for partition, spans in lane.delivered.items() if partition != "orders 2"]
     assert kept == [1, 1, 1]  # never interrupted, while the coordinator names nobody between two generations
     assert all(len(spans) >= 2 for spans in lane.named.values())
@@ -119,14 +119,14 @@ def test_a_member_of_the_server_design_is_told_and_the_coordinator_alone_reads()
 
 
 def test_a_delayed_group_waits_and_its_members_come_back_by_themselves():
-    story = story_of("crash-delayed")
-    triggers = [{each.trigger for each in found.rebalances} for found in story.rounds[-2:]]
+    history = history_of("crash-delayed")
+    triggers = [{each.trigger for each in found.rebalances} for found in history.rounds[-2:]]
     assert triggers == [{"group-rebalancing"}, {"scheduled"}]
-    before = drawn("crash-delayed", "--rebalance", str(len(story.rounds) - 1))
+    before = drawn("crash-delayed", "--rebalance", str(len(history.rounds) - 1))
     assert "m2 is gone (session)" in before
     assert before.count("goes on with orders") == 3
     assert "stops delivering" not in before
-    after = drawn("crash-delayed", "--rebalance", str(len(story.rounds)))
+    after = drawn("crash-delayed", "--rebalance", str(len(history.rounds)))
     assert after.count("may deliver orders") == 3
 
 
@@ -162,7 +162,7 @@ def rebalance(member: str, ns: int, stream: int = 0, owned: int = 0) -> list[dic
 def test_lives_of_a_member_have_a_colour_and_a_lane_together():
     second = 10**9
     named = {"kind": "authority_named", "group": "g", "topic": "t", "partition": 0, "owner": "m1-0-b", "epoch": 1}
-    story = tell(
+    history = read_history(
         [
             trace_of("m10", *rebalance("m10-0-a", second, owned=1)),
             trace_of("m1.2", *rebalance("m1-0-b", 3 * second)),
@@ -170,16 +170,16 @@ def test_lives_of_a_member_have_a_colour_and_a_lane_together():
             trace_of("broker-1", {"ns": 3 * second, **named}),
         ]
     )
-    assert [member.name for member in story.members] == ["m1", "m1.2", "m10"]
-    picture = timeline(story, 0, 4 * second)
+    assert [member.name for member in history.members] == ["m1", "m1.2", "m10"]
+    picture = timeline(history, 0, 4 * second)
     assert [span.what for span in picture.named["t 0"]] == ["m1.2"]
     labels = [text.text for text in ElementTree.fromstring(lanes(picture, "x")).iter() if text.tag.endswith("text")]
     assert [labels.count(name) for name in ("m1", "m1.2", "m10")] == [2, 0, 2]  # a lane and the legend
-    assert timeline(story, 0, 2 * second).members == ("m1", "m10")  # the second life has not begun
+    assert timeline(history, 0, 2 * second).members == ("m1", "m10")  # the second life has not begun
 
 
 def test_streams_are_members_each():
-    story = tell([trace_of("m1", *rebalance("m1-0-a", 1000), *rebalance("m1-1-b", 2000, stream=1, owned=1))])
-    assert [(member.name, member.ids) for member in story.members] == [("m1-0", ("m1-0-a",)), ("m1-1", ("m1-1-b",))]
-    assert story.member_named("m1-1-b").name == "m1-1"
-    assert sequence(story, story.rounds[0].rebalances).startswith("sequenceDiagram\n    participant p1 as m1-0\n")
+    history = read_history([trace_of("m1", *rebalance("m1-0-a", 1000), *rebalance("m1-1-b", 2000, stream=1, owned=1))])
+    assert [(member.name, member.ids) for member in history.members] == [("m1-0", ("m1-0-a",)), ("m1-1", ("m1-1-b",))]
+    assert history.member_named("m1-1-b").name == "m1-1"
+    assert sequence(history, history.rounds[0].rebalances).startswith("sequenceDiagram\n    participant p1 as m1-0\n")

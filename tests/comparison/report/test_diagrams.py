@@ -18,9 +18,9 @@ import pytest
 from click.testing import CliRunner
 
 from comparison.cli.diagram import diagram
+from comparison.report.group_history import read_history
 from comparison.report.sequence import escaped, sequence
 from comparison.report.steps import briefly, lines_of, merged, partitions_text, ranges
-from comparison.report.story import tell
 from comparison.report.timeline import ticks, timeline
 from kernel.errors import UserError
 from kernel.trace.events import Role
@@ -38,8 +38,8 @@ RECORDED = Path(__file__).with_name("crash")
 
 
 @pytest.fixture(scope="module")
-def story():
-    return tell(read_traces(RECORDED))
+def history():
+    return read_history(read_traces(RECORDED))
 
 
 def drawn(*arguments: str) -> str:
@@ -71,31 +71,31 @@ def test_the_same_traces_give_the_same_text_in_whatever_order_they_are_named():
     assert made[0] == made[1] == made[2] == drawn("--format", "markdown")
 
 
-def test_rounds_are_what_one_change_sets_off(story):
-    assert [sorted({each.member.name for each in found.rebalances}) for found in story.rounds] == [
+def test_rounds_are_what_one_change_sets_off(history):
+    assert [sorted({each.member.name for each in found.rebalances}) for found in history.rounds] == [
         ["m1", "m2", "m3"],
         ["m2", "m3"],
     ]
-    assert story.chosen_round().number == 2  # the first after the kill
-    (m3, m2) = story.rounds[1].rebalances
+    assert history.chosen_round().number == 2  # the first after the kill
+    (m3, m2) = history.rounds[1].rebalances
     assert (m3.attempts, m2.attempts) == ((("conflict", "owned by others: orders-3"), ("ok", "")), (("ok", ""),))
     listed = drawn("--list").splitlines()
     assert re.fullmatch(r" +2 +6\.\d+ +7\.\d+ +\d+ +\d+ +m3: members, ok after 2 attempts *", listed[-2])
 
 
-def test_every_operation_of_a_rebalance_is_in_its_lines(story):
-    for each in story.rounds:
+def test_every_operation_of_a_rebalance_is_in_its_lines(history):
+    for each in history.rounds:
         for rebalance in each.rebalances:
             traced = sum(event["kind"] == "zk_op" for event in rebalance.events)
-            assert sum(line.count for line in lines_of(story, rebalance) if line.operations) == traced
-            assert sum(line.count for line in briefly(lines_of(story, rebalance)) if line.operations) == traced
+            assert sum(line.count for line in lines_of(history, rebalance) if line.operations) == traced
+            assert sum(line.count for line in briefly(lines_of(history, rebalance)) if line.operations) == traced
             assert sum(rebalance.operations()) == traced
 
 
 @pytest.mark.parametrize("brief", [True, False])
-def test_sequences_have_only_what_mermaid_reads(story, brief):
-    for each in story.rounds:
-        for line in sequence(story, each.rebalances, brief=brief).splitlines():
+def test_sequences_have_only_what_mermaid_reads(history, brief):
+    for each in history.rounds:
+        for line in sequence(history, each.rebalances, brief=brief).splitlines():
             assert SEQUENCE.fullmatch(line), line
 
 
@@ -103,9 +103,9 @@ def test_signs_of_mermaids_own_are_written_as_codes():
     assert escaped('a;b<"#\n%é: x, /y') == "a#59;b#60;#34;#35;#10;#37;é: x, /y"
 
 
-def test_a_change_comes_before_whoever_is_told_of_it(story):
-    first = story.rounds[0]
-    lines = merged(lines_of(story, each) for each in first.rebalances)
+def test_a_change_comes_before_whoever_is_told_of_it(history):
+    first = history.rounds[0]
+    lines = merged(lines_of(history, each) for each in first.rebalances)
     for line in lines:
         if line.kind == "told" and line.zxid:
             made = [other for other in lines if other.kind == "write" and other.zxid == line.zxid]
@@ -121,12 +121,12 @@ def test_gantt_charts_have_only_what_mermaid_reads():
         assert bar[1] is None or int(bar[1]) < int(bar[2])
 
 
-def test_a_picture_is_well_formed_and_shows_the_gap_of_a_dead_members_partitions(story):
+def test_a_picture_is_well_formed_and_shows_the_gap_of_a_dead_members_partitions(history):
     picture = drawn("--format", "svg", "--from", "3.5", "--to", "8")
     hints = [title.text or "" for title in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}title")]
     assert any(hint.startswith("backoff") for hint in hints)
-    window = [story.zero_ns + seconds * 10**9 for seconds in (3, 8)]
-    lane = timeline(story, *window)
+    window = [history.zero_ns + seconds * 10**9 for seconds in (3, 8)]
+    lane = timeline(history, *window)
     (dead, heir) = lane.named["orders 0"]
     (stopped, _) = lane.delivered["orders 0"]
     assert (dead.what, heir.what, stopped.what) == ("m1", "m2", "m1")

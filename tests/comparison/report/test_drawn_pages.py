@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from comparison.pipeline.group_model import GroupSetting, foretell
+from comparison.pipeline.group_model import GroupSetting, predict
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from docs.coordinator_tables import TABLES, changes, restarts
 from docs.draw import COMMANDS, DOCS, Runs, fillings
@@ -67,7 +67,7 @@ def test_tables_have_a_row_for_every_design():
 def test_a_change_costs_on_the_page_what_the_model_foretells(design, change):
     (row,) = (row for row in rows("changes") if row[:2] == [change, design])
     members, released = (MEMBERS + 1, None) if change == "join" else (MEMBERS - 1, PARTITIONS // MEMBERS)
-    told = foretell(design, change, GroupSetting(members=members, partitions=PARTITIONS, released=released))
+    told = predict(design, change, GroupSetting(members=members, partitions=PARTITIONS, released=released))
     shown = {"generations": row[2], "stopped": row[3], "moved": row[4]}
     asked = dict(zip(("JoinGroup", "SyncGroup"), row[5].split(" + "), strict=False))
     assert {"generations", "stopped"} <= set(told)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import Counted, Delivery, Outcome, Overlap, as_mapping
+from comparison.pipeline.result import Counted, Delivery, Overlap, VerdictOutcome, as_mapping
 from comparison.pipeline.verdicts import judge
 from comparison.report.page import page
 from kernel.designs import DESIGN_NAMES
@@ -152,7 +152,7 @@ def test_settings_topics_and_formulas_cannot_mark_up_the_page() -> None:
 
 
 def test_page_says_what_went_wrong() -> None:
-    broken = run("join", "eager", outcome="interrupted", verdict=Outcome.UNKNOWN)
+    broken = run("join", "eager", outcome="interrupted", verdict=VerdictOutcome.UNKNOWN)
     text = _Reader(page(as_mapping(compose([broken])))).text
     assert "the run was interrupted" in text
     assert "? unknown" in text

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.result import Outcome, Run, as_mapping
+from comparison.pipeline.result import Run, VerdictOutcome, as_mapping
 from comparison.report.figures import ratio
 from comparison.report.page import page
 from comparison.report.repeats import columns_of
@@ -21,7 +21,7 @@ TIMERS = {"session_ms": 3000, "max_poll_ms": 10_000}
 
 
 def one(design: str, seed: int, converge_ms: float, *, session_ms: int = 3000) -> Run:
-    worst = Outcome.UNKNOWN if seed == 2 else Outcome.EXPECTED
+    worst = VerdictOutcome.UNKNOWN if seed == 2 else VerdictOutcome.EXPECTED
     return run(
         "join",
         design,

@@ -8,7 +8,7 @@ import pytest
 
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.result import Delivery, Run, as_mapping
-from comparison.report.throughput import chart, sparkline, spell
+from comparison.report.throughput import chart, describe_waits, sparkline
 from tests.support.results import change, run, slowed
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -50,9 +50,9 @@ def test_there_is_nothing_to_draw(given: dict) -> None:
 
 def test_words_say_who_waited_for_whom() -> None:
     eager, zookeeper, quiet = mapped(slowed("eager"), slowed("zookeeper"), run("slow-member", "eager"))
-    assert spell(eager) == "m2 is slow; 3 members waited 5.0 s for m2; nothing delivered for 4.80 s"
-    assert spell(zookeeper) == "m2 is slow; no member waited; nothing delivered for 0 s"
-    assert spell(quiet) == "no member was slowed down; nothing delivered for 0 s"
+    assert describe_waits(eager) == "m2 is slow; 3 members waited 5.0 s for m2; nothing delivered for 4.80 s"
+    assert describe_waits(zookeeper) == "m2 is slow; no member waited; nothing delivered for 0 s"
+    assert describe_waits(quiet) == "no member was slowed down; nothing delivered for 0 s"
 
 
 def picture(*runs: Run) -> ElementTree.Element:

@@ -1,18 +1,18 @@
 """What decides the checks that are about the group as a whole: who waits, what goes on, what survives a coordinator.
 
-As in comparison.pipeline.judgements: a run's figures in, an outcome and its reason out.
+As in comparison.pipeline.checks: a run's figures in, an outcome and its reason out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.judgements import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, named
+from comparison.pipeline.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, named
 from comparison.pipeline.model import CRASH, LEAVE
 from comparison.pipeline.windows import FORMING
 
 if TYPE_CHECKING:
-    from comparison.pipeline.judgements import Judgement
+    from comparison.pipeline.checks import CheckResult
     from comparison.pipeline.result import Change, Run, Wait
 
 SLOW, FAILOVER = "slow", "failover"
@@ -25,7 +25,7 @@ WAIT_MS_MIN = 1_000.0
 DELAY_EARLY_SHARE, DELAY_LATE_S = 0.05, 5.0
 
 
-def kept_goes_on(run: Run) -> Judgement:
+def kept_goes_on(run: Run) -> CheckResult:
     """A partition that stays where it was is never stopped, and is delivered in the middle of the rebalance."""
     changes = [change for change in run.changes if change.change != FORMING]
     stopped = [change for change in changes if change.stopped_kept]
@@ -45,7 +45,7 @@ def kept_goes_on(run: Run) -> Judgement:
     return EXPECTED, f"{told}; all {shown} in long rebalances went on delivering"
 
 
-def never_owned_by_two(run: Run) -> Judgement:
+def never_owned_by_two(run: Run) -> CheckResult:
     seconds = run.metrics["double_owned_partition_s"]
     if seconds is None:
         return UNKNOWN, "no ownership was traced"
@@ -54,7 +54,7 @@ def never_owned_by_two(run: Run) -> Judgement:
     return EXPECTED, f"{counted_noun(run.metrics['moved'] or 0, 'partition')} moved, none claimed by two members"
 
 
-def delay_honoured(run: Run) -> Judgement:
+def delay_honoured(run: Run) -> CheckResult:
     """What a lost member had waits for it as long as the delay; when the leader was lost, nobody knows to wait."""
     delay_s = _timer_s(run, "delay_ms")
     change = next((change for change in run.changes if change.change in (LEAVE, CRASH)), None)
@@ -77,7 +77,7 @@ def _timer_s(run: Run, name: str) -> float | None:
     return float(value) / 1000 if value else None
 
 
-def generation_kept(run: Run) -> Judgement:
+def generation_kept(run: Run) -> CheckResult:
     """The group goes on under another coordinator as if nothing had happened: nobody has to join again."""
     change = _failover(run)
     if change is None:
@@ -95,7 +95,7 @@ def generation_kept(run: Run) -> Judgement:
     return EXPECTED, f"{told}; no new generation began, no partition stopped"
 
 
-def acknowledged_commits_kept(run: Run) -> Judgement:
+def acknowledged_commits_kept(run: Run) -> CheckResult:
     """Whatever the old coordinator had acknowledged is where the new one's deliveries and commits go on."""
     change = _failover(run)
     behind, moved_back, final = (run.metrics[name] for name in ("started_behind", "moved_back", "final_behind"))
@@ -122,7 +122,7 @@ def _took_over(run: Run, change: Change) -> str:
     return late[-1].broker if late else ""
 
 
-def waits_for_the_slow_member(run: Run) -> Judgement:
+def waits_for_the_slow_member(run: Run) -> CheckResult:
     """Everybody gives up everything and then waits: the whole group stands still until its slowest member comes."""
     found = _slow_wait(run)
     if isinstance(found, str):
@@ -135,7 +135,7 @@ def waits_for_the_slow_member(run: Run) -> Judgement:
     return (EXPECTED if enough else NOT_EXPECTED), told
 
 
-def goes_on_while_it_waits(run: Run) -> Judgement:
+def goes_on_while_it_waits(run: Run) -> CheckResult:
     """The group waits for its slow member, and what is kept is delivered meanwhile."""
     found = _slow_wait(run)
     if isinstance(found, str):

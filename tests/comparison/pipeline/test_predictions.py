@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from comparison.pipeline.foretold import Seen, counted
 from comparison.pipeline.measured import EventCount, PartitionOwners
-from comparison.pipeline.tallies import Tallies
+from comparison.pipeline.predictions import ObservedChange, compare_counts
+from comparison.pipeline.window_counts import WindowCounts
 
 PARAMETERS = {"topics": 1, "partitions": 4, "brokers": 1, "streams": 1}
 #: The one that went had two of the four.
@@ -36,9 +36,9 @@ def count(n: int, kind: str, name: str = "", *, outcome: str = "ok", step: str =
     )
 
 
-def leave(*more: EventCount, claims: int = 4) -> Tallies:
+def leave(*more: EventCount, claims: int = 4) -> WindowCounts:
     """A leave of a group of three without a conflict: four partitions, two of them released by those that stay."""
-    return Tallies(
+    return WindowCounts(
         (
             count(34 - 4, "zk_op", "getData", step="R6", area="ids"),
             count(4, "zk_op", "getData", step="R8", area="offsets"),
@@ -52,9 +52,11 @@ def leave(*more: EventCount, claims: int = 4) -> Tallies:
     )
 
 
-def compared(tally: Tallies, design: str = "zookeeper", **parameters: Any) -> dict[str, tuple[int | None, int | None]]:
-    seen = Seen(change="leave", members=2, rounds=1, stopped=2, moved=3, owners=owners_of(*OWNERS))
-    found = counted(design, seen, tally, {**PARAMETERS, **parameters})
+def compared(
+    counts: WindowCounts, design: str = "zookeeper", **parameters: Any
+) -> dict[str, tuple[int | None, int | None]]:
+    observed = ObservedChange(change="leave", members=2, rounds=1, stopped=2, moved=3, owners=owners_of(*OWNERS))
+    found = compare_counts(design, observed, counts, {**PARAMETERS, **parameters})
     return {each.what: (each.measured, each.model) for each in found}
 
 
@@ -91,12 +93,12 @@ def test_failed_attempts_requests_are_foretold() -> None:
     ],
 )
 def test_failed_attempt_that_does_too_much_is_seen(more: EventCount, what: str) -> None:
-    measured, foretold = compared(leave(*CONFLICT, more))[what]
-    assert measured != foretold
+    measured, predicted = compared(leave(*CONFLICT, more))[what]
+    assert measured != predicted
 
 
 @pytest.mark.parametrize(
-    ("tally", "design", "parameters"),
+    ("counts", "design", "parameters"),
     [
         (leave(count(1, "attempt_ended", outcome="error")), "zookeeper", {}),
         (leave(), "eager", {"streams": 2}),
@@ -104,9 +106,9 @@ def test_failed_attempt_that_does_too_much_is_seen(more: EventCount, what: str) 
     ],
 )
 def test_nothing_is_foretold_where_the_model_does_not_reach(
-    tally: Tallies, design: str, parameters: dict[str, Any]
+    counts: WindowCounts, design: str, parameters: dict[str, Any]
 ) -> None:
-    assert compared(tally, design, **parameters) == {}
+    assert compared(counts, design, **parameters) == {}
 
 
 ABCD, ABCDE, ABC = "aaabbbcccddd", "aaabbbccddee", "aaaabbbbcccc"
@@ -128,16 +130,18 @@ def test_counts_of_a_coordinators_group(
 ) -> None:
     members = len(set(after))
     owners = owners_of(*zip(before, after, strict=True))
-    seen = Seen(change=change, members=members, rounds=1, stopped=stopped, moved=moved, owners=owners)
+    observed = ObservedChange(change=change, members=members, rounds=1, stopped=stopped, moved=moved, owners=owners)
     joins, syncs = requests
-    tally = Tallies((count(joins, "request_answered", "JoinGroup"), count(syncs, "request_answered", "SyncGroup")))
-    found = {each.what: (each.measured, each.model) for each in counted(design, seen, tally, TWELVE)}
+    counts = WindowCounts(
+        (count(joins, "request_answered", "JoinGroup"), count(syncs, "request_answered", "SyncGroup"))
+    )
+    found = {each.what: (each.measured, each.model) for each in compare_counts(design, observed, counts, TWELVE)}
     told = {"JoinGroup": requests[0], "SyncGroup": requests[1], "generations": 1, "stopped": stopped, "moved": moved}
     assert found == {name: (number, number) for name, number in told.items()}
 
 
 def restarted(strategy: str | None, before: str, after: str, **given: Any) -> dict[str, int | None]:
-    seen = Seen(
+    observed = ObservedChange(
         change="restart",
         members=5,
         rounds=2,
@@ -146,7 +150,7 @@ def restarted(strategy: str | None, before: str, after: str, **given: Any) -> di
         owners=owners_of(*zip(before, after, strict=True)),
         **given,
     )
-    found = counted("eager", seen, Tallies(()), {**TWELVE, "strategy": strategy})
+    found = compare_counts("eager", observed, WindowCounts(()), {**TWELVE, "strategy": strategy})
     return {each.what: each.model for each in found}
 
 
@@ -161,15 +165,17 @@ def test_what_a_restart_moves_is_dealt_twice() -> None:
 
 
 def test_several_members_at_once_are_not_foretold() -> None:
-    seen = Seen(change="scale-out", members=10, rounds=1, stopped=12, moved=9, owners=owners_of(("a", "b")))
-    assert counted("eager", seen, Tallies(()), TWELVE) == []
+    observed = ObservedChange(
+        change="scale-out", members=10, rounds=1, stopped=12, moved=9, owners=owners_of(("a", "b"))
+    )
+    assert compare_counts("eager", observed, WindowCounts(()), TWELVE) == []
 
 
 def test_what_the_coordinator_of_the_server_design_reads_is_counted_at_the_broker() -> None:
     def broker(n: int, kind: str, name: str, **given: str) -> EventCount:
         return msgspec.structs.replace(count(n, kind, name, **given), role="broker")
 
-    tally = Tallies(
+    counts = WindowCounts(
         (
             broker(1, "zk_notified", "children", area="ids"),
             broker(1, "zk_notified", "children", area="brokers"),
@@ -179,8 +185,8 @@ def test_what_the_coordinator_of_the_server_design_reads_is_counted_at_the_broke
             count(3, "zk_op", "create", step="register", area="ids"),
         )
     )
-    seen = Seen(change="join", members=5, rounds=1, stopped=12, moved=3, owners=None)
-    found = {each.what: (each.measured, each.model) for each in counted("server", seen, tally, TWELVE)}
+    observed = ObservedChange(change="join", members=5, rounds=1, stopped=12, moved=3, owners=None)
+    found = {each.what: (each.measured, each.model) for each in compare_counts("server", observed, counts, TWELVE)}
     assert found["coordinator notifications"] == (1, 1)
     assert found["coordinator reads"] == (2, 2)
     assert found["notifications"] == (0, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from comparison.pipeline.measured import CounterReading, RunnerEvent, TracedOperations
-from comparison.pipeline.readings import compared, reading_times
+from comparison.pipeline.server_counters import compare_counters, reading_intervals
 
 
 def reading(
@@ -33,7 +33,7 @@ ENSEMBLE = [
 
 
 def test_reads_add_up_over_the_servers_and_writes_are_those_of_the_one_that_applied_most() -> None:
-    found = compared(ENSEMBLE, [traced(is_read=True, n=13), traced(is_read=False, n=7)])
+    found = compare_counters(ENSEMBLE, [traced(is_read=True, n=13), traced(is_read=False, n=7)])
     assert [(c.label, c.namespace, c.reads, c.server, c.traced, c.traced_min, c.traced_max) for c in found] == [
         ("join-1", "consumers", False, 7, 7, 6, 8),
         ("join-1", "consumers", True, 13, 13, 12, 14),
@@ -41,12 +41,14 @@ def test_reads_add_up_over_the_servers_and_writes_are_those_of_the_one_that_appl
 
 
 def test_pair_of_readings_is_from_the_last_server_before_to_the_first_after() -> None:
-    assert reading_times(ENSEMBLE) == {"join-1": (3, 7)}
+    assert reading_intervals(ENSEMBLE) == {"join-1": (3, 7)}
 
 
 def test_what_was_traced_and_never_counted_is_told() -> None:
     pair = [reading("join-1:before", "a", 1, 1), reading("join-1:after", "a", 1, 1)]
-    assert [(c.reads, c.server, c.traced) for c in compared(pair, [traced(is_read=True, n=2)])] == [(True, 0, 2)]
+    assert [(c.reads, c.server, c.traced) for c in compare_counters(pair, [traced(is_read=True, n=2)])] == [
+        (True, 0, 2)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -60,4 +62,4 @@ def test_what_was_traced_and_never_counted_is_told() -> None:
     ],
 )
 def test_reading_without_another_one_says_nothing(told: list[RunnerEvent]) -> None:
-    assert (compared(told, []), reading_times(told)) == ([], {})
+    assert (compare_counters(told, []), reading_intervals(told)) == ([], {})

@@ -1,4 +1,4 @@
-"""What a change cost beside what it must cost: the counts of a trace against those of the models."""
+"""What a change cost and what it must cost: the counts of a trace against the models'."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comparison.pipeline.measured import EventCount, PartitionOwners
-    from comparison.pipeline.tallies import Tallies
+    from comparison.pipeline.window_counts import WindowCounts
 
 OK, CONFLICT = "ok", "conflict"
 #: What the coordinator of the `server` design reads under its watch on a group's ids.
@@ -23,8 +23,8 @@ LATE_SYNC = ("SyncGroup", "REBALANCE_IN_PROGRESS")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What was seen of a change; `owners` are the authority's; None when it was not traced."""
+class ObservedChange:
+    """What was observed of a change; `owners` are the authority's; None when it was not traced."""
 
     change: str
     members: int | None
@@ -35,100 +35,102 @@ class Seen:
     leader_went: bool = False
 
 
-def counted(design: str, seen: Seen, tally: Tallies, parameters: Mapping[str, Any]) -> list[Counted]:
-    """The counts that the model foretells for a change, beside what was counted; none where it does not reach.
+def compare_counts(
+    design: str, observed: ObservedChange, counts: WindowCounts, parameters: Mapping[str, Any]
+) -> list[Counted]:
+    """Compare a change's counts with the model's; empty where no model applies.
 
     The models do not reach attempts that failed otherwise than by a conflict, nor, where a coordinator leads,
     members of several streams: each is a member of the group by itself, and how many of those that come at once
     find the same round is a matter of time.
     """
-    if seen.members is None:
+    if observed.members is None:
         return []
     if design == ZOOKEEPER:
-        foretold, measured = _zookeeper(seen, tally, parameters)
+        predicted, measured = _zookeeper(observed, counts, parameters)
     elif design in COORDINATED and int(parameters.get("streams", 1)) == 1:
-        foretold, measured = _coordinated(design, seen, tally, parameters)
+        predicted, measured = _coordinated(design, observed, counts, parameters)
     else:
         return []
     return [
-        Counted(what=name, measured=measured[name], model=told.count, formula=told.formula)
-        for name, told in foretold.items()
+        Counted(what=name, measured=measured[name], model=prediction.count, formula=prediction.formula)
+        for name, prediction in predicted.items()
     ]
 
 
 def _zookeeper(
-    seen: Seen, tally: Tallies, parameters: Mapping[str, Any]
-) -> tuple[Mapping[str, model.Foretold], Mapping[str, int]]:
-    others = tally.sum("attempt_ended", where=lambda count: count.outcome not in (OK, CONFLICT))
-    if seen.change not in model.MODELLED or seen.members is None or others:
+    observed: ObservedChange, counts: WindowCounts, parameters: Mapping[str, Any]
+) -> tuple[Mapping[str, model.Prediction], Mapping[str, int]]:
+    others = counts.sum("attempt_ended", where=lambda count: count.outcome not in (OK, CONFLICT))
+    if observed.change not in model.MODELLED or observed.members is None or others:
         return {}, {}
     topics = int(parameters.get("topics", 1))
     setting = model.Setting(
-        members=seen.members,
+        members=observed.members,
         topics=topics,
         partitions=topics * int(parameters.get("partitions", 0)),
         brokers=int(parameters.get("brokers", 1)),
         streams=int(parameters.get("streams", 1)),
-        released=_owned_by_who_went(seen.owners) if seen.owners is not None else None,
+        released=_owned_by_who_went(observed.owners) if observed.owners is not None else None,
         one_read=parameters.get("settings", {}).get("watch.reads") == "one",
     )
     measured = {
-        "reads": tally.operations(reads=True),
-        "writes": tally.operations(reads=False, commits=False),
-        "notifications": tally.sum("zk_notified"),
+        "reads": counts.operations(reads=True),
+        "writes": counts.operations(reads=False, commits=False),
+        "notifications": counts.sum("zk_notified"),
     }
-    return model.zookeeper(seen.change, setting, _troubles(tally)), measured
+    return model.zookeeper(observed.change, setting, _troubles(counts)), measured
 
 
 def _coordinated(
-    design: str, seen: Seen, tally: Tallies, parameters: Mapping[str, Any]
-) -> tuple[Mapping[str, model.Foretold], Mapping[str, int]]:
-    if seen.change not in group_model.MODELLED or seen.members is None:
+    design: str, observed: ObservedChange, counts: WindowCounts, parameters: Mapping[str, Any]
+) -> tuple[Mapping[str, model.Prediction], Mapping[str, int]]:
+    if observed.change not in group_model.MODELLED or observed.members is None:
         return {}, {}
-    owners = seen.owners or ()
+    owners = observed.owners or ()
     setting = group_model.GroupSetting(
-        members=seen.members,
+        members=observed.members,
         partitions=int(parameters.get("topics", 1)) * int(parameters.get("partitions", 0)),
         released=_owned_by_who_went(owners) if owners else None,
-        moved=_dealt_anew(seen, parameters),
-        leader_went=seen.leader_went,
-        synced_late=tally.sum("request_answered", where=lambda count: (count.name, count.outcome) == LATE_SYNC) > 0,
+        moved=_moved_by_strategy(observed, parameters),
+        leader_went=observed.leader_went,
+        synced_late=counts.sum("request_answered", where=lambda count: (count.name, count.outcome) == LATE_SYNC) > 0,
     )
-    requests = tally.by("request_answered", lambda count: count.name)
+    requests = counts.by("request_answered", lambda count: count.name)
     measured = {
         "JoinGroup": requests.get("JoinGroup", 0),
         "SyncGroup": requests.get("SyncGroup", 0),
-        "generations": seen.rounds,
-        "stopped": seen.stopped,
-        "moved": seen.moved,
-        "notifications": tally.sum("zk_notified"),
-        "coordinator notifications": tally.sum("zk_notified", role="broker", where=lambda count: count.area == "ids"),
-        "coordinator reads": tally.sum("zk_op", role="broker", where=_watching),
+        "generations": observed.rounds,
+        "stopped": observed.stopped,
+        "moved": observed.moved,
+        "notifications": counts.sum("zk_notified"),
+        "coordinator notifications": counts.sum("zk_notified", role="broker", where=lambda count: count.area == "ids"),
+        "coordinator reads": counts.sum("zk_op", role="broker", where=_watching),
     }
-    return group_model.foretell(design, seen.change, setting), measured
+    return group_model.predict(design, observed.change, setting), measured
 
 
 def _watching(count: EventCount) -> bool:
     return count.step == WATCHING and count.name in READS
 
 
-def _dealt_anew(seen: Seen, parameters: Mapping[str, Any]) -> int | None:
+def _moved_by_strategy(observed: ObservedChange, parameters: Mapping[str, Any]) -> int | None:
     """What an assignor that deals anew moves, by the ids of the owners before and after; None when some own nothing."""
-    owners, members = seen.owners or (), seen.members or 0
+    owners, members = observed.owners or (), observed.members or 0
     before, after = (sorted({owner for owner in each if owner}) for each in _columns(owners))
     strategy = str(parameters.get("strategy") or group_model.RANGE)
     partitions = [(each.topic, each.partition) for each in owners]
-    if seen.change == model.RESTART:
+    if observed.change == model.RESTART:
         went = {owner for owner in before if owner not in after}
         staying = [owner for owner in before if owner not in went]
         if len(before) != members or len(after) != members:
             return None
-        away = group_model.dealt_anew(strategy, partitions, before, staying)
-        back = group_model.dealt_anew(strategy, partitions, staying, after)
+        away = group_model.moved_by_strategy(strategy, partitions, before, staying)
+        back = group_model.moved_by_strategy(strategy, partitions, staying, after)
         return away + back if away is not None and back is not None else None
-    if len(after) != members or len(before) != members + (-1 if seen.change == model.JOIN else 1):
+    if len(after) != members or len(before) != members + (-1 if observed.change == model.JOIN else 1):
         return None
-    return group_model.dealt_anew(strategy, partitions, before, after)
+    return group_model.moved_by_strategy(strategy, partitions, before, after)
 
 
 def _columns(owners: Sequence[PartitionOwners]) -> tuple[list[str | None], list[str | None]]:
@@ -141,11 +143,11 @@ def _owned_by_who_went(owners: Sequence[PartitionOwners]) -> int:
     return sum(1 for each in owners if each.before is not None and each.before not in still)
 
 
-def _troubles(tally: Tallies) -> model.Troubles:
+def _troubles(counts: WindowCounts) -> model.Troubles:
     """What the model takes from the trace: attempts that failed, offsets that were read, claims that failed."""
 
     def steps(step: str, *, reads: bool, failed: bool = False) -> int:
-        return tally.sum(
+        return counts.sum(
             "zk_op",
             where=lambda count: (
                 count.step == step and (count.name in READS) is reads and (count.outcome != OK or not failed)
@@ -153,7 +155,7 @@ def _troubles(tally: Tallies) -> model.Troubles:
         )
 
     return model.Troubles(
-        attempts=tally.sum("attempt_ended", where=lambda count: count.outcome == CONFLICT),
+        attempts=counts.sum("attempt_ended", where=lambda count: count.outcome == CONFLICT),
         offset_reads=steps("R8", reads=True),
         conflicts=steps("R11", reads=False, failed=True),
     )

@@ -28,7 +28,7 @@ class _Reading(NamedTuple):
     counted: dict[str, tuple[int, int]]
 
 
-def reading_times(events: Iterable[RunnerEvent]) -> dict[str, tuple[int, int]]:
+def reading_intervals(events: Iterable[RunnerEvent]) -> dict[str, tuple[int, int]]:
     """For each pair of readings: when they were made; of several servers from the last before to the first after."""
     return {
         label: (max(before.t_ns for before, _ in pairs.values()), min(after.t_ns for _, after in pairs.values()))
@@ -52,7 +52,7 @@ def _pairs(events: Iterable[RunnerEvent]) -> Mapping[str, Mapping[str, tuple[_Re
     return found
 
 
-def compared(events: Iterable[RunnerEvent], traced: Sequence[TracedOperations]) -> list[Counter]:
+def compare_counters(events: Iterable[RunnerEvent], traced: Sequence[TracedOperations]) -> list[Counter]:
     """What the servers counted between each pair of readings, beside what was traced; only what differs from 0."""
     traced_by = {(each.label, each.namespace, each.is_read): each for each in traced}
     found = []

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.model import RESTART
-from comparison.pipeline.result import Outcome
+from comparison.pipeline.result import VerdictOutcome
 from comparison.pipeline.windows import FORMING
 from kernel.designs import COORDINATED
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from comparison.pipeline.result import Change, Counted, Run, Term
 
 #: None: the check has nothing to say of such a run.
-Judgement = tuple[Outcome, str] | None
+CheckResult = tuple[VerdictOutcome, str] | None
 
-EXPECTED, UNKNOWN, NOT_EXPECTED = Outcome.EXPECTED, Outcome.UNKNOWN, Outcome.NOT_EXPECTED
+EXPECTED, UNKNOWN, NOT_EXPECTED = VerdictOutcome.EXPECTED, VerdictOutcome.UNKNOWN, VerdictOutcome.NOT_EXPECTED
 
 #: Of the time of a cut in which two could deliver (its length less the takeover), how much must be seen.
 TWO_DELIVERING_SHARE_MIN = 0.5
@@ -32,7 +32,7 @@ def counted_noun(count: float, what: str, several: str = "") -> str:
     return f"{count:g} {what if count == 1 else several or what + 's'}"
 
 
-def no_record_lost(run: Run) -> Judgement:
+def no_record_lost(run: Run) -> CheckResult:
     """Every record that was acknowledged was handed out to somebody.
 
     With auto-commit the 0.8 consumer commits a record when it is handed out: a crash may lose the one in hand.
@@ -53,7 +53,7 @@ def no_record_lost(run: Run) -> Judgement:
     return NOT_EXPECTED, f"{counted_noun(lost, 'record')} lost, {delivered:g} delivered"
 
 
-def settles(run: Run) -> Judgement:
+def settles(run: Run) -> CheckResult:
     """After each change and each fault every partition has one owner again."""
     measured = [change for change in run.changes if change.change != FORMING]
     if not measured:
@@ -65,7 +65,7 @@ def settles(run: Run) -> Judgement:
     return EXPECTED, f"within {slowest.converge_ms:.0f} ms (slowest: {named(slowest)})"
 
 
-def no_offset_moved_back(run: Run) -> Judgement:
+def no_offset_moved_back(run: Run) -> CheckResult:
     moved_back = run.metrics["moved_back"]
     if moved_back is None:
         return UNKNOWN, "no commit was traced at the authority"
@@ -75,7 +75,7 @@ def no_offset_moved_back(run: Run) -> Judgement:
     return EXPECTED, f"{counted_noun(run.metrics['commits'] or 0, 'commit')}, none moved an offset back"
 
 
-def final_offsets_kept(run: Run) -> Judgement:
+def final_offsets_kept(run: Run) -> CheckResult:
     """Nothing committed is lost: at the end each offset stands where it was last put, and within its log."""
     read = run.metrics["final_read"]
     if read is None:
@@ -91,7 +91,7 @@ def final_offsets_kept(run: Run) -> Judgement:
     return EXPECTED, f"{counted_noun(read, 'final offset')}, each as last committed and within its log"
 
 
-def no_stale_write(run: Run) -> Judgement:
+def no_stale_write(run: Run) -> CheckResult:
     stale = run.metrics["stale_writes"]
     if stale is None:
         return UNKNOWN, "no commit or no owner was traced at the authority"
@@ -101,7 +101,7 @@ def no_stale_write(run: Run) -> Judgement:
     return EXPECTED, f"{commits}, each from the owner or while the partition had no owner"
 
 
-def old_commits_refused(run: Run) -> Judgement:
+def old_commits_refused(run: Run) -> CheckResult:
     """No commit with an old generation or member id is accepted, and at least one was tried."""
     old = run.metrics["old_accepted"]
     if old is None:
@@ -115,7 +115,7 @@ def old_commits_refused(run: Run) -> Judgement:
     return EXPECTED, told
 
 
-def old_coordinator_silenced(run: Run) -> Judgement:
+def old_coordinator_silenced(run: Run) -> CheckResult:
     """During the cut another broker takes the group over and goes on with it; the old one acknowledges nothing more."""
     if not run.coordinators:
         return UNKNOWN, "no takeover of the group's partition was traced"
@@ -153,15 +153,15 @@ def _named_term(term: Term) -> str:
     return f"{term.broker} (leader epoch {term.leader_epoch})"
 
 
-def zombie_commits(run: Run) -> Judgement:
+def zombie_commits(run: Run) -> CheckResult:
     return _zombie_commits(run, stale_min=1)
 
 
-def zombie_commits_after_a_cut(run: Run) -> Judgement:
+def zombie_commits_after_a_cut(run: Run) -> CheckResult:
     return _zombie_commits(run, stale_min=STALE_WRITES_IN_A_CUT_MIN)
 
 
-def _zombie_commits(run: Run, *, stale_min: int) -> Judgement:
+def _zombie_commits(run: Run, *, stale_min: int) -> CheckResult:
     """The replaced member's offset writes are accepted, and one of them moves the offset back.
 
     One that comes when the new owner has released already, because the old one is back, is not counted as stale, but
@@ -176,7 +176,7 @@ def _zombie_commits(run: Run, *, stale_min: int) -> Judgement:
     return NOT_EXPECTED, f"{told}; the original consumer shows at least {stale_min} and 1"
 
 
-def two_deliver_after_a_pause(run: Run) -> Judgement:
+def two_deliver_after_a_pause(run: Run) -> CheckResult:
     """The zombie goes on delivering until it notices; the new owner delivers as well."""
     seconds, records = run.metrics["two_delivering_partition_s"], run.metrics["stale_deliveries"]
     if seconds is None:
@@ -185,7 +185,7 @@ def two_deliver_after_a_pause(run: Run) -> Judgement:
     return (EXPECTED if seconds > 0 or records else NOT_EXPECTED), told
 
 
-def two_deliver_during_a_cut(run: Run) -> Judgement:
+def two_deliver_during_a_cut(run: Run) -> CheckResult:
     """The member that is cut off delivers as long as the cut lasts, its successor from the takeover on."""
     longest = run.metrics["two_delivering_longest_s"]
     cut = next((change for change in run.changes if change.change == "cut"), None)
@@ -203,10 +203,10 @@ def two_deliver_during_a_cut(run: Run) -> Judgement:
     return (EXPECTED if longest >= TWO_DELIVERING_SHARE_MIN * possible_s else NOT_EXPECTED), told
 
 
-def counts_equal_the_model(run: Run) -> Judgement:
+def counts_equal_the_model(run: Run) -> CheckResult:
     """Every count of every change equals its formula, to the last one.
 
-    For members of several streams there is no formula where a coordinator leads: see comparison.pipeline.foretold.
+    For members of several streams there is no formula where a coordinator leads: see comparison.pipeline.predictions.
     """
     if run.design in COORDINATED and int(run.parameters.get("streams", 1)) > 1:
         return None
@@ -252,7 +252,7 @@ def _beside(count: Counted) -> str:
     return f"{_so_many(count.measured or 0, count.what)} instead of {count.model}"
 
 
-def counters_equal_the_trace(run: Run) -> Judgement:
+def counters_equal_the_trace(run: Run) -> CheckResult:
     """What the servers counted is what was traced, to the last operation but for what was under way at a reading.
 
     Servers of somebody else's also count the observer that such a run needs: nothing is said of them.

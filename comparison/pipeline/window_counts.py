@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Tallies:
+class WindowCounts:
     """The counts of one window, summed as asked."""
 
     counts: tuple[EventCount, ...]
@@ -51,7 +51,9 @@ class Tallies:
         return min((first_ns for first_ns in found if first_ns is not None), default=None)
 
 
-def tallies(measured: Measured) -> Mapping[int, Tallies]:
+def counts_by_window(measured: Measured) -> Mapping[int, WindowCounts]:
     """The counts by window; a window in which nothing happened counts nothing."""
     numbers = {WHOLE_RUN, *(change.window for change in measured.changes)}
-    return {number: Tallies(tuple(count for count in measured.counts if count.window == number)) for number in numbers}
+    return {
+        number: WindowCounts(tuple(count for count in measured.counts if count.window == number)) for number in numbers
+    }

@@ -27,7 +27,7 @@ Event = dict[str, Any]
 #: What members ask a coordinator in a rebalance.
 GROUP_REQUESTS = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch", "OffsetCommit", "AwaitCommand", "CommitOwned"})
 #: Requests whose answers may tell a member of a rebalance.
-TELLING = frozenset({"Heartbeat", "OffsetCommit", "AwaitCommand", "CommitOwned"})
+NOTIFYING = frozenset({"Heartbeat", "OffsetCommit", "AwaitCommand", "CommitOwned"})
 _FETCHING = frozenset({"ListOffsets", "Fetch"})
 #: Steps outside of a rebalance that lead to one, and the one that follows it.
 BEFORE = frozenset({"register", "subscribe", "delivery"})
@@ -35,22 +35,23 @@ AFTER = "leader-finder"
 #: A member whose rebalances are less apart than this has not been at rest between them.
 REST_NS = 1_000_000
 #: What was answered longer before a member is triggered has not told it.
-_TOLD_NS = 50_000_000
+_NOTIFIED_NS = 50_000_000
 #: For how long a rebalance is followed after its end: until the fetchers deliver, but not longer than this.
 FOLLOWED_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """What belongs to a rebalance of the events around it."""
+class RebalanceContext:
+    """Which of the events before and after a rebalance belong to it."""
 
-    leading: Callable[[Sequence[Event]], list[Event]]  #: (events since the one before)
-    #: (events until the next one, those inside): with how many were looked at.
+    #: From the events since the previous rebalance: those that led to this one.
+    leading: Callable[[Sequence[Event]], list[Event]]
+    #: From the events until the next rebalance, and those inside: those that followed, and how many were examined.
     following: Callable[[Sequence[Event], Sequence[Event]], tuple[list[Event], int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberStory:
+class MemberHistory:
     """One member: `name` as diagrams call it, `ids` as its group does, one after the other, and its events in order.
 
     In the zookeeper design a member is a consumer with all its threads; a coordinator knows each stream by itself.
@@ -71,7 +72,7 @@ class MemberStory:
 class MemberRebalance:
     """One member's rebalance with what led to it and what followed it; `attempts` are (outcome, error)."""
 
-    member: MemberStory
+    member: MemberHistory
     trigger: str
     outcome: str  #: ok, failed, or '' when the trace ends before it does
     attempts: tuple[tuple[str, str], ...]
@@ -110,12 +111,12 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class GroupHistory:
     """One run of one group. `events` are everybody's, runner and observer included."""
 
     group: str
     design: str
-    members: tuple[MemberStory, ...]
+    members: tuple[MemberHistory, ...]
     rounds: tuple[Round, ...]
     events: tuple[Event, ...]
 
@@ -135,7 +136,7 @@ class Story:
         """Diagrams' names by the group's ids."""
         return {each: member.name for member in self.members for each in member.ids}
 
-    def member_named(self, name: str) -> MemberStory:
+    def member_named(self, name: str) -> MemberHistory:
         """By name or id. Raises `UserError` that lists them."""
         for member in self.members:
             if name in (member.name, member.process, *member.ids):
@@ -164,8 +165,8 @@ def is_read(operation: str) -> bool:
     return operation in ("exists", "getData", "getChildren", "sync")
 
 
-def tell(traces: Sequence[Trace]) -> Story:
-    """The story of these traces. Raises `UserError` when they are of several runs, or without any rebalance."""
+def read_history(traces: Sequence[Trace]) -> GroupHistory:
+    """The history of these traces. Raises `UserError` when they are of several runs, or without any rebalance."""
     headers = [trace.header for trace in traces if trace.header is not None]
     if not headers:
         raise UserError("none of these files is a trace: give the trace/*.jsonl of a run, or its folder")
@@ -178,15 +179,15 @@ def tell(traces: Sequence[Trace]) -> Story:
     (design,) = designs
     events = tuple(in_order(traces))
     members = _members(events) if design == ZOOKEEPER else _streams(events)
-    around = _WATCHED if design == ZOOKEEPER else _COORDINATED
-    rounds = _rounds([rebalance for member in members for rebalance in _rebalances(member, around)])
+    context = _WATCHED if design == ZOOKEEPER else _COORDINATED
+    rounds = _rounds([rebalance for member in members for rebalance in _rebalances(member, context)])
     if not rounds:
         raise UserError("nobody rebalances in these traces: give those of the members (m1.jsonl, ...) as well")
     group = next((str(e["group"]) for e in events if e["kind"] == "member_started"), "")
-    return Story(group=group, design=design, members=members, rounds=rounds, events=events)
+    return GroupHistory(group=group, design=design, members=members, rounds=rounds, events=events)
 
 
-def _members(events: Iterable[Event]) -> tuple[MemberStory, ...]:
+def _members(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
     """In the order of their processes' names; requests to brokers that nobody was named for are their process's."""
     ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
     kept = list(events)
@@ -203,11 +204,11 @@ def _members(events: Iterable[Event]) -> tuple[MemberStory, ...]:
                 if e["process"] == process and (e["member"] == member or (not e["member"] and len(ids[process]) == 1))
             )
             name = process if len(ids[process]) == 1 else member.rpartition("_")[2]
-            found.append(MemberStory(name=name, ids=(member,), process=process, events=own))
+            found.append(MemberHistory(name=name, ids=(member,), process=process, events=own))
     return tuple(found)
 
 
-def _streams(events: Iterable[Event]) -> tuple[MemberStory, ...]:
+def _streams(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
     """Each stream of a process is a member; what a process does for all of them belongs to a stream that is alone."""
     kept = list(events)
     ids: defaultdict[str, dict[int, dict[str, None]]] = defaultdict(dict)
@@ -227,7 +228,7 @@ def _streams(events: Iterable[Event]) -> tuple[MemberStory, ...]:
                 and (e["stream"] == stream or (e["stream"] is None and (alone or e["member"] in known)))
             )
             name = process if alone else f"{process}-{stream}"
-            found.append(MemberStory(name=name, ids=tuple(known), process=process, events=own))
+            found.append(MemberHistory(name=name, ids=tuple(known), process=process, events=own))
     return tuple(found)
 
 
@@ -236,7 +237,7 @@ def _natural(name: str) -> list[tuple[str, int]]:
     return [(head, int(number or 0)) for head, number in re.findall(r"(\D*)(\d*)", name)]
 
 
-def _rebalances(member: MemberStory, around: Around) -> list[MemberRebalance]:
+def _rebalances(member: MemberHistory, context: RebalanceContext) -> list[MemberRebalance]:
     """Each `rebalance_started` to its end; what led to it is taken from before, what followed it from after."""
     starts = [i for i, event in enumerate(member.events) if event["kind"] == "rebalance_started"]
     found: list[MemberRebalance] = []
@@ -244,9 +245,9 @@ def _rebalances(member: MemberStory, around: Around) -> list[MemberRebalance]:
     for number, start in enumerate(starts):
         limit = starts[number + 1] if number + 1 < len(starts) else len(member.events)
         end = next((i for i in range(start, limit) if member.events[i]["kind"] == "rebalance_ended"), limit - 1)
-        led = around.leading(member.events[first_free:start])
+        led = context.leading(member.events[first_free:start])
         inside = list(member.events[start : end + 1])
-        followed, after = around.following(member.events[end + 1 : limit], inside)
+        followed, after = context.following(member.events[end + 1 : limit], inside)
         first_free = end + 1 + after
         ended = member.events[end]
         found.append(
@@ -272,15 +273,15 @@ def _leading(events: Sequence[Event]) -> list[Event]:
 def _leading_from_the_answer(events: Sequence[Event]) -> list[Event]:
     """The coordinator's answer that told the member, and what came of it; without one, what it did to come in."""
     told = next((i for i in range(len(events) - 1, -1, -1) if events[i]["kind"] == "rebalance_triggered"), 0)
-    first = next((i for i in range(told - 1, -1, -1) if _tells(events[i], events[told])), told)
+    first = next((i for i in range(told - 1, -1, -1) if _notifies(events[i], events[told])), told)
     return [e for i, e in enumerate(events) if i >= first and (i == first or _leads(e))] if told else _leading(events)
 
 
-def _tells(event: Event, triggered: Event) -> bool:
-    if event["kind"] != "request_answered" or event["api"] not in TELLING:
+def _notifies(event: Event, triggered: Event) -> bool:
+    if event["kind"] != "request_answered" or event["api"] not in NOTIFYING:
         return False
     told = event["api"] == "AwaitCommand" or event["error"]
-    return bool(told) and triggered["ns"] - event["ns"] < _TOLD_NS
+    return bool(told) and triggered["ns"] - event["ns"] < _NOTIFIED_NS
 
 
 def _leads(event: Event) -> bool:
@@ -319,8 +320,8 @@ def _following(events: Sequence[Event], _: Sequence[Event]) -> tuple[list[Event]
     return followed, len(events)
 
 
-_WATCHED = Around(_leading, _following)
-_COORDINATED = Around(_leading_from_the_answer, _following_what_was_given)
+_WATCHED = RebalanceContext(_leading, _following)
+_COORDINATED = RebalanceContext(_leading_from_the_answer, _following_what_was_given)
 
 
 def _rounds(rebalances: Sequence[MemberRebalance]) -> tuple[Round, ...]:
@@ -336,16 +337,16 @@ def _rounds(rebalances: Sequence[MemberRebalance]) -> tuple[Round, ...]:
     return tuple(Round(number=number, rebalances=tuple(each)) for number, each in enumerate(rounds, start=1))
 
 
-def listing(story: Story) -> list[Mapping[str, Any]]:
+def listing(history: GroupHistory) -> list[Mapping[str, Any]]:
     """One row a round, for a table: number, seconds, members with trigger and outcome, operations."""
     rows: list[Mapping[str, Any]] = []
-    for each in story.rounds:
+    for each in history.rounds:
         reads, writes = (sum(r.operations()[which] for r in each.rebalances) for which in (0, 1))
         rows.append(
             {
                 "number": each.number,
-                "from_s": story.seconds(each.began_ns),
-                "to_s": story.seconds(each.ended_ns),
+                "from_s": history.seconds(each.began_ns),
+                "to_s": history.seconds(each.ended_ns),
                 "members": [
                     f"{r.member.name}: {r.trigger}, {r.outcome or 'cut off'}"
                     + (f" after {len(r.attempts)} attempts" if len(r.attempts) > 1 else "")
