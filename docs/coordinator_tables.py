@@ -15,7 +15,7 @@ NOTHING = "–"
 
 
 def changes(runs: Sequence[Run]) -> str:
-    """One more that joins, one that leaves, one that is killed: what each design pays."""
+    """The cost of a join, a leave and a kill in each design."""
     rows = []
     for scenario in ("join", "leave", "crash"):
         for run in _of(runs, scenario):
@@ -74,7 +74,7 @@ def restarts(runs: Sequence[Run]) -> str:
 
 
 def stall(runs: Sequence[Run]) -> str:
-    """The slow member: how long nothing at all is delivered, and who waited for it."""
+    """The slow member: how long nothing is delivered, and who waited for it."""
     rows = []
     for run in _of(runs, "slow-member"):
         joined = next(change for change in run["changes"] if change["change"] == "join")
@@ -110,7 +110,7 @@ _FAULTS = (
 
 
 def faults(runs: Sequence[Run]) -> str:
-    """What a member does that is not in the group any more and does not know it."""
+    """What a removed member does before it learns of its removal."""
     rows = [
         [scenario, f"`{run['design']}`", *(_metric(run, name, digits) for _, name, digits in _FAULTS)]
         for scenario in ("pause", "split-brain")
@@ -132,12 +132,12 @@ def failovers(runs: Sequence[Run]) -> str:
 
 
 def folklore(runs: Sequence[Run]) -> str:
-    """What the rolling restart says of what people say; the report's own words."""
+    """The report's remarks on a rolling restart."""
     shown = remarks(costs(_of(runs, "rolling-restart")))
     return "\n".join(f"- {remark}" for remark in shown)
 
 
-#: Places of the page, what fills them, and the scenarios that it needs.
+#: The page's places, the functions that fill them, and the scenarios that they need.
 TABLES: Mapping[str, tuple[Callable[[Sequence[Run]], str], tuple[str, ...]]] = {
     "changes": (changes, ("join", "leave", "crash")),
     "restarts": (restarts, ("rolling-restart",)),
@@ -159,7 +159,7 @@ def _requests(*changed: Mapping[str, Any]) -> str:
 
 
 def _watched(design: str, change: Mapping[str, Any]) -> str:
-    """Reads and notifications of members; in `server` those of the coordinator in brackets."""
+    """Members' reads and notifications; in `server`, the coordinator's in brackets."""
     members = f"{change['zk_reads']}, {change['notifications']}"
     if design == "server":
         counted = {each["what"]: each["measured"] for each in change["counted"]}
@@ -177,7 +177,7 @@ def _seconds(ms: float | None) -> str:
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Markdown; what is a number is to the right."""
+    """A Markdown table with numbers aligned right."""
     kept = [[NOTHING if cell is None else str(cell) for cell in row] for row in rows]
     assert kept, "runs of other scenarios"
     texts = [

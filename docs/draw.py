@@ -1,8 +1,8 @@
 """Fill the marked places of the pages beside this file from real runs: `make draw`.
 
-A place is `<!-- drawn: NAME -->` up to `<!-- end -->`. What is drawn comes from runs made here and now (or, with
-`--runs`, from runs that were made before by the same commands), so every drawing differs a little from the last one;
-what must not differ is held by tests, not by pictures. `make draw ARGS=coordinators` fills that page alone.
+A place is `<!-- drawn: NAME -->` up to `<!-- end -->`. Drawings come from fresh runs (or, with `--runs`, from earlier
+runs of the same commands), so each differs a little from the last one; tests check what must not differ.
+`make draw ARGS=coordinators` fills that page alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parent
 COMMAND = Path(sys.executable).with_name("rebalance-lab")
-#: By page: the commands whose runs it is drawn from.
+#: The commands whose runs each page is drawn from.
 COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "zookeeper-consumer": (("run", "join", "split-brain", "--design", "zookeeper", "--seed", "1"),),
     "coordinators": (
@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("run", "slow-member", "pause", "split-brain", "coordinator-failover", "--design", "all", "--seed", "1"),
     ),
 }
-#: Designs whose join is told step by step, and those whose restart is, of which member.
+#: Designs whose join is shown step by step, and those whose restart is, with the member shown.
 TOLD_BY_A_JOIN = ("server", "eager", "cooperative")
 TOLD_BY_A_RESTART = {"static": "m1.2", "delayed": "m2"}
 #: Seconds around a restart.
@@ -64,7 +64,7 @@ class Runs:
 
 
 class Drawing:
-    """A picture of one run; without a change, of its first rebalance after the change."""
+    """A picture of one run; by default, of its first rebalance after the change."""
 
     def __init__(self, scenario: str, design: str, words: str, around: tuple[str, float, float] | None = None) -> None:
         self._scenario, self._design, self._words, self._around = scenario, design, words, around
@@ -99,7 +99,7 @@ COORDINATOR_DRAWINGS = {
 
 
 def fillings(page: str, runs: Runs) -> Mapping[str, Callable[[], str]]:
-    """What fills the places of a page, by name."""
+    """The contents of a page's places, by name."""
     if page == "zookeeper-consumer":
         drawings = ZOOKEEPER_DRAWINGS
         others: dict[str, Callable[[], str]] = {"steps": partial(steps, runs, "zookeeper", "m1")}
@@ -120,7 +120,7 @@ def steps(runs: Runs, design: str, member: str) -> str:
 
 
 def all_steps(runs: Runs, design: str) -> str:
-    """The tables of one that was there before the join, and has to give something up where not everybody has."""
+    """The tables of a member that was there before the join; in incremental designs, one that gives up a partition."""
     text = call("diagram", runs.folder("join", design), "--show", "steps")
     tables = [each for each in text.split("\n### ")[1:] if not each.partition("\n")[0].endswith(": subscribe")]
     stops = next(each for each in tables if "*stops delivering" in each)
@@ -141,7 +141,7 @@ def _shown(tables: Sequence[str]) -> str:
 
 
 def stall(runs: Runs) -> str:
-    """Every design's records beside one another while one member is slow."""
+    """All designs' records over time while one member is slow."""
     slow = [run for run in runs.results if run["scenario"] == "slow-member"]
     picture = chart(sorted(slow, key=lambda run: DESIGN_NAMES.index(run["design"])))
     assert picture is not None, "no member delivered anything"
@@ -153,7 +153,7 @@ def stall(runs: Runs) -> str:
 
 
 def run(*arguments: object) -> None:
-    """A verdict that is not as expected stops nothing: the page shows what was measured."""
+    """Run a command; an unexpected verdict is no error, because the page shows what was measured."""
     done = subprocess.run([COMMAND, *map(str, arguments)], check=False, capture_output=True, text=True)
     assert done.returncode in (Exit.AS_EXPECTED, Exit.NOT_AS_EXPECTED, Exit.UNKNOWN), done.stderr
 

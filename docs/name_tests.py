@@ -2,7 +2,7 @@
 
     python -m docs.name_tests      from the root of the project
 
-The page is made from the markers on the tests; a test compares it with them.
+The page is generated from the markers on the tests; a test compares it with them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROW = "| {0} | {1} |"
 
 
 def page() -> str:
-    """The page that belongs to the current markers."""
+    """The page for the current markers."""
     tests = covered()
     everything = {name for groups in CLASSES.values() for names in groups.values() for name in names}
     head = HEAD.format(

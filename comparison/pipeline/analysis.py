@@ -1,4 +1,4 @@
-"""From run folders to a result: all runs of a command in one pass over one Spark session."""
+"""Analyse all runs of a command in one pass over one Spark session."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-#: Beside the runs of a comparison: what was asked for.
+#: The command of a comparison, beside its runs.
 COMMAND = "command.json"
-#: What a comparison shows first: the product's reason.
+#: Scenarios that a comparison shows first: they are the reason for this product.
 SHOWN_FIRST = ("herd", "split-brain", "split-brain-ensemble")
-#: A run of one scenario that is also the run of another, by (scenario, design): where both forms of a fault are
-#: the same for a design.
+#: Scenarios that share another scenario's run, by (scenario, design): the design sees no difference between them.
 SAME_RUN: Mapping[tuple[str, str], str] = {("split-brain-ensemble", ZOOKEEPER): "split-brain"}
 
 
 class NothingToAnalyse(UserError):
-    """No trace was found where one was looked for."""
+    """No trace was found in the given folders."""
 
 
 def analyze(
@@ -44,8 +43,8 @@ def analyze(
 ) -> dict[str, Any]:
     """Analyse every run at or below the folders given, and return the result as result.json has it.
 
-    The events are left as Parquet in `output` (default: the folder that the run folders have in common). Raises
-    NothingToAnalyse when there is no trace.
+    The events stay as Parquet in `output` (default: the common parent of the run folders). Raises NothingToAnalyse
+    if there is no trace.
     """
     runs = find_runs(run_dirs)
     if not runs:
@@ -61,7 +60,7 @@ def analyze(
 
 
 def _not_applicable(bundle: Path) -> list[shape.NotApplicable]:
-    """What a comparison left out because it makes no sense; nothing of it when there is no word of it."""
+    """The combinations that a comparison skipped as not applicable; empty without a readable command.json."""
     try:
         left_out = msgspec.json.decode((bundle / COMMAND).read_bytes(), type=_Command).left_out
     except (OSError, msgspec.DecodeError):
@@ -74,7 +73,7 @@ def _not_applicable(bundle: Path) -> list[shape.NotApplicable]:
 
 
 class _LeftOut(msgspec.Struct):
-    """A scenario under a design that was not run."""
+    """A scenario that was not run under a design."""
 
     scenario: str
     design: str
@@ -83,13 +82,13 @@ class _LeftOut(msgspec.Struct):
 
 
 class _Command(msgspec.Struct):
-    """What is read of command.json, which the runs of a comparison have in common."""
+    """The part of command.json that is read; it is common to all runs of a comparison."""
 
     left_out: list[_LeftOut] = []
 
 
 def compose(runs: list[shape.Run], not_applicable: Sequence[shape.NotApplicable] = ()) -> shape.Result:
-    """The runs, by scenario, and what they come to."""
+    """The runs by scenario, with the verdict on all of them."""
     names = list(dict.fromkeys(run.scenario for run in runs))
     scenarios = [_scenario(name, runs) for name in names]
     return shape.Result(

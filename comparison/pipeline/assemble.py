@@ -1,6 +1,6 @@
-"""One run's figures, put together from what was measured; plain Python, no Spark.
+"""Assemble one run's figures from what was measured; plain Python, no Spark.
 
-A figure that cannot be told from the trace is None, never 0: a run without numbered records has no `lost`, a run
+A figure that the trace does not show is None, never 0: a run without numbered records has no `lost`, a run
 whose authority was not traced has no `stale_writes`.
 """
 
@@ -92,7 +92,7 @@ def _parameters(measured: Measured) -> dict[str, Any]:
 def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> dict[str, float | None]:
     converged = [change.converge_ms for change in changes]
     moved = [(change.moved, change.moved_minimum) for change in changes]
-    told_all = bool(moved) and all(pair[0] is not None for pair in moved)
+    all_known = bool(moved) and all(pair[0] is not None for pair in moved)
     return {
         "converge_ms": max((ms for ms in converged if ms is not None), default=None)
         if all(ms is not None for ms in converged)
@@ -113,8 +113,8 @@ def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> 
         "fetches": whole.sum("request_answered", where=lambda count: count.name == "Fetch"),
         **_ownership_metrics(measured),
         "stalled_s": _sum_of_known(change.stalled_s for change in changes),
-        "moved": sum(pair[0] or 0 for pair in moved) if told_all else None,
-        "moved_minimum": sum(pair[1] or 0 for pair in moved) if told_all else None,
+        "moved": sum(pair[0] or 0 for pair in moved) if all_known else None,
+        "moved_minimum": sum(pair[1] or 0 for pair in moved) if all_known else None,
         "stopped": sum(change.stopped for change in changes) if changes else None,
         "stopped_kept": sum(change.stopped_kept for change in changes) if changes else None,
         **_delivery_metrics(measured),
@@ -123,7 +123,7 @@ def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> 
 
 
 def _sum_of_known(values: Iterable[float | None]) -> float | None:
-    """None when nothing is known."""
+    """The sum; None if no value is known."""
     known = [value for value in values if value is not None]
     return round(sum(known), 3) if known else None
 

@@ -1,4 +1,4 @@
-"""What decides each check of comparison.pipeline.verdicts: a run's figures in, an outcome and its reason out."""
+"""Decide each check of comparison.pipeline.verdicts: a run's figures in, an outcome and its reason out."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.result import Change, Counted, Run, Term
 
-#: None: the check has nothing to say of such a run.
+#: None: the check does not apply to the run.
 CheckResult = tuple[VerdictOutcome, str] | None
 
 EXPECTED, UNKNOWN, NOT_EXPECTED = VerdictOutcome.EXPECTED, VerdictOutcome.UNKNOWN, VerdictOutcome.NOT_EXPECTED
 
-#: Of the time of a cut in which two could deliver (its length less the takeover), how much must be seen.
+#: The share of a cut, less the takeover, in which two members must be seen delivering.
 TWO_DELIVERING_SHARE_MIN = 0.5
-#: Stale writes of the originals in a cut: 3 to 6, one or two for each partition of the member that was cut off.
+#: The originals made 3 to 6 stale writes in a cut, one or two per partition of the member that was cut off.
 STALE_WRITES_IN_A_CUT_MIN = 2
 
 
 def counted_noun(count: float, what: str, several: str = "") -> str:
-    """`1 commit`, `2 commits`; `several` where an s is not enough."""
+    """`1 commit`, `2 commits`; `several` is the plural where an s is not enough."""
     return f"{count:g} {what if count == 1 else several or what + 's'}"
 
 
 def no_record_lost(run: Run) -> CheckResult:
-    """Every record that was acknowledged was handed out to somebody.
+    """Every acknowledged record was delivered to some member.
 
-    With auto-commit the 0.8 consumer commits a record when it is handed out: a crash may lose the one in hand.
+    With auto-commit the 0.8 consumer commits a record when it delivers it, so a crash may lose the one in hand.
     """
     lost = run.metrics["lost"]
     if lost is None:
@@ -54,7 +54,7 @@ def no_record_lost(run: Run) -> CheckResult:
 
 
 def settles(run: Run) -> CheckResult:
-    """After each change and each fault every partition has one owner again."""
+    """Every partition has one owner again after each change and each fault."""
     measured = [change for change in run.changes if change.change != FORMING]
     if not measured:
         return UNKNOWN, "no change was made in this run"
@@ -76,7 +76,7 @@ def no_offset_moved_back(run: Run) -> CheckResult:
 
 
 def final_offsets_kept(run: Run) -> CheckResult:
-    """Nothing committed is lost: at the end each offset stands where it was last put, and within its log."""
+    """No committed offset is lost: at the end each one is as last committed, and within its log."""
     read = run.metrics["final_read"]
     if read is None:
         return None
@@ -102,7 +102,7 @@ def no_stale_write(run: Run) -> CheckResult:
 
 
 def old_commits_refused(run: Run) -> CheckResult:
-    """No commit with an old generation or member id is accepted, and at least one was tried."""
+    """No commit with an old generation or member id is accepted, and at least one is tried."""
     old = run.metrics["old_accepted"]
     if old is None:
         return UNKNOWN, "no commit was traced at the authority"
@@ -116,7 +116,7 @@ def old_commits_refused(run: Run) -> CheckResult:
 
 
 def old_coordinator_silenced(run: Run) -> CheckResult:
-    """During the cut another broker takes the group over and goes on with it; the old one acknowledges nothing more."""
+    """During the cut another broker takes over the group, and the old one acknowledges nothing more."""
     if not run.coordinators:
         return UNKNOWN, "no takeover of the group's partition was traced"
     if late := [term for term in run.coordinators if term.late]:
@@ -164,8 +164,8 @@ def zombie_commits_after_a_cut(run: Run) -> CheckResult:
 def _zombie_commits(run: Run, *, stale_min: int) -> CheckResult:
     """The replaced member's offset writes are accepted, and one of them moves the offset back.
 
-    One that comes when the new owner has released already, because the old one is back, is not counted as stale, but
-    it moves the offset back like the others: which of them come before the release is a race that a busy machine loses.
+    A write after the new owner's release (because the old one is back) does not count as stale but moves the offset
+    back all the same. How many writes precede the release is a race that a busy machine loses.
     """
     stale, moved_back = run.metrics["stale_writes"], run.metrics["moved_back"]
     if stale is None or moved_back is None:
@@ -177,7 +177,7 @@ def _zombie_commits(run: Run, *, stale_min: int) -> CheckResult:
 
 
 def two_deliver_after_a_pause(run: Run) -> CheckResult:
-    """The zombie goes on delivering until it notices; the new owner delivers as well."""
+    """The zombie keeps delivering until it notices, and so does the new owner."""
     seconds, records = run.metrics["two_delivering_partition_s"], run.metrics["stale_deliveries"]
     if seconds is None:
         return UNKNOWN, "no delivery was traced"
@@ -186,7 +186,7 @@ def two_deliver_after_a_pause(run: Run) -> CheckResult:
 
 
 def two_deliver_during_a_cut(run: Run) -> CheckResult:
-    """The member that is cut off delivers as long as the cut lasts, its successor from the takeover on."""
+    """The member that is cut off delivers throughout the cut, its successor from the takeover on."""
     longest = run.metrics["two_delivering_longest_s"]
     cut = next((change for change in run.changes if change.change == "cut"), None)
     if longest is None:
@@ -204,9 +204,9 @@ def two_deliver_during_a_cut(run: Run) -> CheckResult:
 
 
 def counts_equal_the_model(run: Run) -> CheckResult:
-    """Every count of every change equals its formula, to the last one.
+    """Every count of every change equals its formula exactly.
 
-    For members of several streams there is no formula where a coordinator leads: see comparison.pipeline.predictions.
+    Under a coordinator, members with several streams have no formula: see comparison.pipeline.predictions.
     """
     if run.design in COORDINATED and int(run.parameters.get("streams", 1)) > 1:
         return None
@@ -216,7 +216,7 @@ def counts_equal_the_model(run: Run) -> CheckResult:
         return UNKNOWN, "the model covers no change of this run"
     wrong = [(change, count) for change, count in known if count.measured != count.model]
     if wrong:
-        told = ", ".join(f"{named(change)}: {_beside(count)}" for change, count in wrong)
+        told = ", ".join(f"{named(change)}: {_mismatch(count)}" for change, count in wrong)
         return NOT_EXPECTED, f"{told} ({wrong[0][1].formula})"
     restarts = [change for change in run.changes if change.counted and change.change == RESTART]
     others = [change for change in run.changes if change.counted and change not in restarts]
@@ -225,14 +225,14 @@ def counts_equal_the_model(run: Run) -> CheckResult:
 
 
 def _together(changes: Sequence[Change]) -> str:
-    """The counts of changes of one name, added up; where a count was not foretold for all of them, for how many."""
+    """The summed counts of changes of one name; a count not predicted for all of them says for how many."""
     sums: Counter[str] = Counter()
     times: Counter[str] = Counter()
     for count in (count for change in changes for count in change.counted):
         sums[count.what] += count.measured or 0
         times[count.what] += 1
     told = ", ".join(
-        f"{_so_many(count, what)}{f' in {times[what]} of them' if times[what] < len(changes) else ''}"
+        f"{_with_noun(count, what)}{f' in {times[what]} of them' if times[what] < len(changes) else ''}"
         for what, count in sums.items()
     )
     return f"{len(changes)} {changes[0].change}s: {told}"
@@ -240,22 +240,22 @@ def _together(changes: Sequence[Change]) -> str:
 
 def _all_of(change: Change) -> str:
     failed = f", {counted_noun(change.attempts_failed, 'attempt')} failed" if change.attempts_failed else ""
-    return ", ".join(_so_many(count.measured or 0, count.what) for count in change.counted) + failed
+    return ", ".join(_with_noun(count.measured or 0, count.what) for count in change.counted) + failed
 
 
-def _so_many(count: int, what: str) -> str:
-    """What is counted is named as several."""
+def _with_noun(count: int, what: str) -> str:
+    """The count with its noun, which is given in the plural."""
     return f"{count} {what.removesuffix('s') if count == 1 else what}"
 
 
-def _beside(count: Counted) -> str:
-    return f"{_so_many(count.measured or 0, count.what)} instead of {count.model}"
+def _mismatch(count: Counted) -> str:
+    return f"{_with_noun(count.measured or 0, count.what)} instead of {count.model}"
 
 
 def counters_equal_the_trace(run: Run) -> CheckResult:
-    """What the servers counted is what was traced, to the last operation but for what was under way at a reading.
+    """The servers counted exactly the traced operations, except for those in progress at a reading.
 
-    Servers of somebody else's also count the observer that such a run needs: nothing is said of them.
+    Foreign servers also count the observer that such a run needs, so they are not checked.
     """
     if run.parameters.get("observed") == "live":
         return None
@@ -275,7 +275,7 @@ def counters_equal_the_trace(run: Run) -> CheckResult:
 
 
 def named(change: Change) -> str:
-    """A change in few words: `join to 5`, `restart 2`, or the fault's name."""
+    """A short name of a change: `join to 5`, `restart 2`, or the fault's name."""
     if change.change == RESTART:
         return f"restart {change.round}"
     return f"{change.change} to {change.members}" if change.members is not None else change.change

@@ -1,10 +1,10 @@
-"""Who acted as a group's coordinator, and whether the one that was replaced went on.
+"""Which brokers coordinated a group, and whether a replaced one went on.
 
-Coordinator is whichever broker leads the group's partition of the offsets topic. Every takeover of that partition
-begins a *term*; what the broker accepts from then on, commits and owners, belongs to its latest one. A broker
-that still accepts after another has taken over at a higher leader epoch is *late*: the fence on its storage should
-have kept it from acknowledging anything, but for what was durable before and is told a little after. (What it
-refuses is no fault: that is how its members learn of the move.)
+The coordinator is the broker that leads the group's partition of the offsets topic. Every takeover of that partition
+begins a *term*; the commits and owners that the broker accepts from then on belong to its latest term. A broker that
+still accepts after another took over at a higher leader epoch is *late*: the fence on its storage should have stopped
+it, except for writes that were durable before and are traced a little later. (Refusals are no fault: members learn of
+the move from them.)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.measured import Acting, Takeover
 
-#: A broker tells that it has taken over when it has loaded what the group had, and names the owners while it loads.
+#: A broker traces its takeover when it has loaded the group, and names the owners while it loads.
 LOADING_NS = 1_000_000_000
 OFFSETS_TOPIC = "__consumer_offsets"
 _ACCEPTED = ("offset_written", "authority_named")
@@ -35,8 +35,8 @@ _INT32, _INT32_MIN = 1 << 32, -(1 << 31)
 def takeovers(events: DataFrame) -> DataFrame:
     """run, t_ns, process, partition, leader_epoch: every time a broker took a partition of the offsets topic.
 
-    A broker that gives a partition up may name its successor. Its own number is what it tells first: it cannot
-    give up what it never led.
+    A broker that gives a partition up may name its successor. Its own id is the first that it traces: it cannot give
+    up what it never led.
     """
     per_process = Window.partitionBy("run", "process").orderBy("t_ns", "seq")
     return (
@@ -48,7 +48,7 @@ def takeovers(events: DataFrame) -> DataFrame:
 
 
 def acting(events: DataFrame) -> DataFrame:
-    """run, group, process, from_ns, until_ns, commits: stretches in which one broker after the other accepted what
+    """run, group, process, from_ns, until_ns, commits: stretches in which one broker alone accepted what
     belongs to a group; both ends are moments of acceptance.
     """
     per_group = Window.partitionBy("run", "group").orderBy("t_ns", "seq")
@@ -70,7 +70,7 @@ def acting(events: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A takeover, and the stretches in which its broker then accepted."""
+    """A takeover, and the stretches in which its broker accepted afterwards."""
 
     process: str
     leader_epoch: int
@@ -87,7 +87,7 @@ class _Held:
 
 
 def terms(takeovers: Sequence[Takeover], acting: Sequence[Acting]) -> list[Term]:
-    """The terms of the coordinators of one run's groups, in order; none where leadership was not traced."""
+    """The terms of one run's coordinators, in order; empty where leadership was not traced."""
     partitions = 1 + max((takeover.partition for takeover in takeovers), default=0)
     found = []
     for group in sorted({stretch.group for stretch in acting}):
@@ -101,7 +101,7 @@ def terms(takeovers: Sequence[Takeover], acting: Sequence[Acting]) -> list[Term]
 
 
 def _held(took: Sequence[Takeover], stretches: Sequence[Acting]) -> list[_Held]:
-    """Every stretch with its broker's latest takeover before it."""
+    """Each stretch with its broker's latest takeover before it."""
     whose: dict[int, list[Acting]] = defaultdict(list)
     for stretch in stretches:
         before = [
@@ -129,7 +129,7 @@ def _term(group: str, term: _Held, later: Sequence[_Held]) -> Term:
 
 
 def partition_of(group: str, partitions: int) -> int:
-    """Where Kafka puts a group: the absolute value of the JVM's String.hashCode, modulo the number of partitions."""
+    """Kafka's partition for a group: the absolute value of the JVM's String.hashCode, modulo `partitions`."""
     units = group.encode("utf-16-be", "surrogatepass")
     hashed = 0
     for high, low in zip(units[::2], units[1::2], strict=True):

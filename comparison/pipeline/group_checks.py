@@ -1,4 +1,4 @@
-"""What decides the checks that are about the group as a whole: who waits, what goes on, what survives a coordinator.
+"""Decide the checks on the group as a whole: who waits, what goes on, what survives a coordinator.
 
 As in comparison.pipeline.checks: a run's figures in, an outcome and its reason out.
 """
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from comparison.pipeline.result import Change, Run, Wait
 
 SLOW, FAILOVER = "slow", "failover"
-#: Of the time in which the group waits for its slow member, how much must be seen without any record where everything
-#: is given up first; and how much may be seen where what is kept goes on.
+#: The share of the wait for a slow member in which nothing is delivered: at least, where all partitions are revoked
+#: first; at most, where kept partitions go on.
 STALLED_SHARE_MIN, STALLED_SHARE_MAX = 0.5, 0.25
 #: A wait shorter than this is an ordinary round.
 WAIT_MS_MIN = 1_000.0
-#: By how much a timer of ours may seem to fire too early, and how late rounds may be on a busy machine.
+#: How much too early one of our timers may seem to fire, and how late rounds may be on a busy machine.
 DELAY_EARLY_SHARE, DELAY_LATE_S = 0.05, 5.0
 
 
 def kept_goes_on(run: Run) -> CheckResult:
-    """A partition that stays where it was is never stopped, and is delivered in the middle of the rebalance."""
+    """A kept partition never stops, and is delivered in the middle of the rebalance."""
     changes = [change for change in run.changes if change.change != FORMING]
     stopped = [change for change in changes if change.stopped_kept]
     if stopped:
@@ -55,7 +55,7 @@ def never_owned_by_two(run: Run) -> CheckResult:
 
 
 def delay_honoured(run: Run) -> CheckResult:
-    """What a lost member had waits for it as long as the delay; when the leader was lost, nobody knows to wait."""
+    """A lost member's partitions stay unowned for the delay; not if the leader was lost, which knew of the delay."""
     delay_s = _timer_s(run, "delay_ms")
     change = next((change for change in run.changes if change.change in (LEAVE, CRASH)), None)
     if change is None or delay_s is None:
@@ -78,7 +78,7 @@ def _timer_s(run: Run, name: str) -> float | None:
 
 
 def generation_kept(run: Run) -> CheckResult:
-    """The group goes on under another coordinator as if nothing had happened: nobody has to join again."""
+    """The group goes on under another coordinator, and no member has to rejoin."""
     change = _failover(run)
     if change is None:
         return UNKNOWN, "no coordinator was killed"
@@ -96,7 +96,7 @@ def generation_kept(run: Run) -> CheckResult:
 
 
 def acknowledged_commits_kept(run: Run) -> CheckResult:
-    """Whatever the old coordinator had acknowledged is where the new one's deliveries and commits go on."""
+    """Deliveries and commits continue from what the old coordinator had acknowledged."""
     change = _failover(run)
     behind, moved_back, final = (run.metrics[name] for name in ("started_behind", "moved_back", "final_behind"))
     if behind is None or moved_back is None:
@@ -116,14 +116,14 @@ def _failover(run: Run) -> Change | None:
 
 
 def _took_over(run: Run, change: Change) -> str:
-    """The broker that accepted for the group after another one was killed; '' when none was seen to."""
+    """The broker that accepted commits for the group after another one was killed; '' if there was none."""
     after = [term for term in run.coordinators if term.broker != change.target and term.commits]
     late = [term for term in after if term.last_ms is not None and term.last_ms > change.from_ms]
     return late[-1].broker if late else ""
 
 
 def waits_for_the_slow_member(run: Run) -> CheckResult:
-    """Everybody gives up everything and then waits: the whole group stands still until its slowest member comes."""
+    """All members revoke everything and wait: the whole group stands still until its slowest member joins."""
     found = _slow_wait(run)
     if isinstance(found, str):
         return UNKNOWN, found
@@ -136,7 +136,7 @@ def waits_for_the_slow_member(run: Run) -> CheckResult:
 
 
 def goes_on_while_it_waits(run: Run) -> CheckResult:
-    """The group waits for its slow member, and what is kept is delivered meanwhile."""
+    """The group waits for its slow member, and goes on delivering what it keeps."""
     found = _slow_wait(run)
     if isinstance(found, str):
         return UNKNOWN, found
@@ -150,7 +150,7 @@ def goes_on_while_it_waits(run: Run) -> CheckResult:
 
 
 def _slow_wait(run: Run) -> tuple[Wait, Change, str] | str:
-    """The longest wait after a member had become slow, the change that was held up, and who was slow."""
+    """The longest wait after a member was slowed down, the change that was held up, and the slow member."""
     slow = next((change for change in run.changes if change.change == SLOW), None)
     if slow is None:
         return "no member was slowed down"

@@ -1,4 +1,4 @@
-"""What each change of a run cost, put together from what was measured; plain Python, no Spark."""
+"""What each change of a run cost, assembled from what was measured; plain Python, no Spark."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
-#: A round shorter than this, and the time in which each partition gets some records, shows nothing of what was kept.
+#: A shorter round, or one in which a partition gets fewer records, does not show whether kept partitions deliver.
 ROUND_NS_MIN = 500_000_000
 RECORDS_A_ROUND_MIN = 4
 
 
-#: Where something else goes on than the change alone: nothing is foretold.
+#: Scenarios in which more happens than the change itself: no counts are predicted.
 NOT_PREDICTED = ("slow-member", "protocol-migration", "subscription-change")
 
 
 class RunKind(NamedTuple):
-    """What a run is one of."""
+    """The kind of a run: its scenario, design and parameters."""
 
     scenario: str
     design: str
@@ -96,7 +96,7 @@ def _moved_minimum(measured: Measured, window: ChangeWindow, owners: list[Partit
     if not owners:
         return None
     if window.change == model.RESTART:
-        return 0  # who comes back could have what it had
+        return 0  # a restarted member could keep its partitions
     names = _names(measured, owners)
 
     def process(owner: str | None) -> str | None:
@@ -107,8 +107,8 @@ def _moved_minimum(measured: Measured, window: ChangeWindow, owners: list[Partit
 
 
 def _names(measured: Measured, owners: list[PartitionOwners]) -> dict[str, str]:
-    """Processes by member id, so that one that lives again under another id is the same; where several members share
-    a process, nobody is named.
+    """Processes by member id, so that a restarted member counts as the same one; empty where several members share a
+    process.
     """
     process_of = {phase.member: phase.process for phase in measured.phases if phase.member}
     for side in ({each.before for each in owners}, {each.after for each in owners}):
@@ -119,7 +119,7 @@ def _names(measured: Measured, owners: list[PartitionOwners]) -> dict[str, str]:
 
 
 def _target(measured: Measured, window: ChangeWindow) -> str:
-    """Whom the change was made to: as the runner says, else the first process to which something happened."""
+    """The process that was changed: as the runner says, else the first one that ended or had a fault."""
     for event in measured.runner:
         if isinstance(event, ChangeStarted) and event.t_ns == window.from_ns and event.detail:
             target = event.detail.get("target")
@@ -131,16 +131,14 @@ def _target(measured: Measured, window: ChangeWindow) -> str:
 
 
 def _leader_before(measured: Measured, window: ChangeWindow) -> str:
-    """The process that had made the assignment which was in force then."""
+    """The process that computed the assignment in force before the change."""
     return next((process for ns, process in reversed(deciders(measured.phases)) if ns < window.from_ns), "")
 
 
 def _kept(
     measured: Measured, rounds: list[int], parameters: Mapping[str, Any]
 ) -> tuple[int | None, int | None, int | None]:
-    """Partitions kept through the change's rounds; those of them in rounds that were long enough to show it, and
-    those of these that were delivered meanwhile.
-    """
+    """Partitions kept through the change's rounds: all, those in long enough rounds, those of them delivered."""
     partitions = int(parameters.get("topics", 1)) * int(parameters.get("partitions", 0))
     rate = float(parameters.get("rate", 0)) or 1.0
     least_ns = max(ROUND_NS_MIN, round(RECORDS_A_ROUND_MIN * partitions / rate * _NS_PER_S))
@@ -160,7 +158,7 @@ def _kept(
 
 
 def delivery_of(measured: Measured) -> Delivery | None:
-    """The group's records, bin by bin, from the beginning of what is measured until there was no more load."""
+    """The group's records in each bin, from the start of the measured span to the end of the load."""
     by_bin = {each.bin: each.records for each in measured.delivered if each.bin is not None}
     if not by_bin or measured.span is None:
         return None
@@ -173,13 +171,13 @@ def delivery_of(measured: Measured) -> Delivery | None:
 
 
 def _drained_ns(measured: Measured, span: RunSpan) -> int:
-    """When the load had ended."""
+    """When the load ended."""
     stages = (event for event in measured.runner if isinstance(event, StageEntered))
     return min((event.t_ns for event in stages if event.stage in ("drain", "final")), default=span.end_ns)
 
 
 def _stalled_s(measured: Measured, window: ChangeWindow) -> float | None:
-    """Whole bins of the window without a record, while there was load."""
+    """Seconds of whole bins in the window without a record, while there was load."""
     if measured.span is None or not measured.delivered:
         return None
     start_ns = measured.span.start_ns
@@ -194,9 +192,9 @@ def _stalled_s(measured: Measured, window: ChangeWindow) -> float | None:
 
 
 def _converged_ms(window: ChangeWindow, believed: Coverage | None, span: RunSpan | None) -> float | None:
-    """None when it never converged within the window, or nothing was owned at all."""
+    """Time until every partition had one owner; None if that did not happen within the window, or nothing was owned."""
     if window.from_ns >= window.until_ns:
-        return 0.0  # the next change came at once: nothing is measured here
+        return 0.0  # the next change followed immediately, so nothing is measured here
     if believed is None or span is None:
         return None
     if believed.unsettled_until is None:

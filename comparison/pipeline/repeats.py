@@ -1,7 +1,7 @@
-"""Several repeats of a run as one: medians and ranges of its figures, and the verdict of the worst.
+"""Combine repeats of a run: medians and ranges of its figures, and the verdict of the worst.
 
-A figure that could be told in some of the repeats only is that of those; `n` says how many they are. A median of one
-run says nothing about the spread, so runs that were made once are left out here.
+A figure that only some of the repeats have is computed from those; `n` says how many. The median of one run says
+nothing about the spread, so runs without repeats are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OF_A_CHANGE = ("converge_ms", "rounds", "stopped", "moved", "unowned_partition_s
 
 
 def repeated(runs: Sequence[Run]) -> list[Repeated]:
-    """One for each scenario and design that was run more than once, in the order of the runs."""
+    """One entry for each scenario and design with several runs, in the order of the runs."""
     groups: dict[tuple[str, str], list[int]] = {}
     for place, run in enumerate(runs):
         groups.setdefault((run.scenario, run.design), []).append(place)
@@ -61,7 +61,7 @@ def _changes(made: Sequence[Run]) -> list[RepeatedChange]:
 
 
 def spread(values: Iterable[float | None]) -> Spread | None:
-    """Of the values that are known; None when none is."""
+    """The spread of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     if not known:
         return None

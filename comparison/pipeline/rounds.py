@@ -1,10 +1,10 @@
-"""What the group did as a whole: its rounds, who was waited for in each, and how long members' phases took.
+"""What the group did as a whole: its rounds, the members that delayed them, and how long members' phases took.
 
-A *round* is one rebalance of the group. A coordinator counts them itself: from the moment it begins to prepare a
-generation until that generation's assignment is stored. Where nobody coordinates, a round is a stretch in which
-members rebalance without a break between them: whoever was told a little later belongs to the same one.
+A *round* is one rebalance of the group. Under a coordinator it lasts from the moment that the coordinator prepares a
+generation until that generation's assignment is stored. Without one, it is a stretch in which members' rebalances
+overlap, so that a member that is notified a little later belongs to the same round.
 
-In a coordinator's round everybody waits until the last member has come, or has been given up. Plain Python.
+In a coordinator's round all members wait until the last one has joined or been removed. Plain Python.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from comparison.pipeline.measured import GroupEvent, MemberPhase
 
 _NS_PER_MS = 1_000_000
-#: When a generation begins so long after the last one has come, it was not that one who was waited for.
+#: If a generation begins this long after the last join, the group was waiting for another member.
 _LATE_NS = 200_000_000
 #: The states of a group that a round goes through, by Kafka's names.
 PREPARING, COMPLETING, STABLE = "PreparingRebalance", "CompletingRebalance", "Stable"
 
 
 def phase_times(phases: Iterable[MemberPhase]) -> list[Phase]:
-    """How long members were in each phase, by its name."""
+    """How long members spent in each phase."""
     lasted: defaultdict[str, list[int]] = defaultdict(list)
     for each in phases:
         lasted[each.phase].append(each.until_ns - each.from_ns)
@@ -48,10 +48,7 @@ def phase_times(phases: Iterable[MemberPhase]) -> list[Phase]:
 
 
 def rounds_of(group: Sequence[GroupEvent], phases: Sequence[MemberPhase]) -> list[Round]:
-    """The rounds, in order: the coordinator's generations if there is one, stretches of members' rebalances if not.
-
-    `group`: what a coordinator told of the group, in order.
-    """
+    """The rounds in order: a coordinator's generations, or overlapping rebalances of members without a coordinator."""
     changed = [event for event in group if isinstance(event, GroupChanged)]
     return _generations(changed) if changed else _stretches(phases)
 
@@ -62,7 +59,7 @@ def _generations(changed: Sequence[GroupChanged]) -> list[Round]:
     for event in changed:
         now = open_.get(event.group)
         if event.state == PREPARING and (now is None or now.gathered_ns is not None):
-            if now is not None:  # begun again before its assignment was stored
+            if now is not None:  # restarted before its assignment was stored
                 found.append(replace(now, until_ns=event.t_ns))
             open_[event.group] = Round(event.t_ns, None)
         elif event.state == COMPLETING:
@@ -91,18 +88,18 @@ def _stretches(phases: Iterable[MemberPhase]) -> list[Round]:
 def waits_of(
     rounds: Iterable[Round], group: Iterable[GroupEvent], phases: Sequence[MemberPhase], ended: Mapping[str, int]
 ) -> list[Wait]:
-    """For every generation that others had to wait for: for whom, and how long.
+    """Which member each generation waited for, and how long.
 
-    Whoever enters the phase `join` last is waited for; or whoever was given up, or left, after everybody else had
-    come; or whoever did not come before the rebalance timeout and stayed in the group (as static members do).
-    `ended`: when processes ended that did.
+    That is the last one to enter the phase `join`; or one that left or was removed after all others had joined; or one
+    that did not join before the rebalance timeout and stayed in the group (as static members do). `ended` has the end
+    of each process that ended.
     """
-    known = _Known(phases, [event for event in group if isinstance(event, GroupMemberLeft)], ended)
-    return [wait for each in rounds if (wait := known.wait(each)) is not None]
+    members = _Members(phases, [event for event in group if isinstance(event, GroupMemberLeft)], ended)
+    return [wait for each in rounds if (wait := members.wait(each)) is not None]
 
 
-class _Known:
-    """What is known of the members of one run."""
+class _Members:
+    """What the trace shows of one run's members."""
 
     def __init__(
         self, phases: Sequence[MemberPhase], left: Sequence[GroupMemberLeft], ended: Mapping[str, int]
@@ -129,7 +126,7 @@ class _Known:
         elif each.gathered_ns - last_ns > _LATE_NS and (missing := self._missing(each, came)):
             name, gone, last_ns = missing[0], True, each.gathered_ns
         waited = [max(0, last_ns - max(ns, each.from_ns)) for (process, _), ns in came.items() if process != name]
-        # One that was given up is not counted among the members, but for a static one.
+        # A removed member is not counted among the members; a static one still is.
         waiting = each.members - (0 if left else 1)
         if not waited or waiting < 1:
             return None
@@ -144,7 +141,7 @@ class _Known:
         )
 
     def _came(self, each: Round, gathered_ns: int) -> dict[tuple[str, str], int]:
-        """When each (process, member) came; one that asks twice, when it asked first."""
+        """When each (process, member) joined; of two requests, the first."""
         came: dict[tuple[str, str], int] = {}
         for join in self._joins:
             if join.from_ns <= gathered_ns and join.until_ns >= each.from_ns:
@@ -153,7 +150,7 @@ class _Known:
         return came
 
     def _missing(self, each: Round, came: Iterable[tuple[str, str]]) -> list[str]:
-        """Processes with members from before the round, of which none came."""
+        """Processes that had members before the round, none of which joined."""
         there = {
             process
             for process, first_ns in self._first_ns.items()
@@ -163,5 +160,5 @@ class _Known:
 
 
 def deciders(phases: Iterable[MemberPhase]) -> list[tuple[int, str]]:
-    """(when, process): who computed an assignment, in order; in the broker designs that is the group's leader."""
+    """(when, process) of each computed assignment, in order; in the broker designs the process is the leader."""
     return sorted((each.from_ns, each.process) for each in phases if each.phase == "decide")

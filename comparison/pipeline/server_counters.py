@@ -1,8 +1,8 @@
 """Readings of the ZooKeeper servers' own counters, in pairs `<label>:before` and `<label>:after`.
 
-Each read was answered by one server: those of an ensemble are added up. Each write was applied by all of them, so
-the one that has applied most tells. A reading that has no other one to be compared with (at the end of a run, of a
-server that was counting before it) says nothing, and neither does a pair that lacks one of the servers.
+Each read is answered by one server, so the reads of an ensemble are added up. Each write is applied by all servers, so
+the highest count is taken. A reading without its pair (at the end of a run, or of a server that was counting before it)
+is ignored, and so is a pair that lacks one of the servers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Reading(NamedTuple):
 
 
 def reading_intervals(events: Iterable[RunnerEvent]) -> dict[str, tuple[int, int]]:
-    """For each pair of readings: when they were made; of several servers from the last before to the first after."""
+    """When each pair of readings was made, by label: from the last server's `before` to the first one's `after`."""
     return {
         label: (max(before.t_ns for before, _ in pairs.values()), min(after.t_ns for _, after in pairs.values()))
         for label, pairs in _pairs(events).items()
@@ -37,7 +37,7 @@ def reading_intervals(events: Iterable[RunnerEvent]) -> dict[str, tuple[int, int
 
 
 def _pairs(events: Iterable[RunnerEvent]) -> Mapping[str, Mapping[str, tuple[_Reading, _Reading]]]:
-    """By label and server: the two readings; only labels for which every server was read twice."""
+    """The two readings by label and server, of labels for which every server was read twice."""
     read: defaultdict[str, dict[tuple[str, str], _Reading]] = defaultdict(dict)
     for event in events:
         if isinstance(event, CounterReading):
@@ -53,7 +53,7 @@ def _pairs(events: Iterable[RunnerEvent]) -> Mapping[str, Mapping[str, tuple[_Re
 
 
 def compare_counters(events: Iterable[RunnerEvent], traced: Sequence[TracedOperations]) -> list[Counter]:
-    """What the servers counted between each pair of readings, beside what was traced; only what differs from 0."""
+    """Compare what the servers counted between each pair of readings with what was traced; only what differs from 0."""
     traced_by = {(each.label, each.namespace, each.is_read): each for each in traced}
     found = []
     for label, pairs in sorted(_pairs(events).items()):
@@ -81,7 +81,7 @@ def compare_counters(events: Iterable[RunnerEvent], traced: Sequence[TracedOpera
 
 
 def _differences(before: _Reading, after: _Reading) -> dict[str, tuple[int, int]]:
-    """Reads and writes from one reading to the other; what a server has not counted yet it does not name."""
+    """Reads and writes between two readings, by namespace; a server does not name a namespace before it counts it."""
     differences = {}
     for namespace, (reads, writes) in after.counted.items():
         reads_before, writes_before = before.counted.get(namespace, (0, 0))

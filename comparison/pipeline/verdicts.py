@@ -1,20 +1,21 @@
-"""The verdicts: what each run is held against, as a table that can be compared with what the originals did.
+"""The verdicts: a table of what each run is checked against, comparable with what the originals did.
 
-Three kinds of check, kept apart because a failure means different things:
+There are three kinds of check, because a failure means something else in each:
 
-- *promise*: what the design promises, whatever happens to it. Not kept: a fault of ours.
-- *history*: a fault that the historical design is known for. Not seen: we have not rebuilt it faithfully.
+- *promise*: what the design promises under all circumstances. A broken promise is our mistake.
+- *history*: a fault that the historical design is known for. If it does not show, we have not rebuilt it faithfully.
 - *model*: an exact count.
 
-What is not promised by anybody is measured and shown, never judged: that two members never deliver at once in
-the broker designs (the client wins that race narrowly), that nothing is delivered twice, what a mass start costs,
-and which design settles faster.
+What no design promises is measured and shown, but not judged: that two members never deliver at once in the broker
+designs (the client wins that race narrowly), that nothing is delivered twice, what a mass start costs, and which design
+settles faster.
 
-A fix that was asked for (`fix.*` of the zookeeper design) turns a row: what was expected as history is then
-promised not to happen, or, where the fix only makes it rarer, not judged; counts are foretold without fixes only.
+A fix that was asked for (`fix.*` of the zookeeper design) changes a check: the historical fault is then
+promised not to happen, or not judged where the fix only makes it rarer. Counts are predicted only without fixes.
 
-A check that could not run is unknown, never a pass. Of a run that broke off, or lost part of its trace, only what
-was seen counts: what it seems to have kept is unknown, and so is what merely did not happen before its end.
+A check that could not run is unknown, never a pass. A run that broke off, or lost part of its trace, can only be
+judged by what it shows: a promise that it seems to have kept is unknown, and so is whatever did not happen before its
+end.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ ALL = ("*",)
 ENSEMBLE = ("split-brain-ensemble",)
 CUTS = ("split-brain", *ENSEMBLE)
 COUNTED = ("herd", "join", "leave", "crash")
-#: Where a restart can be foretold.
+#: Designs in which the counts of a restart can be predicted.
 RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
 SLOW = ("slow-member",)
 FAILOVER = ("coordinator-failover",)
 ROLLING = ("rolling-restart",)
-#: Changes without any fault: in a coordinator's group nobody begins before the one before has stopped.
+#: Changes without a fault: under a coordinator, no member starts a partition before its previous owner stopped.
 PLANNED = (*ROLLING, "scale-out", "partition-increase", "subscription-change", "protocol-migration")
 KEEPING = ("herd", "join", "leave", "crash", "scale-out", "partition-increase", *ROLLING)
 
@@ -68,10 +69,10 @@ def _unfixed(settings: Mapping[str, str]) -> bool:
 
 
 class Failing(Enum):
-    """What it takes to fail a check."""
+    """What makes a check fail."""
 
     SEEN = "something happened that must not"
-    MISSED = "something did not happen, or not as often as it must: shown only by a whole trace of a complete run"
+    MISSED = "something did not happen often enough, which only the whole trace of a complete run shows"
 
 
 SEEN, MISSED = Failing.SEEN, Failing.MISSED
@@ -79,7 +80,7 @@ SEEN, MISSED = Failing.SEEN, Failing.MISSED
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One row of the table: where it holds, and what decides it."""
+    """One row of the table: where it applies, and the function that decides it."""
 
     name: str
     kind: Kind
@@ -98,7 +99,7 @@ def _among(name: str, names: tuple[str, ...]) -> bool:
     return names == ALL or name in names
 
 
-#: Held against the originals: 208 runs of Kafka 0.8.2.2, 1.1.1 and librdkafka on 4.1.1.
+#: Checked against the originals: 208 runs of Kafka 0.8.2.2, 1.1.1 and librdkafka on 4.1.1.
 CHECKS: tuple[Check, ...] = (
     # name                      kind            designs         scenarios                  fails by, decided by, given
     Check("no record lost", Kind.PROMISE, ALL, ALL, SEEN, c.no_record_lost),
@@ -131,7 +132,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def judge(run: Run) -> Run:
-    """The run with its verdicts; a run that nothing covers is unknown."""
+    """The run with its verdicts; unknown if no check covers it."""
     checked = [_verdict(check, run) for check in CHECKS if check.covers(run)]
     verdicts = [verdict for verdict in checked if verdict is not None]
     return msgspec.structs.replace(run, verdicts=verdicts, verdict=worst(v.outcome for v in verdicts))
@@ -155,7 +156,7 @@ _ENDS = {"failed": "the run failed", "interrupted": "the run was interrupted"}
 
 
 def _doubt(run: Run) -> str:
-    """Why what this trace does not show may have happened, or would have; '' when it is whole."""
+    """Why the trace may not show everything that happened; '' if it is complete."""
     if run.outcome != "complete":
         how = _ENDS.get(run.outcome, "the trace does not say how the run ended")
         return f"{how} ({run.error})" if run.error else how

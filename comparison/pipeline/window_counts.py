@@ -1,4 +1,4 @@
-"""The counts of one run, window by window, summed as asked; plain Python."""
+"""Event counts of one run by window, and sums over them; plain Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WindowCounts:
-    """The counts of one window, summed as asked."""
+    """The event counts of one window."""
 
     counts: tuple[EventCount, ...]
 
@@ -36,7 +36,7 @@ class WindowCounts:
         return dict(sorted(tally.items()))
 
     def operations(self, *, reads: bool, ok: bool | None = None, commits: bool | None = None) -> int:
-        """ZooKeeper operations by members; `commits`: only writes below offsets, or only others."""
+        """Count members' ZooKeeper operations; `commits` selects writes below offsets (True) or all others (False)."""
         return self.sum(
             "zk_op",
             where=lambda count: (
@@ -52,7 +52,7 @@ class WindowCounts:
 
 
 def counts_by_window(measured: Measured) -> Mapping[int, WindowCounts]:
-    """The counts by window; a window in which nothing happened counts nothing."""
+    """The counts by window; empty for a window without events."""
     numbers = {WHOLE_RUN, *(change.window for change in measured.changes)}
     return {
         number: WindowCounts(tuple(count for count in measured.counts if count.window == number)) for number in numbers

@@ -1,7 +1,7 @@
-"""One member's rebalance under a coordinator as a list of lines, and what the coordinator did meanwhile.
+"""One member's rebalance under a coordinator as a list of lines, with what the coordinator did meanwhile.
 
-The steps are the phases that the member's own events name. A trace has the answers: a question that waits at the
-coordinator is put where the member could first have asked it.
+The steps are the phases in the member's own events. A trace has only the responses: a request that waits at the
+coordinator is placed where the member could first have sent it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CLASSIC: Mapping[str, str] = MappingProxyType(
         "backoff": "waits before it tries again",
     }
 )
-#: What each step is for, by the design.
+#: The purpose of each step, by design.
 PURPOSES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         SERVER: MappingProxyType(
@@ -58,30 +58,30 @@ PURPOSES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         DELAYED: _CLASSIC,
     }
 )
-#: Questions that wait at the coordinator, and the phases in which they are asked.
+#: Requests that may wait at the coordinator, and the phases in which they are sent.
 _WAITING = MappingProxyType({"JoinGroup": "join", "SyncGroup": "claim", "AwaitCommand": "join"})
-#: Requests that are answered at once and belong to a rebalance.
+#: Requests of a rebalance that are answered at once.
 _AT_ONCE = frozenset({"FindCoordinator", "OffsetFetch", "OffsetCommit", "CommitOwned", "ListOffsets", "Fetch"})
 _STILL, _HANDS_OUT, _DONE = "still hands out ", "hands out ", "done"
-_UNNUMBERED = -1  #: a broker whose process does not say which it is
+_UNNUMBERED = -1  #: a broker whose process name has no id
 
 
 def told_lines(history: GroupHistory, rebalance: MemberRebalance) -> list[Line]:
-    """What a member did in one rebalance, in the way of its design."""
+    """The lines of one member's rebalance, by its design."""
     return _Exchange(history, rebalance).lines() if history.coordinated else lines_of(history, rebalance)
 
 
 def purpose(history: GroupHistory, step: str, otherwise: Mapping[str, str]) -> str:
-    """What a step is for, '' for none."""
+    """The purpose of a step; '' if it has none."""
     return PURPOSES.get(history.design, _CLASSIC).get(step, "") if history.coordinated else otherwise.get(step, "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Where in the rebalance an event is."""
+    """The place of an event in the rebalance."""
 
     phase: str
-    started: bool  #: whether it may deliver what this rebalance gave it
+    started: bool  #: whether it may deliver what this rebalance assigned
 
 
 class _Exchange:
@@ -91,7 +91,7 @@ class _Exchange:
         self._story = history
         self._name = rebalance.member.name
         self._events = rebalance.events
-        self._asked_ns = rebalance.events[0]["ns"]  # from when on the next question can have been on its way
+        self._asked_ns = rebalance.events[0]["ns"]  # the next request may have been sent from then on
         given = [e["partitions"] for e in rebalance.events if e["kind"] == "partitions_assigned"]
         self._given = {_key(each) for partitions in given for each in partitions}
 
@@ -149,7 +149,7 @@ class _Exchange:
         return [asked, self._line(event, seen.phase, "answer", f"{api}: {self._answer(place, event)}", broker)]
 
     def _answered_at_once(self, event: Event, seen: _Seen) -> list[Line]:
-        """Without the fetches of what it still delivers."""
+        """The lines without fetches of partitions that it still delivers."""
         api = str(event["api"])
         if api == "FindCoordinator":
             self._asked_ns = event["ns"]
@@ -163,7 +163,7 @@ class _Exchange:
         return any(event["kind"] == "rebalance_triggered" for event in self._events[place : place + 2])
 
     def _answer(self, place: int, event: Event) -> str:
-        """What an answer said, which the events behind it show."""
+        """The content of a response, as the events after it show it."""
         if event["error"]:
             return str(event["error"])
         later = self._events[place + 1 :]
@@ -184,7 +184,7 @@ class _Exchange:
 
 
 def _kept_on(lines: Sequence[Line]) -> list[Line]:
-    """What is still handed out, once in each step."""
+    """Deliveries that continue, once per step."""
     partitions: dict[str, list[str]] = {}
     for line in lines:
         if line.what.startswith(_STILL):
@@ -201,7 +201,7 @@ def _kept_on(lines: Sequence[Line]) -> list[Line]:
     return found
 
 
-#: What a member does in the phase that it is in.
+#: What a member does in each phase.
 _OF_A_PHASE = frozenset({"partitions_revoked", "partitions_assigned", "phase_entered", "position_reset"})
 
 
@@ -256,9 +256,9 @@ def _key(partition: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def coordination(history: GroupHistory, rebalances: Sequence[MemberRebalance]) -> list[Line]:
-    """What the brokers' traces tell of the group meanwhile: its states, who is gone, what was read of ZooKeeper.
+    """What the brokers traced about the group meanwhile: its states, removed members, reads of ZooKeeper.
 
-    From when the coordinator began, which members are told of later, by their heartbeats.
+    Starts when the coordinator did; members learn of it later, from their heartbeats.
     """
     found: list[Line] = []
     ended_ns = max(each.ended_ns for each in rebalances)
@@ -281,7 +281,7 @@ def coordination(history: GroupHistory, rebalances: Sequence[MemberRebalance]) -
 
 
 def _prepared(history: GroupHistory, ns: int) -> int:
-    """When the coordinator last began a round before; a little earlier, for why is traced before that."""
+    """When the coordinator last began a round; a little earlier, because the reason is traced before it."""
     begun = [e["ns"] for e in history.events if e["ns"] <= ns and _is_state(history, e, "PreparingRebalance")]
     return begun[-1] - NOTICE_NS if begun else ns
 
@@ -320,13 +320,13 @@ def _of_group(history: GroupHistory, event: Event) -> bool:
 
 
 def _node(event: Event) -> int | None:
-    """The broker's number by its process; None where it is none."""
+    """The broker id from its process name; None for other processes."""
     name = re.fullmatch(r"broker(?:-(\d+))?", str(event["process"]))
     return None if name is None else int(name[1] or _UNNUMBERED)
 
 
 def without_details(lines: Iterable[Line]) -> list[Line]:
-    """What is asked and answered and what becomes of it, without what fetchers and offsets need."""
+    """The requests, responses and their effects, without fetches and offsets."""
     return [
         line
         for line in lines

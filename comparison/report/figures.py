@@ -1,4 +1,4 @@
-"""What both reports show of a run, in which order and under which names, and how a figure is written.
+"""Which figures both reports show, in which order, under which labels, and how numbers are formatted.
 
 Reads the plain mapping that result.json holds; no Spark.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-#: The result's version that the reports were written for; a later one may lack what is shown here.
+#: The version of the result that the reports know; a later one may lack figures shown here.
 SCHEMA_VERSION = 3
 
 EXPECTED, UNKNOWN, NOT_EXPECTED = "as expected", "unknown", "not as expected"
@@ -18,7 +18,7 @@ NOT_APPLICABLE = "not applicable"
 MARKS = {EXPECTED: "+", UNKNOWN: "?", NOT_EXPECTED: "!", NOT_APPLICABLE: "-"}
 KINDS = {"promise": "promise", "history": "history", "model": "count"}
 
-#: Rows of every scenario's table: the name in the result, and the label. Indented ones are part of the one above.
+#: Rows of every scenario's table: the name in the result, and the label. An indented row is part of the one above it.
 ROWS: tuple[tuple[str, str], ...] = (
     ("converge_ms", "settled after, ms (worst)"),
     ("unowned_partition_s", "unowned, partition-s"),
@@ -53,11 +53,11 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("fenced", "commits fenced"),
     ("dropped", "commits dropped by their sender"),
 )
-#: Rows that are always shown; others only where one of the designs has something else than 0.
+#: Rows that are always shown; others only if a design has a value other than 0.
 _ALWAYS = frozenset(
     {"converge_ms", "unowned_partition_s", "two_delivering_partition_s", "delivered", "duplicates", "lost"}
 )
-#: Figures that follow from the changes that were made, whenever they came and however long the run was.
+#: Figures that depend only on the changes made, not on their timing or the length of the run.
 _DECIDED = frozenset({"rounds", "stopped", "stopped_kept", "moved", "moved_minimum", "group_requests"})
 #: Figures that depend on the phase of the timers, on races and on the machine: one run shows one draw of them.
 _DRAWN = frozenset(
@@ -74,11 +74,11 @@ _DRAWN = frozenset(
 )
 #: With fewer repeats than these a median is no better than a draw.
 REPEATS_MIN = 3
-#: Changes that only bring the group to the size at which something is measured.
+#: Changes that only bring the group to the size to be measured.
 _GROWTH = ("form", "grow")
-#: Changes whose cost stands in the table of figures already.
+#: Changes whose cost is already in the table of figures.
 _WHOLE_RUN = ("mass-start",)
-#: Columns of a change's row, beside its exact counts: the name in the result, and the heading.
+#: Columns of a change's row in addition to its exact counts: the name in the result, and the heading.
 CHANGE_COLUMNS = (
     ("converge_ms", "ms"),
     ("rounds", "rounds"),
@@ -91,7 +91,7 @@ Run = dict[str, Any]
 
 
 def check_version(result: Mapping[str, Any]) -> None:
-    """Raises ValueError for a result of another version than the reports know."""
+    """Raise ValueError if the result has a version that the reports do not know."""
     version = result["schema_version"]
     if version != SCHEMA_VERSION:
         what = "use the version that wrote it" if version > SCHEMA_VERSION else "this program reads newer results only"
@@ -106,7 +106,7 @@ def runs_of(scenario: Mapping[str, Any], result: Mapping[str, Any]) -> list[Run]
 
 
 def circumstances(runs: Sequence[Mapping[str, Any]]) -> str:
-    """What all designs had in common."""
+    """The settings that all designs shared."""
     parameters = runs[0]["parameters"]
     named = [
         f"{parameters[name]} {name}"
@@ -124,18 +124,18 @@ def circumstances(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _ranges(seeds: Sequence[int]) -> str:
-    """`1, 2`, or `1-10` of many in a row."""
+    """`1, 2`, or `1-10` for a longer sequence."""
     in_a_row = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[0] + len(seeds)))
     return f"{seeds[0]}-{seeds[-1]}" if in_a_row else ", ".join(map(str, seeds))
 
 
 def warnings_of(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What a reader has to know of the settings of these runs, each once."""
+    """The warnings about these runs' settings, each once."""
     return list(dict.fromkeys(str(told) for run in runs for told in run["parameters"].get("warnings", [])))
 
 
 def metric_rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[float | None]]]:
-    """Name, label and the designs' values, of everything worth showing."""
+    """The name, label and values by design of each metric worth showing."""
     for name, label in ROWS:
         values = [run["metrics"].get(name) for run in runs]
         if name in _ALWAYS or any(values):
@@ -143,7 +143,7 @@ def metric_rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, l
 
 
 def changes_shown(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The changes of membership that were measured one by one: with exact counts, or without a model for them."""
+    """The membership changes measured one by one, except growth without exact counts."""
     return [
         change
         for change in run["changes"]
@@ -152,7 +152,7 @@ def changes_shown(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def by_change(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[tuple[str, Mapping[str, Any]]]]]:
-    """Changes of the same name and round, of all designs, in the order in which they were made."""
+    """All designs' changes, grouped by name and round, in the order in which they were made."""
     shown = [(run["design"], change) for run in runs for change in changes_shown(run)]
     for key in dict.fromkeys((change["change"], change["round"]) for _, change in shown):
         rows = [(design, change) for design, change in shown if (change["change"], change["round"]) == key]
@@ -160,14 +160,14 @@ def by_change(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[tup
 
 
 def named(change: Mapping[str, Any]) -> str:
-    """`join to 5`; of a restart, which one."""
+    """`join to 5`, or `restart 2` for a restart."""
     if change["change"] == "restart":
         return f"restart {change['round']}"
     return f"{change['change']} to {change['members']}"
 
 
 def ending(run: Mapping[str, Any]) -> str:
-    """How a run that was not completed ended, with its error; '' for one that was."""
+    """How an incomplete run ended, with its error; '' for a complete one."""
     if run["outcome"] == "complete":
         return ""
     ends = {"failed": "the run failed", "interrupted": "the run was interrupted"}
@@ -176,7 +176,7 @@ def ending(run: Mapping[str, Any]) -> str:
 
 
 def evidence(overlap: Mapping[str, Any]) -> str:
-    """Where the first overlap is, in words."""
+    """The first overlap, in words."""
     doing = "delivered" if overlap["view"] == "delivering" else "claimed"
     owners = " and ".join(owner.partition("/")[0] for owner in overlap["owners"])
     return (
@@ -186,12 +186,12 @@ def evidence(overlap: Mapping[str, Any]) -> str:
 
 
 def inapplicable(result: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """Why a scenario was not run under a design, by both names."""
+    """Why a scenario was not run under a design, by (scenario, design)."""
     return {(each["scenario"], each["design"]): each["reason"] for each in result["not_applicable"]}
 
 
 def number(value: float | None, *, whole: bool = False) -> str:
-    """Short, and the same everywhere; what could not be told is a dash."""
+    """Format a number briefly, the same way everywhere; None is a dash."""
     if value is None:
         return "-"
     if value == int(value) or whole or abs(value) >= 1000:
@@ -200,16 +200,16 @@ def number(value: float | None, *, whole: bool = False) -> str:
 
 
 def counted_noun(count: Mapping[str, Any]) -> str:
-    """A count with what was counted, which is named as several."""
+    """A count with its noun, which is given in the plural."""
     what: str = count["what"]
     return f"{number(count['measured'])} {what.removesuffix('s') if count['measured'] == 1 else what}"
 
 
 def ratio(name: str, run: Mapping[str, Any], base: Mapping[str, Any]) -> str:
-    """A figure as a multiple of the base's; '' where that would say nothing of the designs.
+    """A figure as a multiple of the base's; '' where that does not compare the designs.
 
     Counts that follow from the change compare as they are. Times, and what depends on the phase at which a change came,
-    are one random draw each: they compare as medians of several repeats, under the same timers. Totals of runs of
+    are one random draw each: they compare as medians of several repeats under the same timers. Totals of runs of
     different length do not compare.
     """
     value, other = run["metrics"].get(name), base["metrics"].get(name)
@@ -224,6 +224,6 @@ def _repeats(run: Mapping[str, Any]) -> int:
 
 
 def _timers(run: Mapping[str, Any]) -> object:
-    """How long a silent member, and a slow one, are waited for."""
+    """How long the group waits for a silent member, and for a slow one."""
     timers = run["parameters"].get("timers", {})
     return timers.get("session_ms"), timers.get("max_poll_ms")

@@ -1,6 +1,6 @@
 """A timeline as a Mermaid gantt chart: a section for each member's phases, and one for each partition.
 
-Mermaid knows milliseconds: what is shorter is drawn as one.
+Mermaid's unit is the millisecond: shorter bars are drawn as one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from comparison.report.timeline import Span, Timeline
 
-#: Mermaid's colours of bars: `crit` stands out, `done` is pale, '' is plain.
+#: Mermaid's colours of bars: `crit` stands out, `done` is pale, '' is the default.
 _TAGS = {"stop": "crit", "release": "crit", "backoff": "crit", "detect": "done", "decide": "done"}
 
 
@@ -48,5 +48,5 @@ def _bar(drawn: Timeline, span: Span, label: str, tag: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without what Mermaid takes for its own syntax here."""
+    """The text without Mermaid's own syntax."""
     return "".join(" " if char in ":;#,\n" else char for char in text)

@@ -1,9 +1,9 @@
-"""What a group did, read from traces: its members, its rounds of rebalances, who had what.
+"""What a group did, read from traces: its members and their rounds of rebalances.
 
-A *round* is a set of rebalances of different members that overlap: what one change of the group sets off, in several
-generations where a design needs them. It begins with what told its members (a registration, a notification, an
-answer of the coordinator) and ends when the last of them is done and its fetchers have begun. Rounds are counted from
-1 in the order of time. Times are seconds since the first event of all.
+A *round* is a set of overlapping rebalances of different members: all that one change of the group causes, in several
+generations if the design needs them. It begins with what notified the members (a registration, a watch event, a
+response of the coordinator) and ends when the last member is done and its fetchers have started. Rounds count from 1
+in the order of time. Times are seconds since the first event.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 
-#: What members ask a coordinator in a rebalance.
+#: Members' requests to a coordinator in a rebalance.
 GROUP_REQUESTS = frozenset({"JoinGroup", "SyncGroup", "OffsetFetch", "OffsetCommit", "AwaitCommand", "CommitOwned"})
-#: Requests whose answers may tell a member of a rebalance.
+#: Requests whose responses may notify a member of a rebalance.
 NOTIFYING = frozenset({"Heartbeat", "OffsetCommit", "AwaitCommand", "CommitOwned"})
 _FETCHING = frozenset({"ListOffsets", "Fetch"})
-#: Steps outside of a rebalance that lead to one, and the one that follows it.
+#: Steps before a rebalance that lead to it, and the step after it.
 BEFORE = frozenset({"register", "subscribe", "delivery"})
 AFTER = "leader-finder"
-#: A member whose rebalances are less apart than this has not been at rest between them.
+#: A member with less time than this between two rebalances was not at rest.
 REST_NS = 1_000_000
-#: What was answered longer before a member is triggered has not told it.
+#: An earlier response than this did not trigger the member.
 _NOTIFIED_NS = 50_000_000
-#: For how long a rebalance is followed after its end: until the fetchers deliver, but not longer than this.
+#: A rebalance is followed after its end until the fetchers deliver, but not longer than this.
 FOLLOWED_NS = 1_000_000_000
 
 
@@ -52,9 +52,9 @@ class RebalanceContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberHistory:
-    """One member: `name` as diagrams call it, `ids` as its group does, one after the other, and its events in order.
+    """One member: its `name` in diagrams, its `ids` in the group one after the other, and its events in order.
 
-    In the zookeeper design a member is a consumer with all its threads; a coordinator knows each stream by itself.
+    In the zookeeper design a member is a consumer with all its threads; a coordinator treats each stream as a member.
     """
 
     name: str
@@ -64,7 +64,7 @@ class MemberHistory:
 
     @property
     def place(self) -> str:
-        """The process without the number of its life: `m1` of `m1.2`, which was started again."""
+        """The process without its restart number: `m1` for `m1.2`."""
         return re.sub(r"\.\d+$", "", self.name)
 
 
@@ -74,29 +74,29 @@ class MemberRebalance:
 
     member: MemberHistory
     trigger: str
-    outcome: str  #: ok, failed, or '' when the trace ends before it does
+    outcome: str  #: ok, failed, or '' if the trace ends first
     attempts: tuple[tuple[str, str], ...]
     began_ns: int
     ended_ns: int
     events: tuple[Event, ...]
 
     def operations(self) -> tuple[int, int]:
-        """ZooKeeper (reads, writes), refused ones among them."""
+        """ZooKeeper (reads, writes), refused ones included."""
         reads = sum(e["kind"] == "zk_op" and is_read(e["op"]) for e in self.events)
         return reads, sum(e["kind"] == "zk_op" for e in self.events) - reads
 
     def requests(self) -> int:
-        """To the coordinator, answered; without heartbeats."""
+        """Answered requests to the coordinator, without heartbeats."""
         return sum(e["kind"] == "request_answered" and e["api"] in GROUP_REQUESTS for e in self.events)
 
     def generation(self) -> int | None:
-        """The one that it ended with; None where there are none, or it was not let in."""
+        """The generation at its end; None without generations, or if the member was refused."""
         return next((e.get("generation") for e in reversed(self.events) if e["kind"] == "rebalance_ended"), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Rebalances that overlap, by the time of their beginning."""
+    """Overlapping rebalances, in the order of their starts."""
 
     number: int
     rebalances: tuple[MemberRebalance, ...]
@@ -112,7 +112,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHistory:
-    """One run of one group. `events` are everybody's, runner and observer included."""
+    """One run of one group. `events` are those of all processes, runner and observer included."""
 
     group: str
     design: str
@@ -129,15 +129,15 @@ class GroupHistory:
 
     @property
     def coordinated(self) -> bool:
-        """A broker coordinates the group; otherwise its members find out from ZooKeeper by themselves."""
+        """Whether a broker coordinates the group; otherwise its members watch ZooKeeper."""
         return self.design != ZOOKEEPER
 
     def names(self) -> dict[str, str]:
-        """Diagrams' names by the group's ids."""
+        """The names in diagrams by member id."""
         return {each: member.name for member in self.members for each in member.ids}
 
     def member_named(self, name: str) -> MemberHistory:
-        """By name or id. Raises `UserError` that lists them."""
+        """A member by name or id. Raises `UserError`, which lists the members."""
         for member in self.members:
             if name in (member.name, member.process, *member.ids):
                 return member
@@ -149,11 +149,11 @@ class GroupHistory:
         return self.rounds[number - 1]
 
     def change_ns(self) -> int | None:
-        """When the group was first changed or hurt, as the runner says; None without a runner's trace."""
+        """When the runner made its first change or fault; None without a runner's trace."""
         return next((e["ns"] for e in self.events if e["kind"] in ("change_started", "fault_started")), None)
 
     def chosen_round(self) -> Round:
-        """The first one after the first change; without a change the last one."""
+        """The first round after the first change; without a change, the last round."""
         change = self.change_ns()
         after = [
             each for each in self.rounds if change is not None and any(r.began_ns > change for r in each.rebalances)
@@ -166,7 +166,7 @@ def is_read(operation: str) -> bool:
 
 
 def read_history(traces: Sequence[Trace]) -> GroupHistory:
-    """The history of these traces. Raises `UserError` when they are of several runs, or without any rebalance."""
+    """The history of these traces. Raises `UserError` if they are of several runs, or have no rebalance."""
     headers = [trace.header for trace in traces if trace.header is not None]
     if not headers:
         raise UserError("none of these files is a trace: give the trace/*.jsonl of a run, or its folder")
@@ -188,7 +188,7 @@ def read_history(traces: Sequence[Trace]) -> GroupHistory:
 
 
 def _members(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
-    """In the order of their processes' names; requests to brokers that nobody was named for are their process's."""
+    """The members by process name; a broker request without a member counts for its process's only one."""
     ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
     kept = list(events)
     for event in kept:
@@ -209,7 +209,7 @@ def _members(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
 
 
 def _streams(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
-    """Each stream of a process is a member; what a process does for all of them belongs to a stream that is alone."""
+    """Each stream of a process is a member; events of the whole process count for its only stream."""
     kept = list(events)
     ids: defaultdict[str, dict[int, dict[str, None]]] = defaultdict(dict)
     for event in kept:
@@ -233,12 +233,12 @@ def _streams(events: Iterable[Event]) -> tuple[MemberHistory, ...]:
 
 
 def _natural(name: str) -> list[tuple[str, int]]:
-    """m2 before m10, and m1.2 behind m1."""
+    """Sort m2 before m10, and m1.2 after m1."""
     return [(head, int(number or 0)) for head, number in re.findall(r"(\D*)(\d*)", name)]
 
 
 def _rebalances(member: MemberHistory, context: RebalanceContext) -> list[MemberRebalance]:
-    """Each `rebalance_started` to its end; what led to it is taken from before, what followed it from after."""
+    """Each `rebalance_started` to its end; with the events before and after that belong to it."""
     starts = [i for i, event in enumerate(member.events) if event["kind"] == "rebalance_started"]
     found: list[MemberRebalance] = []
     first_free = 0
@@ -271,7 +271,7 @@ def _leading(events: Sequence[Event]) -> list[Event]:
 
 
 def _leading_from_the_answer(events: Sequence[Event]) -> list[Event]:
-    """The coordinator's answer that told the member, and what came of it; without one, what it did to come in."""
+    """The response that notified the member, and what followed; without one, what it did to join."""
     told = next((i for i in range(len(events) - 1, -1, -1) if events[i]["kind"] == "rebalance_triggered"), 0)
     first = next((i for i in range(told - 1, -1, -1) if _notifies(events[i], events[told])), told)
     return [e for i, e in enumerate(events) if i >= first and (i == first or _leads(e))] if told else _leading(events)
@@ -291,7 +291,7 @@ def _leads(event: Event) -> bool:
 
 
 def _following_what_was_given(events: Sequence[Event], inside: Sequence[Event]) -> tuple[list[Event], int]:
-    """The fetchers' first requests, until something is handed out that the rebalance gave."""
+    """The fetchers' first requests, until a newly assigned partition is delivered."""
     given = [e["partitions"] for e in inside if e["kind"] == "partitions_assigned"]
     new = {(each["topic"], each["partition"]) for partitions in given for each in partitions}
     followed: list[Event] = []
@@ -306,7 +306,7 @@ def _following_what_was_given(events: Sequence[Event], inside: Sequence[Event]) 
 
 
 def _following(events: Sequence[Event], _: Sequence[Event]) -> tuple[list[Event], int]:
-    """The first look for leaders and what began with it; how many events were looked at."""
+    """The first search for leaders and what followed; how many events were examined."""
     followed: list[Event] = []
     for place, event in enumerate(events):
         late = event["ns"] > events[0]["ns"] + FOLLOWED_NS
@@ -325,7 +325,7 @@ _COORDINATED = RebalanceContext(_leading_from_the_answer, _following_what_was_gi
 
 
 def _rounds(rebalances: Sequence[MemberRebalance]) -> tuple[Round, ...]:
-    """Those that overlap together; two of the same member belong together only if others overlap both."""
+    """Group overlapping rebalances; two of one member are in one round only if others overlap both."""
     rounds: list[list[MemberRebalance]] = []
     reach = -1
     for rebalance in sorted(rebalances, key=lambda each: (each.began_ns, each.member.name)):
@@ -338,7 +338,7 @@ def _rounds(rebalances: Sequence[MemberRebalance]) -> tuple[Round, ...]:
 
 
 def listing(history: GroupHistory) -> list[Mapping[str, Any]]:
-    """One row a round, for a table: number, seconds, members with trigger and outcome, operations."""
+    """One table row per round: number, seconds, members with trigger and outcome, operations."""
     rows: list[Mapping[str, Any]] = []
     for each in history.rounds:
         reads, writes = (sum(r.operations()[which] for r in each.rebalances) for which in (0, 1))

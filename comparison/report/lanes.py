@@ -1,7 +1,7 @@
 """A timeline as an SVG picture: a lane for each member's phases, and two bars in each partition's lane.
 
-The upper bar is whom the authority names (the owner node, the coordinator), the lower one who delivers by its own
-belief, each in its member's colour: a gap is a partition that nobody owns, two colours over one another are a zombie.
+The upper bar is the owner by the authority (owner node, coordinator), the lower one the member that believes it owns
+the partition, each in its member's colour: a gap is an unowned partition, two colours above each other are a zombie.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WIDTH, GUTTER, RIGHT = 1000, 120, 34
 TOP, LANE, BAR, GAP = 56, 26, 18, 12
 #: Okabe and Ito's colours, which people with any colour vision can tell apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-#: Paler than the members' ones, so that neither is taken for the other.
+#: Paler than the members' colours, so that they cannot be confused.
 PHASE_COLOURS = {
     "detect": "#D9D9D9",
     "stop": "#F4A3A3",
@@ -32,11 +32,11 @@ PHASE_COLOURS = {
     "backoff": "#A9A9A9",
 }
 _DARK = frozenset({"#0072B2", "#009E73", "#D55E00"})
-_LETTER = 6.2  #: width of a letter, about
+_LETTER = 6.2  #: approximate width of a letter
 
 
 def lanes(drawn: Timeline, title: str) -> str:
-    """The picture's text: the same for the same timeline."""
+    """The SVG text; the same for the same timeline."""
     places = list(dict.fromkeys(drawn.places[member] for member in drawn.members))
     colours = {member: COLOURS[places.index(drawn.places[member]) % len(COLOURS)] for member in drawn.members}
     body: list[Shape] = []
@@ -73,7 +73,7 @@ def lanes(drawn: Timeline, title: str) -> str:
 
 
 def _by_place(drawn: Timeline) -> dict[str, list[Span]]:
-    """Phases of all lives of a member in one lane: they follow one another."""
+    """All phases of a member in one lane, across its restarts."""
     found: dict[str, list[Span]] = {}
     for member, phases in drawn.phases.items():
         found.setdefault(drawn.places[member], []).extend(phases)
@@ -106,7 +106,7 @@ def _bar(drawn: Timeline, span: Span, y: int, height: int, colour: str, label: s
 
 
 def _owners(drawn: Timeline, spans: Iterable[Span], y: int, colours: dict[str, str], what: str) -> list[Shape]:
-    """Bars of 9; who delivers what another one delivers too gets a share of the height."""
+    """Bars of height 9, shared by members that deliver the same partition at once."""
     kept: list[tuple[Span, int]] = []
     for span in sorted(spans, key=lambda each: (each.began_ns, each.what)):
         taken = {row for other, row in kept if other.ended_ns > span.began_ns}
@@ -134,7 +134,7 @@ def _axis(drawn: Timeline, bottom: int) -> list[Shape]:
 
 
 def _marks(drawn: Timeline, bottom: int) -> list[Shape]:
-    """Changes and faults: a line where they begin, a shade where they last; what is close together shares a label."""
+    """Changes and faults: a line at the start, a shade for the duration; marks close together share a label."""
     found = []
     labels: list[tuple[float, str]] = []
     for mark in drawn.marks:

@@ -30,7 +30,7 @@ from comparison.report.figures import (
     warnings_of,
 )
 from comparison.report.markup import render
-from comparison.report.repeats import columns_of, spread_of, tally
+from comparison.report.repeats import columns_of, repeat_summary, spread_of
 from comparison.report.throughput import SLOW, chart, describe_waits
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _reasons(run: Run) -> _RunReasons:
     return _RunReasons(
         design=run["design"],
         verdict=run["verdict"],
-        repeats=tally(run),
+        repeats=repeat_summary(run),
         verdicts=run["verdicts"],
         overlap=evidence(run["overlaps"][0]) if run["overlaps"] else "",
         failures=run["failures"],

@@ -1,6 +1,6 @@
-"""What a table shows of several repeats: one column a design, with medians, their ranges, and the worst run's verdict.
+"""Several repeats in one table column per design: medians, their ranges, and the worst run's verdict.
 
-Reads the plain mapping that result.json holds; no Spark. A run that was made once is shown as it is.
+Reads the plain mapping that result.json holds; no Spark. A run without repeats is shown as it is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def columns_of(scenario: Mapping[str, Any], result: Mapping[str, Any]) -> list[Run]:
-    """The scenario's runs, one a design: repeats are the worst of them with the medians of all."""
+    """The scenario's runs, one per design; of repeats, the worst run with the medians of all."""
     several = {(each["scenario"], each["design"]): each for each in result["repeated"]}
     shown: dict[tuple[str, str], Run] = {}
     for run in runs_of(scenario, result):
@@ -54,15 +54,15 @@ def repeats_of(run: Mapping[str, Any]) -> int:
 
 
 def spread_of(shown: Mapping[str, Any], name: str, *, whole: bool = False) -> str:
-    """The range of a figure of a run or a change over its repeats, as `310-1,204`; '' when it has none."""
+    """A figure's range over the repeats, as `310-1,204`; '' if it has none."""
     spread = shown.get("spreads", {}).get(name)
     if spread is None or spread["low"] == spread["high"]:
         return ""
     return f"{number(spread['low'], whole=whole)}-{number(spread['high'], whole=whole)}"
 
 
-def tally(run: Mapping[str, Any]) -> str:
-    """What the repeats came to, and whose reasons are shown; '' for a run that was made once."""
+def repeat_summary(run: Mapping[str, Any]) -> str:
+    """The repeats' verdicts, and which run's reasons are shown; '' without repeats."""
     if repeats_of(run) == 1:
         return ""
     outcomes = run["outcomes"]

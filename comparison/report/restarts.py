@@ -1,6 +1,6 @@
-"""What a rolling restart costs each design, side by side, and what that says of what people say.
+"""What a rolling restart costs each design, side by side, with remarks on common claims about the designs.
 
-Every remark is made from the figures of the runs shown, and says the opposite where they do.
+Every remark is derived from the figures of the runs shown, and contradicts the claim where they do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 RESTART = "restart"
 SCENARIO = "rolling-restart"
-#: Headings in the order of `Cost.cells`: where there is little room, and where there is more.
+#: Short and long headings, in the order of `Cost.cells`.
 HEADINGS = (
     ("rounds", "rebalances of the group"),
     ("stops", "partitions stopped"),
@@ -25,13 +25,13 @@ HEADINGS = (
     ("stalled s", "nothing delivered, s"),
     ("slowest ms", "settled after, ms (worst)"),
 )
-#: Below this share of the other's, a time on a busy machine is called less.
+#: A time counts as less only below this share of the other, because the machine may be busy.
 _LESS = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of all restarts of one run together."""
+    """The cost of all restarts of one run together."""
 
     design: str
     members: int
@@ -54,7 +54,7 @@ class Cost:
 
 
 def costs(runs: Sequence[Mapping[str, Any]]) -> list[Cost]:
-    """One for each run in which members were restarted, in the runs' order."""
+    """One for each run with restarts, in the runs' order."""
     found = []
     for run in runs:
         restarts = [change for change in run["changes"] if change["change"] == RESTART]
@@ -85,7 +85,7 @@ def title(shown: Sequence[Cost]) -> str:
 
 
 def remarks(shown: Sequence[Cost]) -> list[str]:
-    """What these runs say of static membership and of incremental rebalances, held against eager."""
+    """What these runs show about static membership and incremental rebalances, compared with eager."""
     by_design = {cost.design: cost for cost in shown}
     eager = by_design.get(EAGER)
     if eager is None:

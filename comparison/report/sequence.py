@@ -1,8 +1,8 @@
 """One round of rebalances as a Mermaid sequence diagram, made from the lines of its members.
 
-An arrow is a run of requests of one kind, at the time of the first answer; one that was refused ends in a cross.
-Reads and writes have no arrow back: the answer is in the label where it was a refusal. What waits at a coordinator
-has one arrow when it is asked, and a dashed one when it is answered.
+An arrow is a run of requests of one kind, at the time of the first response; a refused one ends in a cross. Reads and
+writes have no arrow back: a refusal is in the label. A request that waits at a coordinator has one arrow when it is
+sent, and a dashed one when it is answered.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from comparison.report.group_history import GroupHistory, MemberRebalance
 
 _ZOOKEEPER = "zk"
-#: Steps that have a name instead of a number.
+#: Steps with a name instead of a number.
 _OUTSIDE = {"register": "registers:", "subscribe": "listens:", "delivery": "listens again:", AFTER: "leaders:"}
 _AT_ZOOKEEPER = frozenset({"read", "write", "refused", "told", "left"})
 _ARROWS = {"read": "->>", "write": "->>", "refused": "-x"}
 
 
 def sequence(history: GroupHistory, rebalances: Sequence[MemberRebalance], *, brief: bool = False) -> str:
-    """The diagram's text. Times are milliseconds since its first line; `brief` is one arrow a step."""
+    """The diagram's text. Times are milliseconds since its first line; `brief` gives one arrow per step."""
     told = [told_lines(history, each) for each in rebalances]
     if brief:
         told = [without_details(lines) if history.coordinated else briefly(lines) for lines in told]
@@ -52,7 +52,7 @@ class _Aliases:
         self._zookeeper = not history.coordinated or any(line.kind in _AT_ZOOKEEPER for line in lines)
 
     def participants(self) -> Iterable[str]:
-        """A coordinator stands between its members and ZooKeeper."""
+        """The participants; a coordinator is placed between its members and ZooKeeper."""
         for name, alias in self._members.items():
             yield f"    participant {alias} as {escaped(name)}"
         for node in self._coordinators:
@@ -63,7 +63,7 @@ class _Aliases:
             yield f"    participant {self.broker(node)} as {_broker_name(node)}"
 
     def actor(self, line: Line) -> str:
-        """Whose line it is."""
+        """The participant of a line."""
         return self._members[line.member] if line.member else self.broker(line.broker)
 
     def broker(self, node: int) -> str:
@@ -100,5 +100,5 @@ def _labelled(line: Line) -> str:
 
 
 def escaped(text: str) -> str:
-    """What Mermaid would take for its own syntax as character codes."""
+    """Write Mermaid's own syntax as character codes."""
     return "".join(f"#{ord(char)};" if char in '#;<>{}"\\%' or not char.isprintable() else char for char in text)

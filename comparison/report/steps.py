@@ -1,4 +1,4 @@
-"""One member's rebalance as a list of steps: operations of the same kind taken together, in their order.
+"""One member's rebalance as a list of steps, with consecutive operations of the same kind combined.
 
 The steps are those of the specification, R1 to R12, as the member's own `zk_op` events name them.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from comparison.report.group_history import GroupHistory, MemberRebalance
 
-#: What each step is for, in the order in which a rebalance takes them.
+#: The purpose of each step, in the order of a rebalance.
 PURPOSES: Mapping[str, str] = MappingProxyType(
     {
         "register": "registers itself: an ephemeral node that says what it subscribes to",
@@ -42,11 +42,11 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a history: operations of one kind (`what` says them, with how many), or something that happened.
+    """One line of a history: operations of one kind (`what` names and counts them), or an event.
 
     `kind` is read, write, refused, told (a notification), broker (a request), did (it stopped, started, failed...),
     left (ZooKeeper forgot a member), asks and answer (a request that may wait at the broker, from `began_ns` on), or
-    state (what a broker says of the group). `member` is '' where it is nobody's: then it is the broker that does it.
+    state (the group's, at a broker). An empty `member` means that the broker acts.
     """
 
     member: str
@@ -57,17 +57,17 @@ class Line:
     began_ns: int
     ended_ns: int
     broker: int = -1
-    zxid: int = 0  #: of the change that was made or told; 0 where none was
+    zxid: int = 0  #: of the change that was made or notified; 0 without one
     operations: tuple[tuple[str, int], ...] = ()  #: (operation, how often)
 
 
 def lines_of(history: GroupHistory, rebalance: MemberRebalance) -> list[Line]:
-    """What a member did in one rebalance, one line for each run of operations of one kind."""
+    """The lines of one member's rebalance, one per run of operations of one kind."""
     name = rebalance.member.name
     names = history.names()
     found: list[Line] = []
     run: list[Mapping[str, Any]] = []
-    started = False  # whether it has begun to deliver what this rebalance gave it
+    started = False  # whether it has begun to deliver what this rebalance assigned
 
     def close() -> None:
         if run:
@@ -90,7 +90,7 @@ def lines_of(history: GroupHistory, rebalance: MemberRebalance) -> list[Line]:
 
 
 def same_kind(before: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
-    """Whether two requests to ZooKeeper are of one run."""
+    """Whether two ZooKeeper requests belong to the same run."""
     return _kind_of(before) == _kind_of(event)
 
 
@@ -125,7 +125,7 @@ def operations_line(
 
 
 def _short(history: GroupHistory, path: str) -> str:
-    """Without the group's own folder, which every path would begin with."""
+    """The path without the group's own folder, which all paths start with."""
     own = f"/consumers/{history.group}"
     if path == own:
         return ""
@@ -187,7 +187,7 @@ def _happened(history: GroupHistory, name: str, event: Mapping[str, Any]) -> Lin
 
 
 def _delivering(name: str, event: Mapping[str, Any], *, started: bool) -> Line | None:
-    """Requests to brokers and records handed out: by the fetchers that run on, or by those that were started."""
+    """Requests to brokers and deliveries: by fetchers that kept running, or by those that were started."""
     step = "R12" if started else ""
     match event["kind"]:
         case "records_delivered":
@@ -219,14 +219,14 @@ SESSIONS = {
     "suspended": "loses its connection to ZooKeeper",
     "lost": "learns that its session has expired",
 }
-#: How long before its first notification a member's end may be traced: the transaction log counts milliseconds.
+#: A member's end may be traced this long before its first notification: the transaction log has milliseconds only.
 NOTICE_NS = 50_000_000
-#: Requests to brokers that belong to a rebalance.
+#: Requests to brokers that are part of a rebalance.
 _REQUESTS = frozenset({"Metadata", "ListOffsets", "FindCoordinator", "OffsetFetch", "OffsetCommit", "Fetch"})
 
 
 def together(lines: Sequence[Line]) -> list[Line]:
-    """What fetchers repeat (requests of one kind to one broker, records handed out) once, at the place of the first."""
+    """Merge what fetchers repeat (requests of one kind to one broker, deliveries) into the first of each."""
     kept: list[Line] = []
     seen: dict[tuple[str, str, int], int] = {}
     for line in lines:
@@ -243,9 +243,9 @@ def together(lines: Sequence[Line]) -> list[Line]:
 
 
 def departures(history: GroupHistory, rebalances: Sequence[MemberRebalance]) -> list[Line]:
-    """Whom ZooKeeper forgot and why, where the observer's trace tells it; what a round may begin with.
+    """The members that ZooKeeper removed and why, by the observer's trace; a round may begin with one.
 
-    Whom a coordinator forgot is in `exchanges.coordination`.
+    For a coordinator's see `exchanges.coordination`.
     """
     names = history.names()
     began = min(each.events[0]["ns"] for each in rebalances) - NOTICE_NS
@@ -260,7 +260,7 @@ def departures(history: GroupHistory, rebalances: Sequence[MemberRebalance]) -> 
 
 
 def briefly(lines: Iterable[Line]) -> list[Line]:
-    """One line for all reads of a step, and nothing of what the fetchers do meanwhile."""
+    """One line for all reads of a step, without what the fetchers do meanwhile."""
     kept: list[Line] = []
     for line in lines:
         if line.what.startswith("still ") or (line.kind == "broker" and not line.step):
@@ -288,10 +288,10 @@ def _both(before: Line, line: Line) -> Line:
 
 
 def merged(lines_by_member: Iterable[Iterable[Line]]) -> list[Line]:
-    """Lines of several members by time, a change before whoever is told of it.
+    """Lines of several members by time, a change before its notifications.
 
-    A request is traced when it is answered, and the server notifies others before it answers the one that made the
-    change; the transaction's number says what came first.
+    A request is traced when it is answered, and the server notifies others before it answers the client that made the
+    change; the zxid says what came first.
     """
     everything = [line for lines in lines_by_member for line in lines]
     told: dict[int, int] = {}

@@ -1,7 +1,7 @@
-"""A result on the terminal: one table a scenario, the designs side by side, and below it each verdict's reason.
+"""A result on the terminal: one table per scenario with the designs side by side, then the reasons of each verdict.
 
 Reads the plain mapping that result.json holds, and nothing else: no Spark, no traces. Works without a terminal,
-without colour and in 80 columns: what a colour says, a word says too.
+without colour and in 80 columns: colours only repeat what the words say.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from comparison.report.figures import (
     ratio,
     warnings_of,
 )
-from comparison.report.repeats import columns_of, spread_of, tally
+from comparison.report.repeats import columns_of, repeat_summary, spread_of
 from comparison.report.throughput import SLOW, describe_waits, sparkline
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 _STYLES = {EXPECTED: "green", UNKNOWN: "yellow", NOT_EXPECTED: "bold red", NOT_APPLICABLE: "dim"}
-#: With more designs than this, columns of ratios would leave no room for the figures.
+#: With more designs, columns of ratios would leave no room for the figures.
 _RATIOS_MAX = 3
-#: With more than this, there is no room in 80 columns for verdicts in words.
+#: With more designs, verdicts in words do not fit into 80 columns.
 _WORDS_MAX = 3
-#: With more than this, the labels have to be narrow for 80 columns.
+#: With more designs, the labels must be narrow to fit into 80 columns.
 _WIDE_MAX = 5
-#: What a line of the chart has room for in 80 columns.
+#: Letters of the chart that fit into 80 columns.
 _SPARKS = 64
 
 
@@ -84,7 +84,7 @@ def _table(*, first_width: int | None = None) -> Table:
 
 
 def _figures(runs: Sequence[Mapping[str, Any]]) -> Table:
-    """Rows metrics, columns designs; where there is room, beside each design after the first its ratio to the first."""
+    """Metrics by design; with few designs, each one after the first has a column of ratios to the first."""
     rows = list(metric_rows(runs))
     ratios = {name: [ratio(name, run, runs[0]) for run in runs] for name, _, _ in rows}
     with_ratios = len(runs) <= _RATIOS_MAX and any(any(each[1:]) for each in ratios.values())
@@ -104,7 +104,7 @@ def _figures(runs: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _lines(median: str, spread: str) -> str:
-    """A figure, and below it the range over the repeats."""
+    """A figure with its range over the repeats below it."""
     return f"{median}\n{spread}" if spread else median
 
 
@@ -122,7 +122,7 @@ def _restarts(shown: Sequence[restarts.Cost]) -> Iterator[RenderableType]:
 
 
 def _changes(runs: Sequence[Mapping[str, Any]]) -> Table:
-    """Each membership change, with its counts beside the model's: the herd, in each design's own currency."""
+    """Each membership change with its counts and the model's: the herd, in each design's own currency."""
     table = _table()
     for header in ("change", "design"):
         table.add_column(header, no_wrap=True)
@@ -144,7 +144,7 @@ def _changes(runs: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _counted(change: Mapping[str, Any]) -> Text:
-    """Every exact count; the model's beside it where it differs, and `=` where it does not."""
+    """Every exact count, followed by the model's if it differs, or `=`."""
     text = Text()
     for count in change["counted"]:
         if count["what"] in ("stopped", "moved") and count["measured"] == count["model"]:
@@ -162,7 +162,7 @@ def _counted(change: Mapping[str, Any]) -> Text:
 
 
 def _stalls(runs: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
-    """Who waited for whom, and the group's records over time, a line a design."""
+    """Who waited for whom, and the group's records over time, one line per design."""
     drawn = [(run["design"], *found) for run in runs if (found := sparkline(run, _SPARKS)) is not None]
     if not drawn:
         return
@@ -176,7 +176,7 @@ def _stalls(runs: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
 
 def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield Text.assemble((run["design"], "bold"), "  ", _verdict(run["verdict"]))
-    if told := tally(run):
+    if told := repeat_summary(run):
         yield Padding(Text(told, style="dim"), (0, 0, 0, 2))
     for verdict in run["verdicts"]:
         outcome = verdict["outcome"]
@@ -196,7 +196,7 @@ def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 
 def _summary(result: Mapping[str, Any]) -> RenderableType:
-    """One line a scenario, what it all comes to, and what was left out because it makes no sense."""
+    """One line per scenario, the overall verdict, and the combinations skipped as not applicable."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=False, padding=(0, 1, 0, 0))
     designs = list(dict.fromkeys(run["design"] for run in result["runs"]))
     why = inapplicable(result)

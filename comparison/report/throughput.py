@@ -1,6 +1,6 @@
-"""The records that a group hands out over time: where the line is at zero, everybody stood still.
+"""The records that a group delivers over time: at zero, the whole group stands still.
 
-As a line of letters for the terminal, and as a picture whose time axis all designs share.
+Drawn as a line of letters for the terminal, and as a picture with one time axis for all designs.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 SLOW = "slow-member"
 _FAULT = "slow"
-#: From little to much; nothing at all has a letter of its own.
+#: From little to much; an empty bin has its own letter.
 _LETTERS = "▁▂▃▄▅▆▇█"
 _NOTHING = "_"
-#: So many times the usual is the top of what is drawn.
+#: The top of the scale, as a multiple of the median.
 _USUAL = 2
 #: A wait shorter than this is an ordinary round.
 _WAIT_MS_MIN = 1_000.0
 
 WIDTH, GUTTER, RIGHT = 1000, 92, 16
 TOP, LANE, PLOT, FOOT = 40, 74, 52, 40
-_BEFORE_S = 1.0  #: what is shown of the quiet before the first change
+_BEFORE_S = 1.0  #: shown before the first change
 _TICKS_MAX = 12
 _BAR_COLOUR, _NOTHING_COLOUR, _FAULT_COLOUR, _MARK_COLOUR = "#0072B2", "#D55E00", "#F0E442", "#CC0000"
 
 
 def sparkline(run: Mapping[str, Any], letters: int) -> tuple[str, float] | None:
-    """The group's records from when a member became slow, in so many letters at most; how many ms a letter is."""
+    """The group's records since a member slowed down, in at most `letters` letters, and the ms per letter."""
     delivery = run["delivery"]
     slow = next((change for change in run["changes"] if change["change"] == _FAULT), None)
     if delivery is None or slow is None:
@@ -54,13 +54,13 @@ def sparkline(run: Mapping[str, Any], letters: int) -> tuple[str, float] | None:
 
 
 def _top(lines: Sequence[Sequence[int]]) -> int:
-    """What is drawn as the most: what is caught up at once after a stall would leave nothing to see of the rest."""
+    """The top of the scale; catching up after a stall may exceed it, or nothing would be visible of the rest."""
     delivered = [count for line in lines for count in line if count]
     return max(1, round(_USUAL * median(delivered))) if delivered else 1
 
 
 def describe_waits(run: Mapping[str, Any]) -> str:
-    """Who waited for whom, and how long nothing was delivered, in words."""
+    """Say who waited for whom, and how long nothing was delivered."""
     slow = next((change for change in run["changes"] if change["change"] == _FAULT), None)
     stalled = f"nothing delivered for {number(run['metrics']['stalled_s'])} s"
     if slow is None:
@@ -126,7 +126,7 @@ class _Lane:
         return [*parts, *self._marks(y + 16, bottom, end_s)]
 
     def _nothing(self, top: int, end_s: float) -> list[Shape]:
-        """A strip where bins in a row are empty, once the group has been left alone for the first time."""
+        """A strip for consecutive empty bins, from the first change on."""
         parts: list[Shape] = []
         place = max(0, ceil(-self._begin_s / self._bin_s))
         while place < len(self.records):
@@ -156,7 +156,7 @@ class _Lane:
         return parts
 
     def _marks(self, top: int, bottom: int, end_s: float) -> list[Shape]:
-        """Where changes begin; of those that are close together only the first is named."""
+        """The starts of changes; of those close together only the first is labelled."""
         parts: list[Shape] = []
         free = 0.0
         for change in _shown(self._run):

@@ -1,9 +1,9 @@
-"""Who was where when: each member's phases, and for each partition whom the authority named and who delivered.
+"""A timeline: each member's phases, and each partition's owner by the authority and by the members' own belief.
 
-Two truths stand beside each other, as they are traced: the owner nodes (from ZooKeeper's transaction log) or the
-generation's assignment (from the coordinator), and what members believed. Where a partition is delivered by somebody
-whom the authority does not name, the two bars differ: a zombie, or what a cooperative member keeps while its group is
-between two generations.
+Two truths are traced separately: the owner nodes (from ZooKeeper's transaction log) or the generation's assignment
+(from the coordinator), and what members believed. If a member delivers a partition that the authority does not assign
+to it, the two bars differ: a zombie, or a partition that a cooperative member keeps while its group is between two
+generations.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from comparison.report.group_history import GroupHistory, MemberHistory, Round
 
-#: Of a round's length, on both sides of it.
+#: On both sides of a round, as a share of its length.
 MARGIN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something that lasted: a phase's name, or a member's."""
+    """A stretch of time with the name of a phase or a member."""
 
     what: str
     began_ns: int
@@ -34,17 +34,17 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """What is drawn between two moments. `marks` are changes and faults, as the runner made them."""
+    """What is drawn between two moments. `marks` are the runner's changes and faults."""
 
     began_ns: int
     ended_ns: int
     members: tuple[str, ...]
-    places: Mapping[str, str]  #: by member: one that was started again has its first life's
-    authority: str  #: in words: what names owners
+    places: Mapping[str, str]  #: by member: a restarted member has its first life's
+    authority: str  #: in words: the authority
     phases: Mapping[str, tuple[Span, ...]]  #: by member
     partitions: tuple[str, ...]  #: `topic number`
-    named: Mapping[str, tuple[Span, ...]]  #: by partition: whom the authority names
-    delivered: Mapping[str, tuple[Span, ...]]  #: by partition: who delivers, several where they do
+    named: Mapping[str, tuple[Span, ...]]  #: by partition: the owner by the authority
+    delivered: Mapping[str, tuple[Span, ...]]  #: by partition: every member that delivers it
     marks: tuple[Span, ...]
 
 
@@ -55,9 +55,9 @@ def around(history: GroupHistory, chosen: Round) -> tuple[int, int]:
 
 
 def timeline(history: GroupHistory, began_ns: int, ended_ns: int, only: Iterable[str] = ()) -> Timeline:
-    """Everything between two moments; with `only`, the phases of these members alone.
+    """Everything between two moments; with `only`, only these members' phases.
 
-    Raises `UserError` when there is nothing.
+    Raises `UserError` if there is nothing.
     """
     assert began_ns < ended_ns, "a window ends after it begins"
     there = [member for member in history.members if _lives(member, began_ns, ended_ns)]
@@ -85,7 +85,7 @@ def timeline(history: GroupHistory, began_ns: int, ended_ns: int, only: Iterable
 
 
 def _lives(member: MemberHistory, began_ns: int, ended_ns: int) -> bool:
-    """Those that are there all the time, and those of whom one life falls into the window."""
+    """The members without restarts, and those of which a life falls into the window."""
     return member.name == member.place or (
         bool(member.events) and member.events[0]["ns"] < ended_ns and member.events[-1]["ns"] > began_ns
     )
@@ -152,7 +152,7 @@ def _owner(names: Mapping[str, str], owner: str) -> str:
 
 
 def _delivered(history: GroupHistory) -> list[tuple[str, Span]]:
-    """What each stream may deliver by its own belief, until it stops or its process does."""
+    """What each stream believes it owns, until it stops or its process ends."""
     ends = {e["target"]: e["ns"] for e in history.events if e["kind"] == "process_ended" and e["how"] != "itself"}
     found: list[tuple[str, Span]] = []
     for member in history.members:
@@ -191,7 +191,7 @@ def _marks(history: GroupHistory) -> list[Span]:
 
 
 def ticks(length_ns: int, most: int = 10) -> Sequence[int]:
-    """Round distances from the beginning, in ns: a step of 1, 2 or 5 times a power of ten, `most` at the most."""
+    """Round distances from the start in ns, at most `most`, in steps of 1, 2 or 5 times a power of ten."""
     step = 1_000
     while True:
         for factor in (1, 2, 5):

@@ -1,4 +1,4 @@
-"""One member's rebalance as a Markdown table: step by step, with what its trace shows beside what the step is for."""
+"""One member's rebalance as a Markdown table: step by step, with what its trace shows and what the step is for."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _attempts(rebalance: MemberRebalance) -> str:
 
 
 def _rows(lines: Sequence[Line]) -> list[list[Line]]:
-    """Lines of one step that follow one another are one row; what has no step is one by itself."""
+    """Consecutive lines of one step make one row; a line without a step is its own row."""
     rows: list[list[Line]] = []
     for line in lines:
         if rows and line.step and rows[-1][0].step == line.step:
@@ -58,7 +58,7 @@ def _rows(lines: Sequence[Line]) -> list[list[Line]]:
 
 
 def _told(history: GroupHistory, rows: Sequence[Sequence[Line]], zero_ns: int) -> list[str]:
-    """Under a coordinator, what a step is for is said once."""
+    """The table's rows as text; under a coordinator, a step's purpose is given once."""
     said: set[str] = set()
     found = []
     for row in rows:
