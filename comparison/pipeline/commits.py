@@ -1,12 +1,10 @@
-"""What the authority did with offsets and whose they were, in the order in which the authority saw it.
+"""Commits and deliveries with the partition's owner, in the order in which the authority saw them.
 
-For every commit and every delivery: who owned the partition at that moment by the authority, what the group's
-generation was, and whether the sender was known. While nobody is named, nobody else owns: such a write is not
-stale, but it may still move an offset back.
+Every commit and delivery gets the owner at that moment by the authority, the group's generation, and whether the sender
+was known. A write while the partition has no owner is not stale, but it may still move an offset back.
 
-Refusals are of two sorts. A commit is *fenced* when it carries an old generation or a member id that the group
-does not know; the refusal of a member that belongs to the group, while the group is between two generations, is
-the protocol's ordinary "not now".
+There are two kinds of refusal. A commit is *fenced* if it carries an old generation or an unknown member id. The
+refusal of a member of the group between two generations is the protocol's ordinary "not now".
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-#: The errors that say "you are not, or no longer, who may commit this": Kafka's names, and those of `server`.
+#: Errors for a sender that may not, or no longer, commit: Kafka's names, and those of `server`.
 FENCING_ERRORS = (
     "ILLEGAL_GENERATION",
     "UNKNOWN_MEMBER_ID",
@@ -26,8 +24,8 @@ FENCING_ERRORS = (
 )
 #: The states of a group between two generations.
 BETWEEN_GENERATIONS = ("PreparingRebalance", "CompletingRebalance")
-#: A commit is judged when it arrives and recorded when it is durable: a generation that began less than this
-#: before the record is not held against it.
+#: A commit is judged when it arrives and recorded when it is durable, so a generation that began less than this before
+#: the record does not make it old.
 IN_FLIGHT_NS = 100_000_000
 
 _GROUP_KINDS = ("group_changed", "group_member_joined", "group_member_left", "offset_written", "offset_refused")
@@ -36,8 +34,8 @@ _DELIVERY_KINDS = ("records_delivered", "position_started")
 
 
 def judged(events: DataFrame) -> DataFrame:
-    """One row a commit at the authority, a delivery or a start of deliveries: run, kind, topic, partition, t_ns, by,
-    offset, records, and what was true then: owner (null: nobody), is_stale, moved_back_by, is_old, is_fenced,
+    """One row per commit at the authority, a delivery or a start of deliveries: run, kind, topic, partition, t_ns, by,
+    offset, records, and what was true then: owner (null: none), is_stale, moved_back_by, is_old, is_fenced,
     starts_behind.
     """
     naming = events.where(F.col("kind").isin(*_NAMING_KINDS))
@@ -50,7 +48,7 @@ def judged(events: DataFrame) -> DataFrame:
     per_partition = Window.partitionBy("run", "topic", "partition").orderBy("t_ns", "seq")
     so_far = per_partition.rowsBetween(Window.unboundedPreceding, 0)
     before = per_partition.rowsBetween(Window.unboundedPreceding, -1)
-    # What was accepted so shortly before a start may have come after its offset was read.
+    # A commit accepted this shortly before a start may have come after its offset was read.
     long_before = (
         Window.partitionBy("run", "topic", "partition")
         .orderBy("t_ns")
@@ -86,13 +84,13 @@ def judged(events: DataFrame) -> DataFrame:
 
 
 def final_offsets(events: DataFrame) -> DataFrame:
-    """run, read, behind, beyond: partitions whose committed offset was read at the end, how many of them stood behind
-    the last commit that the authority had accepted by then, and how many beyond the end of their log.
+    """run, read, behind, beyond: partitions whose committed offset was read at the end, how many of them were behind
+    the last commit accepted by then, and how many beyond the end of their log.
     """
     per_partition = Window.partitionBy("run", "group", "topic", "partition")
     is_final = F.col("kind") == "final_offset"
     read_ns = F.max(F.when(is_final, F.col("t_ns"))).over(per_partition)
-    # A commit so shortly before the reading may have come after it.
+    # A commit this shortly before the reading may have come after it.
     accepted = (F.col("kind") == "offset_written") & (F.col("t_ns") <= F.col("read_ns") - IN_FLIGHT_NS)
     return (
         events.where(is_final | (F.col("kind") == "offset_written"))
@@ -114,9 +112,9 @@ def final_offsets(events: DataFrame) -> DataFrame:
 
 
 def _with_group(events: DataFrame) -> DataFrame:
-    """The authority's commits with the state that their group, and their sender in it, had by then."""
+    """The authority's commits with the state of their group and of their sender at that time."""
     per_group = Window.partitionBy("run", "group").orderBy("t_ns", "seq")
-    # For its generation a change counts only after what was in flight then.
+    # A new generation counts only after the commits in flight at its start.
     per_group_later = Window.partitionBy("run", "group").orderBy("counted_ns", "seq")
     per_sender = Window.partitionBy("run", "group", "sender").orderBy("t_ns", "seq")
     so_far = Window.unboundedPreceding, 0
@@ -140,9 +138,9 @@ def _latest(column: Column) -> Column:
 
 
 def is_stale(owner: Column, by: Column) -> Column:
-    """Is somebody else named? In ZooKeeper the owner is a thread, `<consumer id>-<n>`, and the sender its consumer.
+    """Whether another member is the owner. ZooKeeper's owners are threads, `<consumer id>-<n>`, its senders consumers.
 
-    A sender that nobody could see ('') is not held to be somebody else.
+    An unknown sender ('') does not count as another member.
     """
     is_owners = (by == "") | (owner == by) | (F.regexp_replace(owner, r"-\d+$", "") == by)
     return F.coalesce(~is_owners, F.lit(False))
@@ -154,18 +152,18 @@ def moved_back_by(kind: Column, offset: Column, previous: Column) -> Column:
 
 
 def starts_behind(kind: Column, offset: Column, accepted: Column) -> Column:
-    """Does delivery start at an offset behind the one that was committed last?"""
+    """Whether delivery starts behind the last committed offset."""
     return F.coalesce((kind == "position_started") & (offset < accepted), F.lit(False))
 
 
 def is_old(kind: Column, epoch: Column, generation: Column) -> Column:
-    """Was a commit accepted that carries an older generation than the group had? Without a group, nothing is old."""
+    """Whether an accepted commit carries an older generation than the group's. Without a group, none is old."""
     carries_one = epoch >= 0
     return F.coalesce((kind == "offset_written") & carries_one & (epoch < generation), F.lit(False))
 
 
 def is_fenced(kind: Column, error: Column, is_known: Column, state: Column) -> Column:
-    """Was a commit refused for who sent it, rather than for when? See the module's second paragraph."""
+    """Whether a commit was refused because of its sender, not its time; see the module's docstring."""
     for_who = (kind == "offset_refused") & error.isin(*FENCING_ERRORS)
     not_now = F.coalesce(is_known, F.lit(False)) & F.coalesce(state.isin(*BETWEEN_GENERATIONS), F.lit(False))
     return F.coalesce(for_who & ~not_now, F.lit(False))

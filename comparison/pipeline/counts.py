@@ -1,6 +1,6 @@
-"""How often what happened: every kind of event, by name, outcome and cause, in every window.
+"""Count every kind of event by name, outcome and cause, in every window.
 
-One table for all designs. What an event is called differs by its kind:
+One table serves all designs. The name of an event depends on its kind:
 
     kind                name                    outcome             step    area
     zk_op               the operation           ok or the error     yes     what the path is about
@@ -9,7 +9,7 @@ One table for all designs. What an event is called differs by its kind:
     attempt_ended       ''                      the outcome
     ...
 
-so that the costs of a change can be read off in any design's own currency.
+so that the cost of a change can be read in each design's own currency.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pyspark.sql import functions as F
 
 from comparison.pipeline.windows import WHOLE_RUN, in_windows
 
-#: The pseudo kinds of what is counted but is no event.
+#: Pseudo kinds for counts of what is no event.
 QUARANTINED, MISSING, TOTAL = "quarantined", "missing", "total"
 
-#: Names taken from these fields, in this order; a kind has at most one of them.
+#: The fields that names are taken from; a kind has at most one of them.
 _NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")
-#: Kinds whose number tells nothing, or is told elsewhere.
+#: Kinds whose number says nothing or is counted elsewhere.
 _NOT_COUNTED = ("run_started", "counters_read", "final_offset", "phase_entered", "records_acked")
 
 
@@ -73,8 +73,8 @@ def area_of(path: Column) -> Column:
 
 
 def set_aside(flagged: DataFrame) -> DataFrame:
-    """What belongs to no moment: lines that could not be used, by reason, numbers that are missing from the files,
-    and the number of events in all; columns as `counts`.
+    """Counts without a time: unusable lines by reason, sequence numbers missing from the files, and all events; columns
+    as in `counts`.
     """
     quarantined = (
         flagged.where(F.col("problem").isNotNull())
@@ -121,9 +121,9 @@ def between_readings(events: DataFrame, readings: DataFrame, slack_ns: int) -> D
 
     `readings`: run, label, from_ns, until_ns. Result: run, label, namespace, is_read, traced (answered between the
     two), sure (with more than the slack to spare on both sides), possible (also those answered within the slack
-    before or after). A reading and an answer both take their time, so of what happens at a reading the trace
-    cannot tell on which side of it the server counted. Successful operations of every process count, as they do
-    for the server, which counts no `sync`.
+    before or after). A reading and a response both take time, so the trace does not show on which side of a
+    reading the server counted an operation close to it. Successful operations of every process count, as they do for
+    the server, which does not count `sync`.
     """
     operations = events.where((F.col("kind") == "zk_op") & F.col("ok") & (F.col("op") != SYNC)).select(
         "run",
@@ -148,10 +148,10 @@ def between_readings(events: DataFrame, readings: DataFrame, slack_ns: int) -> D
 
 
 def is_read(op: Column) -> Column:
-    """Does the operation change nothing?"""
+    """Whether the operation changes nothing."""
     return op.isin(*READS)
 
 
-#: What a server counts neither as a read nor as a write.
+#: An operation that servers count neither as a read nor as a write.
 SYNC = "sync"
 READS = ("exists", "getData", "getChildren", SYNC)

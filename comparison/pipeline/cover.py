@@ -1,4 +1,4 @@
-"""One sweep that answers every question of the form "how many were there at once".
+"""One sweep that answers every question of the form "how many at once".
 
 Owners over time, and records over their numbers, are the same problem: ranges [low, high) on a line, some of
 them *held* (an owner has the partition; a record was delivered), some of them *wanted* (the group should own it;
@@ -25,7 +25,7 @@ def held(ranges: DataFrame) -> DataFrame:
 
 
 def wanted(ranges: DataFrame) -> DataFrame:
-    """The same, as ends of wanted ranges; `owner` is not looked at."""
+    """The same, as ends of wanted ranges; `owner` is ignored."""
     return _ends(ranges.withColumn("owner", F.lit(None).cast("string")), held=0, wanted=1)
 
 
@@ -42,7 +42,7 @@ def _ends(ranges: DataFrame, *, held: int, wanted: int) -> DataFrame:
             "end.at",
             "end.held",
             "end.wanted",
-            # Only a beginning carries its owner and how far it reaches.
+            # Only the start of a range carries its owner and its end.
             F.when(F.col("end.held") > 0, F.col("high")).alias("reach"),
             F.when(F.col("end.held") > 0, F.col("owner")).alias("owner"),
         )
@@ -51,12 +51,12 @@ def _ends(ranges: DataFrame, *, held: int, wanted: int) -> DataFrame:
 
 def segments(ends: DataFrame) -> DataFrame:
     """The stretches between neighbouring ends: run, view, topic, partition, low, high, holders, is_wanted,
-    owner (who began last) and other (who of those before reaches furthest: surely there, if anybody is).
+    owner (which began last) and other (of the earlier ones, the one that reaches furthest, so certainly there).
     """
     line = Window.partitionBy(*_KEY).orderBy("at", "held", "wanted", "reach")
     so_far = line.rowsBetween(Window.unboundedPreceding, 0)
     before = line.rowsBetween(Window.unboundedPreceding, -1)
-    # An owner that returned while its first range runs on is no second owner's evidence, but it is counted.
+    # An owner that returns while its first range continues is counted, but is no evidence of a second owner.
     last = F.last(F.when(F.col("owner").isNotNull(), F.struct("owner", "reach")), ignorenulls=True)
     furthest = F.max(F.struct("reach", "owner"))
     return (

@@ -1,8 +1,8 @@
-"""What became of the records, as ranges on the line of their numbers.
+"""What became of the records, as ranges of their numbers.
 
-- SERIALS: by the producer's own number. Acknowledged and never delivered to anybody is *lost*.
-- OFFSETS: by the log's number. Delivered more than once is a *duplicate*; counted once for each extra delivery.
-- *Out of order*: a stream's poll begins before the end of its poll before, without a start of delivery between.
+- SERIALS: by the producer's own number. Acknowledged and never delivered is *lost*.
+- OFFSETS: by the log's number. Delivered more than once is a *duplicate*, counted once per extra delivery.
+- *Out of order*: a stream's poll begins before the end of its previous poll, without a start of delivery in between.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from comparison.pipeline.ownership import owner_of_stream
 
 SERIALS, OFFSETS = "serials", "offsets"
-#: How finely the group's delivery is looked at, and for how long at most: ten minutes.
+#: The width of a bin of the group's delivery, and the longest time that is binned: ten minutes.
 BIN_NS = 100_000_000
 BINNED_NS_MAX = 600_000_000_000
 
@@ -25,13 +25,13 @@ def delivered_ranges(events: DataFrame) -> DataFrame:
 
 
 def acked_ranges(events: DataFrame) -> DataFrame:
-    """What the producer was told is stored, as ranges for `cover.wanted`."""
+    """What was acknowledged to the producer, as ranges for `cover.wanted`."""
     acked = events.where(F.col("kind") == "records_acked").withColumn("owner", F.lit(None).cast("string"))
     return joined(_ranges(acked, (SERIALS, "serial_first", "serial_last")))
 
 
 def _ranges(events: DataFrame, *views: tuple[str, str, str]) -> DataFrame:
-    """One row a poll and view: (its name, the columns of the first and the last number)."""
+    """One row per poll and view: (its name, the columns of the first and the last number)."""
     each = F.array(
         *(
             F.struct(F.lit(view).alias("view"), F.col(first).alias("low"), (F.col(last) + 1).alias("high"))
@@ -46,8 +46,8 @@ def _ranges(events: DataFrame, *views: tuple[str, str, str]) -> DataFrame:
 
 
 def joined(ranges: DataFrame) -> DataFrame:
-    """Polls that go on where the same owner's poll before ended, as one range: what covers what stays the same, and
-    the sweep has a few ranges for each owner instead of one for each poll.
+    """Join polls that continue the same owner's previous poll into one range, so that the sweep has a few ranges per
+    owner instead of one per poll; what they cover is the same.
     """
     per_owner = Window.partitionBy("run", "view", "topic", "partition", "owner").orderBy("t_ns", "seq")
     so_far = per_owner.rowsBetween(Window.unboundedPreceding, 0)
@@ -62,12 +62,12 @@ def joined(ranges: DataFrame) -> DataFrame:
 
 
 def polls(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """run, bin, records, out_of_order: records handed out in each BIN_NS since the span's start (null: outside of
-    it, or later than BINNED_NS_MAX), and how many polls began before the end of the one before.
+    """run, bin, records, out_of_order: records delivered in each BIN_NS since the span's start (null: outside of it,
+    or later than BINNED_NS_MAX), and polls that began before the end of the previous one.
     """
     started = F.col("kind") == "position_started"
     per_stream = Window.partitionBy("run", "owner", "topic", "partition").orderBy("t_ns", "seq")
-    # A start of delivery has no last offset: what follows it may begin anywhere.
+    # A start of delivery has no last offset: the next poll may begin anywhere.
     previous_last = F.lag("last").over(per_stream)
     since = F.col("t_ns") - F.col("start_ns")
     binned = (since >= 0) & (since < BINNED_NS_MAX) & (F.col("t_ns") < F.col("end_ns"))

@@ -1,7 +1,7 @@
-"""Trace files as one Parquet file: what one task of the ingest does, in plain Python.
+"""Write trace files to one Parquet file: one task of the ingest, in plain Python.
 
-A row for every line. One that cannot be used has its reason in `problem` and its beginning in `line`; of its
-fields only those of the common ones are kept that have their type.
+There is a row for every line. An unusable line has its reason in `problem` and its beginning in `line`, and keeps only
+common fields of the right type.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kernel.trace.reader import event_of, header_of, lines_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-#: Rows that are held in memory at a time, for each task.
+#: Rows per task that are held in memory at a time.
 ROWS_A_GROUP = 50_000
 _SHOWN_CHARACTERS = 200
 
 #: Every field of every kind; a name means the same type wherever it occurs.
 EVENT_FIELDS: Mapping[str, Type] = {name: type_ for kind in KINDS.values() for name, type_ in kind.fields.items()}
-#: The columns of the table: of which run and file, when on the run's clock, what is wrong, and the event's fields.
+#: The columns of the table: run, file, time on the run's clock, problem, and the event's fields.
 COLUMNS: Mapping[str, Type] = {
     "run": Type.INT,
     "role": Type.TEXT,
@@ -49,7 +49,7 @@ _DETAILS = frozenset(name for name, type_ in EVENT_FIELDS.items() if type_ is Ty
 
 
 def write_table(files: Sequence[Mapping[str, Any]], folder: str) -> int:
-    """Write the events of some files to one Parquet file in `folder`; how many rows there were.
+    """Write the events of some files to one Parquet file in `folder`; returns the number of rows.
 
     Each file is a mapping: file (its number), run, role, offset_ns, problem (of the whole file), path. The result
     is named for the first one, so that a task which is run again replaces what it wrote. Events of one kind stand
@@ -102,9 +102,7 @@ def rows_of(file: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _fields_of(event: dict[str, Any], wrong: Sequence[str]) -> dict[str, Any]:
-    """The fields that the table has a place for; of an event that is flawed, or of a kind that nobody knows, those
-    that every event has.
-    """
+    """The fields that have a column; of a flawed event or one of an unknown kind, only the common fields."""
     kind = KINDS.get(str(event.get("kind")))
     if kind is None or wrong:
         wrong_fields = {complaint.partition(" ")[0] for complaint in wrong}

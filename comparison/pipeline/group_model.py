@@ -1,23 +1,24 @@
-"""What a change must cost where a coordinator leads the group, in exact counts, by the design; pure arithmetic.
+"""The exact counts that a change must cost under a coordinator, by design; pure arithmetic.
 
-Held against librdkafka on Kafka 4.1.1, where the counts were the same in every repeat: four members with twelve
+Checked against librdkafka on Kafka 4.1.1, where the counts were the same in every repeat: four members with twelve
 partitions joined by one, left or lost by one, and a rolling restart of five. With N members after the change, P
-partitions in all, k of which the member that went had owned:
+partitions in all, k of which the departed member had owned:
 
-- A round: every member joins once and syncs once. One that is new asks to join twice, because the first time it is
-  only handed its member id (KIP-394); in `static` it brings an instance id and asks once.
-- `eager`, `static`, `server`: one round a change, and everything stops: P at a join, P - k when somebody goes. What
-  moves is told by the assignor: `range` and `roundrobin` deal anew to the members in the order of their ids.
+- A round: every member joins once and syncs once. A new member sends JoinGroup twice, because the first response only
+  carries its member id (KIP-394); in `static` it brings an instance id and sends it once.
+- `eager`, `static`, `server`: one round per change, and everything stops: P at a join, P - k when a member goes. What
+  moves depends on the assignor: `range` and `roundrobin` reassign all partitions to the members in the order of their
+  ids.
 - `server`: members ask for commands and are never notified; only the coordinator watches.
-- `cooperative`: who joins gets floor(P/N) of what others have, so that many stop and move, in a second round; when
-  nobody has to give anything up, one round is enough. Nothing stops when somebody goes. Whoever has given something
-  up joins again at once; when that comes before another one's SyncGroup, that one is sent back to join with what it
-  was to give up still in its hands, and a further round follows: rounds and requests are then a matter of time.
-- `delayed`: joins as in `cooperative`. When somebody goes, nothing happens but a round, and, when the delay is over,
-  another one in which the others get what it had; at once, and in the first one, when the leader went, whose memory
+- `cooperative`: a joining member gets floor(P/N) partitions, which stop and move in a second round; if no member has to
+  revoke any, one round is enough. Nothing stops when a member goes. A member that has revoked partitions rejoins at
+  once. If its JoinGroup arrives before another member's SyncGroup, the other is sent back to join, still holding what
+  it had to revoke, and a further round follows: rounds and requests then depend on timing.
+- `delayed`: joins as in `cooperative`. When a member goes, there is a round without moves and, after the delay, another
+  one in which the others get its partitions. If the leader goes, they get them in the first round, because its memory
   of the assignment goes with it.
 - A restart is a leave and a join, in `static` neither: its one JoinGroup and one SyncGroup are answered at once.
-  In `delayed` it depends on what comes first, the member or the end of the delay, and is not foretold.
+  In `delayed` the counts depend on which comes first, the member or the end of the delay, and are not predicted.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ class GroupSetting:
 
     members: int
     partitions: int
-    released: int | None = None  #: partitions of the member that went; None: not known
-    moved: int | None = None  #: by the assignor, where it deals anew; None: not known
+    released: int | None = None  #: partitions of the departed member; None: not known
+    moved: int | None = None  #: by the assignor, if it reassigns everything; None: not known
     leader_went: bool = False
     synced_late: bool = False  #: a SyncGroup was answered REBALANCE_IN_PROGRESS
 
 
 def predict(design: str, change: str, at: GroupSetting) -> Mapping[str, Prediction]:
-    """Requests, generations, and partitions stopped and moved; none of what depends on something unknown."""
+    """Requests, generations, and partitions stopped and moved, without counts that depend on something unknown."""
     if design == DELAYED and change == RESTART:
         return {}
     told = _incrementally(design, change, at) if design in INCREMENTAL else _anew(design, change, at)
@@ -56,7 +57,7 @@ def predict(design: str, change: str, at: GroupSetting) -> Mapping[str, Predicti
         return {name: count for name, count in told.items() if name in ("stopped", "moved")}
     if design == SERVER:
         told = {name: count for name, count in told.items() if name not in ("JoinGroup", "SyncGroup")}
-        # One child watch wakes the coordinator, which reads the list, and the registration of who is new.
+        # One child watch wakes the coordinator, which reads the list and a new member's registration.
         came, times = int(change in (JOIN, RESTART)), 2 if change == RESTART else 1
         told["notifications"] = Prediction(0, "0")
         told["coordinator notifications"] = Prediction(times, str(times))
@@ -65,7 +66,7 @@ def predict(design: str, change: str, at: GroupSetting) -> Mapping[str, Predicti
 
 
 def _anew(design: str, change: str, at: GroupSetting) -> dict[str, Prediction]:
-    """Everything is given up and dealt anew."""
+    """Everything is revoked and reassigned."""
     n, p, k = at.members, at.partitions, at.released
     if change == RESTART and design == STATIC:
         one, none = Prediction(1, "1"), Prediction(0, "0")
@@ -85,7 +86,7 @@ def _anew(design: str, change: str, at: GroupSetting) -> dict[str, Prediction]:
 
 
 def _incrementally(design: str, change: str, at: GroupSetting) -> dict[str, Prediction]:
-    """What can stay stays."""
+    """Partitions stay with their owners where possible."""
     n, k = at.members, at.released
     given = at.partitions // n
     shown = "P/N" if given else "0"
@@ -105,7 +106,7 @@ def _incrementally(design: str, change: str, at: GroupSetting) -> dict[str, Pred
             "stopped": Prediction(given, shown),
             **_known(moved=Prediction(k + given, f"k+{shown}") if k is not None else None),
         }
-    # Only what somebody had can be waited for.
+    # Only partitions that the member had can be delayed.
     rounds = 2 if design == DELAYED and k and not at.leader_went else 1
     requests = Prediction(rounds * n, "2N" if rounds == 2 else "N")
     return {
@@ -124,9 +125,9 @@ def _known(**counts: Prediction | None) -> dict[str, Prediction]:
 def moved_by_strategy(
     strategy: str, partitions: Sequence[tuple[str, int]], before: Sequence[str], after: Sequence[str]
 ) -> int | None:
-    """How many partitions have another member when `strategy` deals them to `after` instead of `before`.
+    """How many partitions change members when `strategy` assigns them to `after` instead of `before`.
 
-    Members are in the order in which the assignor takes them. None for a strategy that looks at more than that.
+    Members are in the assignor's order. None for a strategy that considers more than that.
     """
     deal = {RANGE: _range, ROUNDROBIN: _roundrobin}.get(strategy)
     if deal is None or not before or not after:

@@ -1,4 +1,4 @@
-"""From stretches, commits and intervals to one row a run and window: the last stages before the edge."""
+"""Reduce stretches, commits and intervals to one row per run and window: the last stages before the edge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from comparison.pipeline.delivery import OFFSETS, SERIALS
 from comparison.pipeline.windows import WHOLE_RUN
 
-#: What the name of a member's process ends with when it was started again: m3, m3.2, m3.3.
+#: The suffix of a restarted process: m3, m3.2, m3.3.
 LATER_LIFE = r"\.\d+$"
 
 
@@ -18,11 +18,11 @@ def coverage(segments: DataFrame, windows: DataFrame, tolerance_ns: int) -> Data
 
     Lengths are in the view's own unit: nanoseconds, or records. `doubled` counts every holder beyond the first.
     Overlaps in time no longer than the tolerance are not overlaps. `unsettled_until` is the end of the last
-    stretch in the window in which a partition was not owned exactly once (null: it always was).
+    stretch in the window in which a partition did not have exactly one owner (null: it always had).
     """
     by_number = F.col("view").isin(SERIALS, OFFSETS)
     meets = (F.col("low") < F.col("window_until_ns")) & (F.col("high") > F.col("window_from_ns"))
-    # Numbers of records are not moments: they belong to no change.
+    # Record numbers are not times, so they belong to no change.
     inside = meets & (~by_number | (F.col("window") == WHOLE_RUN))
     length = F.when(by_number, F.col("high") - F.col("low")).otherwise(
         F.least("high", "window_until_ns") - F.greatest("low", "window_from_ns")
@@ -63,7 +63,7 @@ def coverage(segments: DataFrame, windows: DataFrame, tolerance_ns: int) -> Data
 
 def commit_measures(judged: DataFrame) -> DataFrame:
     """run, written, stale_writes, moved_back, moved_back_records, old_accepted, refused, fenced, delivered,
-    stale_delivered (records handed out while another was named), started_behind.
+    stale_delivered (records delivered by a non-owner), started_behind.
     """
     is_write = F.col("kind") == "offset_written"
     is_delivery = F.col("kind") == "records_delivered"
@@ -98,10 +98,10 @@ def commit_measures(judged: DataFrame) -> DataFrame:
 
 
 def turnover(believed: DataFrame, windows: DataFrame) -> DataFrame:
-    """run, window, moved, stopped, stopped_kept: how often a partition went to another member; was taken from one
-    that stayed; and of these, was given back to the one that it had been taken from.
+    """run, window, moved, stopped, stopped_kept: how often a partition moved to another member; was taken from one
+    that stayed; and, of these, was given back to the same one.
 
-    A member that was restarted, or that lives again after it had been given up, is the same member.
+    A member that was restarted, also after its removal, is the same member.
     """
     line = Window.partitionBy("run", "topic", "partition").orderBy("from_ns", "owner")
     base = F.regexp_replace(F.element_at(F.split("owner", "/"), 1), LATER_LIFE, "")

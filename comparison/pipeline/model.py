@@ -1,19 +1,19 @@
-"""What a change must cost, in exact counts, by the design; pure arithmetic.
+"""The exact counts that a change must cost in the `zookeeper` design; pure arithmetic.
 
-`zookeeper`: the count model of Kafka 0.8.2's high-level consumer, held against running originals (160 of 160
-rounds alike). With N members after the change, T topics, P partitions in all, B brokers, every member
+The count model of Kafka 0.8.2's high-level consumer, checked against running originals (160 of 160 rounds
+equal). With N members after the change, T topics, P partitions in all and B brokers, every member
 
     is notified (2 reads), reads (1+B) + 1 + (1+B) + (N+T+3) + its own offsets, and (1+B) to find leaders,
     deletes its old claims, and creates its new ones;
 
 a joiner reads 2+T more to subscribe, registers (1 create) and is not notified; one that gets no partition finds no
-leaders. What a leaver or a dead member owned goes with its session, which is no request of a member's. Commits are
-not predicted: how much there is to commit is a matter of time.
+leaders. The claims of a leaver or a dead member go with its session, without a member's request. Commits are not
+predicted: how much there is to commit depends on time.
 
 An attempt that fails by a conflict adds N+T+2B+6 reads, those of its offsets, a create for each of its partitions,
-a read for each conflict, and a delete for each claim that it made and gives back. How many attempts failed, what
-they read and how many of their claims failed is measured, within the bounds of what it can be: no more offsets an
-attempt than a member's share, a conflict at least in each attempt, and no more of them than claims.
+a read for each conflict, and a delete for each claim that it made and gives back. The number of failed attempts, their
+reads and failed claims are measured, and bounded: no more offsets per attempt than a member's share, at least one
+conflict per attempt, and no more conflicts than claims.
 
 For the designs with a coordinator see comparison.pipeline.group_model.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 JOIN, LEAVE, CRASH = "join", "leave", "crash"
 MODELLED = (JOIN, LEAVE, CRASH)
-#: A member leaves, and comes back a little later.
+#: A member leaves and returns a little later.
 RESTART = "restart"
 
 
@@ -43,31 +43,31 @@ class Setting:
     brokers: int
     streams: int = 1  #: of every member and topic
     released: int | None = None  #: partitions of the member that went; None: not known
-    one_read: bool = False  #: watch.reads=one: a watch is armed by a single read, which saves one a member
+    one_read: bool = False  #: watch.reads=one: a single read sets a watch, which saves one read per member
 
     @property
     def idle(self) -> int:
-        """Members that own nothing: `range` fills the streams of one member after the other, topic by topic."""
+        """Members without partitions: `range` fills the streams of one member after another, topic by topic."""
         busy = -(-self.partitions // self.topics // self.streams)
         return max(0, self.members - busy)
 
     @property
     def share(self) -> int:
-        """The most that one member owns."""
+        """The most partitions that one member owns."""
         each = self.partitions // self.topics
         return self.topics * min(each, self.streams * -(-each // (self.members * self.streams)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Troubles:
-    """What the trace says where attempts failed: how many by a conflict, all reads of offsets, all failed claims."""
+    """What the trace shows of failed attempts: those failed by a conflict, all reads of offsets, all failed claims."""
 
     attempts: int = 0
     offset_reads: int = 0
     conflicts: int = 0
 
     def claims(self, at: Setting) -> int:
-        """Claims of the attempts that failed: as many as offsets were read beyond those of the others."""
+        """Claims of the failed attempts: as many as the offset reads beyond those of the others."""
         return max(0, min(self.offset_reads - at.partitions, self.attempts * at.share))
 
     def lost_claims(self, at: Setting) -> int:
@@ -76,16 +76,16 @@ class Troubles:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A count and how it was come to."""
+    """A predicted count and its formula."""
 
     count: int
     formula: str
 
 
 def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Prediction]:
-    """Reads, writes and notifications of one change, failed requests included; commits are apart.
+    """Reads, writes and notifications of one change, failed requests included, without commits.
 
-    The writes of a leave or a crash are predicted only where it is known what the member that went had owned.
+    The writes of a leave or a crash are predicted only if it is known what the departed member owned.
     """
     n, t, p, b = at.members, at.topics, at.partitions, at.brokers
     deliveries = 8 if at.one_read else 9
@@ -110,10 +110,9 @@ def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Pred
 
 
 def moved_minimum(owners: Sequence[tuple[str | None, str | None]], members: int) -> int:
-    """The least that had to move, of (before, after) for each partition, for a balanced group of that size.
+    """The fewest partitions that had to move for a balanced group of that size, from (before, after) of each partition.
 
-    With every owner that is still there stays as much as a balanced share holds; the larger shares go to those that
-    had most.
+    Every remaining owner keeps up to a balanced share; the larger shares go to those that had most.
     """
     staying = {after for _, after in owners}
     had = Counter(before for before, _ in owners if before in staying and before is not None)

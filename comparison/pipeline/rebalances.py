@@ -1,6 +1,6 @@
-"""The phases of members' rebalances, and what members that keep a partition do with it meanwhile.
+"""The phases of members' rebalances, and deliveries of kept partitions meanwhile.
 
-See kernel.trace.events.PHASES for the phases; comparison.pipeline.rounds puts them together to what the group did.
+See kernel.trace.events.PHASES for the phases; comparison.pipeline.rounds combines them into rounds of the group.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ WHOLE = "rebalance"
 
 
 def phases(events: DataFrame) -> DataFrame:
-    """One row a phase that a member was in: run, process, member, phase, from_ns, until_ns.
+    """One row per phase of a member: run, process, member, phase, from_ns, until_ns.
 
-    A phase lasts until the next one, or the end of its attempt; one that never ended is left out. So is
-    whatever comes between: a member that waits for nothing is in no phase. What a member did before it was handed
-    its id is its own: of the id that its stream is known by next.
+    A phase lasts until the next one or the end of its attempt; one that never ended is left out. Between attempts a
+    member is in no phase. What a member did before it received its id counts for the next id of its stream.
     """
     phase_kinds = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_started")
     per_member = Window.partitionBy("run", "process", "member").orderBy("seq")

@@ -1,4 +1,4 @@
-"""When what is measured begins and ends: the whole run, and each change in it.
+"""The windows of time that are measured: the whole run, and each change in it.
 
 A *window* is a stretch of one run in which things are counted. Every run has the window WHOLE_RUN; every
 `change_started`, and every fault that changes no membership by itself (a freeze, a cut), opens another, which
@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 
 #: The number of the window that is the whole run; changes count from 0.
 WHOLE_RUN = -1
-#: The change that brings a group to the size at which something is measured; it is not measured itself.
+#: The change that brings a group to the size to be measured; it is not measured itself.
 FORMING = "form"
-#: A fault that is a change of membership already, and told as one.
+#: A fault that is already traced as a change of membership.
 _KILL = "kill"
 #: Beyond any clock, and far enough from the end of 64 bits that differences fit.
 _FOREVER_NS = 1 << 61
@@ -24,8 +24,8 @@ _FOREVER_NS = 1 << 61
 def spans(events: DataFrame) -> DataFrame:
     """run, start_ns, end_ns: where the group is measured as running; the end is not in it.
 
-    From the first steady stage, change or fault, or the first member where the runner said none of them; to the
-    final reads, or the end of what was recorded. Growth to the first size and the shutdown are not measured.
+    From the first steady stage, change or fault (or the first member, if the runner traced none) to the final reads or
+    the end of the trace. Growth to the first size and the shutdown are not measured.
     """
     stage = F.when(F.col("kind") == "stage_entered", F.col("stage"))
     measured = (F.col("kind") == "change_started") & (F.col("change") != FORMING)
@@ -51,7 +51,7 @@ def spans(events: DataFrame) -> DataFrame:
 def changes(events: DataFrame) -> DataFrame:
     """One row a change: run, window, change, round, members, from_ns, settled_ns, healed_ns, until_ns.
 
-    Of a fault, `change` is its name, and `members` is null; `healed_ns` is when it ended.
+    For a fault, `change` is its name, `members` is null, and `healed_ns` is its end.
     """
     stops = F.col("stage").isin("final", "stop") | (F.col("kind") == "run_ended")
     is_fault = (F.col("kind") == "fault_started") & (F.col("fault") != _KILL)
@@ -94,7 +94,7 @@ def change_windows(changes: DataFrame) -> DataFrame:
 
 
 def whole_runs(spans: DataFrame) -> DataFrame:
-    """The same for every run as a whole: from before everything until its members are stopped."""
+    """One window for each whole run: from before its first event until its members are stopped."""
     return spans.select(
         "run",
         F.lit(WHOLE_RUN).alias("window"),
@@ -104,6 +104,6 @@ def whole_runs(spans: DataFrame) -> DataFrame:
 
 
 def in_windows(moments: DataFrame, windows: DataFrame) -> DataFrame:
-    """Each row once for every window of its run that its `t_ns` lies in."""
+    """Each row once per window of its run that contains its `t_ns`."""
     inside = (F.col("t_ns") >= F.col("window_from_ns")) & (F.col("t_ns") < F.col("window_until_ns"))
     return moments.join(F.broadcast(windows), on="run", how="inner").where(inside)
