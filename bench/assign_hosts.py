@@ -89,7 +89,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=to,
-                cwd=Path(__file__).parents[2],
+                cwd=Path(__file__).parents[1],
                 environment={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
             )
         self._lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()

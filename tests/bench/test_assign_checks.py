@@ -11,6 +11,7 @@ from bench import assign_cases
 from bench.assign import KAFKA_STICKY, WIRE, CheckFailed, Figure, check, check_same_sets
 from bench.assign_cases import FRESH, JOIN, LEAVE, NOBODY, Answer, Case, Shape, read_answer, read_group
 from bench.assign_checks import looked_at, moves_least, moves_least_of_equal
+from bench.assign_hosts import Limit, call_python
 from coordinator.protocol.consumer_protocol import decode_subscription, encode_assignment
 from kernel.assignors.sticky import assign_sticky
 from kernel.assignors.sticky_data import decode_sticky
@@ -140,3 +141,13 @@ def test_other_sets_than_kafkas_fail_the_bench() -> None:
     other.findings = looked_at(case, FRESH, nothing(), given([1, 0, 2, 0, 1, 2]), may_withhold=False)
     with pytest.raises(CheckFailed, match="2 partitions go to others"):
         check_same_sets([mine, other])
+
+
+def test_child_process_assigns_a_small_group(tmp_path: Path) -> None:
+    case, group, answer = Case("small", "uniform"), tmp_path / "group", tmp_path / "answer"
+    case.write(group, FRESH, np.full(case.shape.partitions, NOBODY, np.int32), in_user_data=True)
+    request = {"subject": "wire", "strategy": "sticky", "exact_up_to": 0, "runs": [], "group": str(group)}
+    call = call_python({**request, "answer": str(answer)}, Limit(60.0, by_cpu=False), tmp_path)
+    assert (call.failed, call.over, len(call.runs)) == ("", False, 1), (tmp_path / "python.log").read_text()
+    before = np.full(case.shape.partitions, NOBODY, np.int32)
+    assert looked_at(case, FRESH, before, read_answer(case, answer), may_withhold=False).faults == ()
