@@ -48,19 +48,20 @@ import org.apache.kafka.image.TopicImage;
 import org.apache.kafka.image.TopicsImage;
 
 /**
- * Kafka's assignor classes, timed where they run. Compiled at start by Janino (which knows generics, but looks past
- * them: hence the casts), driven by assign_hosts.py with lines
+ * Kafka's assignor classes, timed inside one JVM. Compiled at start by Janino, which parses generics but ignores them
+ * (hence the casts). assign_hosts.py sends lines
  *
  *     assignor TAB group file TAB answer file TAB (runs at most TAB seconds)*
  *
- * and answering in JSON lines: "assigning" before each run, "run" after it, "done" or "failed" at the end. A call is
- * repeated as the pairs say: up to so many runs while one takes less than so many CPU seconds. The first run's answer
- * goes to the file, those of the others are compared with it.
+ * and gets JSON lines: "assigning" before each run, "run" after it, "done" or "failed" at the end. A call is repeated
+ * as the pairs say: up to that many runs as long as one takes less than that many CPU seconds. The first run's answer
+ * goes to the file; those of the others are compared with it.
  *
- * What is timed, apart: "decode" is ConsumerProtocol.deserializeSubscription of every member into a HashMap, "assign"
- * is assign() alone, "encode" is ConsumerProtocol.serializeAssignment for every member. CPU time is this thread's and
- * that of the thread in which the serial collector works (where there is no /proc, the collections by the clock). Cluster metadata are made before. The KIP-848 assignor has no bytes: its specification
- * is made before, its result is turned into bytes after.
+ * Timed separately: "decode" is ConsumerProtocol.deserializeSubscription of every member into a HashMap, "assign" is
+ * assign() alone, "encode" is ConsumerProtocol.serializeAssignment for every member. CPU time is that of this thread
+ * and of the serial collector's thread (without /proc, the collections' wall-clock time). Cluster metadata are made
+ * before. The KIP-848 assignor reads and writes no bytes: its specification is made before, and its result is turned
+ * into bytes after.
  */
 public final class AssignorHost {
     private static PrintStream out;
@@ -96,7 +97,7 @@ public final class AssignorHost {
         out.flush();
     }
 
-    /** Of the collector so far; a process that waits for its core takes long to collect, but no more of the CPU. */
+    /** CPU time of the collector so far, which waiting for a core does not increase. */
     private static long collectingNanos() {
         try {
             if (collector == null) {
@@ -129,18 +130,18 @@ public final class AssignorHost {
         }
     }
 
-    private void serve(String[] told) throws Exception {
-        load(told[1]);
+    private void serve(String[] fields) throws Exception {
+        load(fields[1]);
         Run run;
         int done = 0;
         boolean again = true;
         while (again) {
-            run = "uniform".equals(told[0]) ? new ServerRun() : (Run) new ClientRun(told[0]);
+            run = "uniform".equals(fields[0]) ? new ServerRun() : (Run) new ClientRun(fields[0]);
             byte[][] answers = run.perform();
             String same = "true";
             if (first == null) {
                 first = answers;
-                write(told[2]);
+                write(fields[2]);
             } else {
                 for (int m = 0; m < answers.length; m++) {
                     if (!java.util.Arrays.equals(answers[m], first[m])) {
@@ -151,8 +152,8 @@ public final class AssignorHost {
             say("{\"event\": \"run\", \"same\": " + same + ", " + run.figures() + "}");
             done++;
             again = false;
-            for (int i = 3; i + 1 < told.length; i += 2) {
-                again |= done < Integer.parseInt(told[i]) && run.seconds() < Double.parseDouble(told[i + 1]);
+            for (int i = 3; i + 1 < fields.length; i += 2) {
+                again |= done < Integer.parseInt(fields[i]) && run.seconds() < Double.parseDouble(fields[i + 1]);
             }
         }
         say("{\"event\": \"done\"}");
@@ -176,7 +177,7 @@ public final class AssignorHost {
         in.close();
     }
 
-    /** The cluster's metadata, as a leader has them at hand. */
+    /** The cluster's metadata, which a leader has. */
     private Cluster cluster() {
         Node node = new Node(1, "h", 9092);
         Node[] nodes = new Node[] {node};
@@ -189,7 +190,7 @@ public final class AssignorHost {
         return new Cluster("c", Collections.singletonList(node), infos, Collections.emptySet(), Collections.emptySet());
     }
 
-    /** The first run's answer: for each member its id and the bytes. */
+    /** Writes the first run's answer: for each member its id and the bytes. */
     private void write(String path) throws Exception {
         DataOutputStream to = new DataOutputStream(new BufferedOutputStream(new FileOutputStream(path), 1 << 20));
         to.writeInt(members.length);
@@ -211,7 +212,7 @@ public final class AssignorHost {
         return made;
     }
 
-    /** One call with its figures: seconds of the clock and of the CPU at the four borders, and the heap. */
+    /** One call with its figures: wall and CPU seconds at the four borders, and the heap. */
     private abstract class Run {
         private final long[] clock = new long[4];
         private final long[] cpu = new long[4];
@@ -326,7 +327,7 @@ public final class AssignorHost {
         }
     }
 
-    /** KIP-848's: `owned` of a subscription is taken for the member's target assignment. */
+    /** KIP-848's assignor: `owned` of a subscription is used as the member's target assignment. */
     private final class ServerRun extends Run {
         private GroupSpecImpl group;
         private Sizes described;
@@ -338,7 +339,7 @@ public final class AssignorHost {
             TopicsImage image = TopicsImage.EMPTY;
             described = new Sizes();
             for (int t = 0; t < topics.length; t++) {
-                // Ids without a pattern, as those of a cluster are; the same in each run.
+                // Random-looking ids, as in a cluster, but the same in each run.
                 java.util.Random random = new java.util.Random(t);
                 Uuid id = new Uuid(random.nextLong(), random.nextLong());
                 ids.put(topics[t], id);
@@ -350,13 +351,13 @@ public final class AssignorHost {
             Map inverted = new HashMap();
             Set kinds = new HashSet();
             for (int m = 0; m < members.length; m++) {
-                ConsumerPartitionAssignor.Subscription told =
+                ConsumerPartitionAssignor.Subscription subscription =
                     ConsumerProtocol.deserializeSubscription(ByteBuffer.wrap(subscriptions[m]));
-                Set subscribed = new HashSet(told.topics());
+                Set subscribed = new HashSet(subscription.topics());
                 kinds.add(subscribed);
                 specified.put(members[m], new MemberSubscriptionAndAssignmentImpl(
                     Optional.empty(), Optional.empty(), new TopicIds(subscribed, image),
-                    new Assignment(target(members[m], told.ownedPartitions(), ids, inverted))));
+                    new Assignment(target(members[m], subscription.ownedPartitions(), ids, inverted))));
             }
             SubscriptionType kind = kinds.size() == 1 ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS;
             group = new GroupSpecImpl(specified, kind, inverted);

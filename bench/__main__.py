@@ -1,7 +1,7 @@
-"""`make bench`: the figures, measured in this run beside a peer of this run. Seconds are of this machine now.
+"""`make bench`: measure the parts, each beside a peer measured in the same run.
 
-Compare the ratios and the counts; absolute times on shared cores do not repeat. Each part is a module that checks what
-it is answered, and can be run alone (`--only`).
+Compare ratios and counts; absolute times are those of this machine and do not repeat on shared cores. Each part is a
+module that checks every answer it gets, and can be run alone (`--only`).
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ def measure_events(bench: Bench) -> None:
     count = 10_000 if bench.smoke else EVENTS
     with spark_session(work_dir=bench.folder / "spark") as spark:
         rate = events.event_rate(spark, bench.folder, count)
-    made = Table(title=f"Pipeline, {rate.events:,} made-up events", title_justify="left")
+    made = Table(title=f"Pipeline, {rate.events:,} generated events", title_justify="left")
     for number, column in enumerate(("", "s", "events/s", "ratio")):
         made.add_column(column, justify="left" if number == 0 else "right")
     for name, seconds in (
         ("Spark, first analysis", rate.cold_s),
         ("Spark, second analysis", rate.warm_s),
-        ("plain Python, only reading", rate.reading_s),
+        ("plain Python, reading only", rate.reading_s),
     ):
         made.add_row(name, f"{seconds:.1f}", f"{rate.events / seconds:,.0f}", f"{seconds / rate.reading_s:.1f}")
     bench.console.print(made)
 
 
-#: In the order in which they are run.
+#: In running order.
 PARTS: dict[str, Callable[[Bench], None]] = {
     "heartbeats": heartbeats.run,
     "groups": groups.run,
@@ -81,25 +81,30 @@ PARTS: dict[str, Callable[[Bench], None]] = {
 
 
 @click.command()
-@click.option("--smoke", is_flag=True, help="Small sizes: does it run?")
-@click.option("--only", type=click.Choice(list(PARTS)), multiple=True)
+@click.option("--smoke", is_flag=True, help="Run with small sizes, only to see that everything works.")
+@click.option("--only", type=click.Choice(list(PARTS)), multiple=True, help="Run only this part (repeatable).")
 @click.option(
     "--members",
     type=click.IntRange(1),
     multiple=True,
-    help="Sizes: of the herd, of groups, connections of heartbeats; instead of each part's own.",
+    help="Number of members (connections, for heartbeats), instead of each part's default (repeatable).",
 )
-@click.option("--brokers", type=click.IntRange(1), multiple=True, help="Numbers of brokers of the herd.")
-@click.option("--runs", type=click.IntRange(1), default=None, help="Runs of each figure, instead of each part's own.")
-@click.option("--ours-only", is_flag=True, help="Without Kafka, to see quickly what a change of ours has gained.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write every single run's figures here.")
+@click.option(
+    "--brokers", type=click.IntRange(1), multiple=True, help="Number of brokers in the herd part (repeatable)."
+)
+@click.option("--runs", type=click.IntRange(1), default=None, help="Runs per figure, instead of each part's default.")
+@click.option("--ours-only", is_flag=True, help="Skip Kafka, for a quick look at a change of ours.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), help="Write the figures of every single run to this file."
+)
 @assign_report.command_line
 @click.option(
     "--profile",
     type=click.Path(path_type=Path),
     is_flag=False,
     flag_value=Path("runs/profiles"),
-    help="Profile our broker while it is measured, and print where its time goes; FOLDER for the profiles.",
+    help="Profile our broker while it is measured, print its most expensive functions, and write the profiles to PATH "
+    "(default: runs/profiles).",
 )
 def main(
     smoke: bool,
@@ -111,19 +116,19 @@ def main(
     profile: Path | None,
     **asked: Any,
 ) -> None:
-    """Measure and print the figures."""
+    """Measure performance beside a real Kafka, and print the figures."""
     console = Console(width=None if os.isatty(1) else 150)
     with tempfile.TemporaryDirectory(prefix="rebalance-lab-bench-") as temporary:
         bench = Bench(Path(temporary), console, smoke, runs, members, brokers, profile, asked)
         bench.state(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
         if smoke:
-            bench.state("a smoke run: nothing is warm, its figures mean nothing")
+            bench.state("smoke run: nothing is warmed up, so the figures mean nothing")
         for name in only or PARTS:
             started = time.monotonic()
             try:
                 PARTS[name](bench)
             finally:
-                if json_file is not None:  # after each part: it, or a later one, may fail
+                if json_file is not None:  # after each part, because this one or a later one may fail
                     bench.figures.write(json_file)
             bench.state(f"{name} took {time.monotonic() - started:.0f} s")
 

@@ -1,15 +1,15 @@
-"""Assignors of ours beside Kafka's own classes and kafka-python's: `make bench ARGS="--only assignors"`.
+"""Our assignors beside Kafka's own classes and kafka-python's: `make bench ARGS="--only assignors"`.
 
-Each subject goes its own way: `leave` and `join` start from what it gave itself when the group was fresh, 2000 members
-(2001 after the join). An assignor whose own fresh answer did not come in time starts from ours, which is said. Two
-forms of ours are measured:
+Every subject continues from its own answers: `leave` and `join` start from its own fresh assignment of 2000 members
+(2001 after the join). A subject that ran out of time for a fresh assignment starts from ours, and the table says so.
+Two forms of ours are measured:
 
-    core   integer arrays in and out: who had what, who subscribes to what, who gets what
-    wire   subscription bytes of all members in, assignment bytes of all members out: all that a leader has to do
+    core   integer arrays in and out: previous owners, subscriptions, new owners
+    wire   subscription bytes of all members in, assignment bytes of all members out: a leader's whole work
 
-and of Kafka's clients assign() alone, on objects that are there (the eager assignor's own decoding of user data is
-inside), and with ConsumerProtocol.deserializeSubscription and serializeAssignment of all members around it. KIP-848's
-assignor and kafka-python's are called on their objects. Every answer is checked; see `assign_checks`.
+Of Kafka's client assignors, assign() is measured alone, on existing objects (it includes the eager assignor's decoding
+of user data), and together with ConsumerProtocol.deserializeSubscription and serializeAssignment of all members. The
+KIP-848 assignor and kafka-python's are called on their own objects. Every answer is checked; see `assign_checks`.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ if TYPE_CHECKING:
 OURS, KAFKA, KAFKA_PYTHON = "ours", "kafka", "kafka-python"
 PEERS = (KAFKA, KAFKA_PYTHON)
 
-#: By default, up to so many runs while one takes less than so many seconds. The first of three or more does not
-#: count: it fetches memory, and compiles.
+#: Default repeats: (runs at most, as long as one takes less than these seconds). The first of three or more does not
+#: count, because it allocates memory and compiles.
 REPEATS = ((6, 6.0), (2, 20.0))
 REPEATS_SMOKE = ((3, 6.0),)
-#: Cooperative answers leave out what is about to move; members then give that back, and join again.
+#: Further rounds of a cooperative rebalance: answers withhold the partitions that move until members have revoked them.
 FOLLOW_UPS = 3
-#: Of kafka-python's processes: two of them would take the machine down.
+#: Memory limit of kafka-python's processes: two of them would exhaust the machine.
 KAFKA_PYTHON_MB = 9_000
 FULL_LIMIT_S = 150.0
-#: What unequal subscriptions may cost of ours, to the lower bound.
+#: Our moves with different subscriptions, at most, as a multiple of the lower bound.
 MOVES_MOST = 2.0
 
 
 class CheckFailed(AssertionError):
-    """An answer was not what an assignor may give: the figures beside it are worth nothing."""
+    """An assignor gave an invalid answer, so its figures are worthless."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One thing that is measured."""
+    """One assignor in one form, to be measured."""
 
     name: str
     peer: str
     strategy: str
     form: str = "assign"  #: core, wire or assign
-    in_user_data: bool = False  #: how members say what they had
+    in_user_data: bool = False  #: how members report what they owned
     withholds: bool = False  #: cooperative
-    is_fair: bool = True  #: promises the fair rule, and with equal subscriptions the fewest moves
-    exact_up_to: int = 0  #: of ours: partitions times members up to which unequal subscriptions get Kafka's own order
+    is_fair: bool = True  #: promises fairness, and the fewest moves with equal subscriptions
+    exact_up_to: int = 0  #: ours: partitions times members up to which answers are in Kafka's own order
     sizes: tuple[str, ...] = ("smoke", "10k", "100k", "1M")
     kinds: tuple[str, ...] = tuple(assign_cases.KINDS)
 
@@ -101,7 +101,7 @@ SUBJECTS = (
 
 @dataclass(frozen=True)
 class Options:
-    """What is measured, and how long one call may take."""
+    """What to measure, and how long one call may take."""
 
     sizes: Sequence[str] = ("10k", "100k", "1M")
     kinds: Sequence[str] = tuple(assign_cases.KINDS)
@@ -110,8 +110,8 @@ class Options:
     clock: str = "cpu"
     heap_mb: int = 6144
     repeats: Sequence[tuple[int, float]] = REPEATS
-    warm_runs: int = 8  #: of each class on each of six small groups, before the first call that counts
-    from_ours: bool = False  #: who gave no fresh answer in time goes on from ours
+    warm_runs: int = 8  #: warm-up calls of each class on each of six small groups
+    from_ours: bool = False  #: continue from ours after a fresh call that timed out
 
     @property
     def limit(self) -> assign_hosts.Limit:
@@ -120,7 +120,7 @@ class Options:
 
 @dataclass
 class Figure:
-    """Of one subject in one step. Seconds are [by the clock on the wall, of the CPU] for each run that counts."""
+    """Figures of one subject in one step. Seconds are [wall clock, CPU] for each run that counts."""
 
     subject: Subject
     case: Case
@@ -128,14 +128,14 @@ class Figure:
     seconds: dict[str, list[list[float]]] = field(default_factory=dict)  #: by form: core, wire, assign
     memory_mb: float = float("nan")
     over: bool = False
-    note: str = ""  #: why there are no figures, or what is special
+    note: str = ""  #: why there are no figures, or what is special about them
     findings: Findings | None = None
     moved_least: int = 0
-    settled: bool = True  #: False: what a cooperative answer ends in did not come in time
+    settled: bool = True  #: False: the later rounds of a cooperative answer timed out
 
     @property
     def moves_ratio(self) -> float:
-        """Partitions that changed hands, those that nobody had any more included, to the fewest there could be."""
+        """Moved and orphaned partitions, divided by the fewest possible."""
         assert self.findings is not None
         handed_out = self.findings.handed_out
         return (handed_out + self.findings.moved) / max(handed_out + self.moved_least, 1)
@@ -153,7 +153,7 @@ class AssignorBench:
         folder.mkdir(parents=True, exist_ok=True)
 
     def start(self) -> None:
-        """The JVM with Kafka's classes. Raises `OriginalsUnavailable` where they cannot be had."""
+        """The JVM with Kafka's classes. Raises `OriginalsUnavailable` if they cannot be fetched."""
         self._java = assign_hosts.Java(self._folder, self._options.heap_mb, self._warming_calls())
 
     def close(self) -> None:
@@ -166,7 +166,7 @@ class AssignorBench:
                 yield Case(size, kind)
 
     def measure(self, case: Case) -> Iterator[Figure]:
-        """All subjects in all steps, one after the other. Raises `CheckFailed` when an answer is wrong."""
+        """Measure all subjects in all steps, one after the other. Raises `CheckFailed` on a wrong answer."""
         ours_fresh: NDArray[np.int32] | None = None
         for subject in self._subjects(case):
             fresh: NDArray[np.int32] | None = None
@@ -177,10 +177,10 @@ class AssignorBench:
                 start = fresh
                 if step != FRESH and fresh is None:
                     if ours_fresh is None or not (self._options.from_ours and was_over):
-                        figure.note = "nothing to start from"
+                        figure.note = "no fresh assignment to start from"
                         yield figure
                         continue
-                    figure.note, start = "from our fresh answer", ours_fresh
+                    figure.note, start = "started from our fresh assignment", ours_fresh
                 self._measure_step(figure, case.before(step, start))
                 if step == FRESH:
                     fresh = None if figure.findings is None else figure.findings.owner
@@ -211,7 +211,7 @@ class AssignorBench:
         assert answer is not None
         found = looked_at(case, step, before, answer, may_withhold=subject.withholds)
         if not all(run["same"] for run in call.runs):
-            found = dataclasses.replace(found, faults=(*found.faults, "another answer in another run"))
+            found = dataclasses.replace(found, faults=(*found.faults, "different answers in different runs"))
         if found.withheld and not found.faults:
             found = self._followed(figure, before, found)
         figure.findings = found
@@ -219,7 +219,7 @@ class AssignorBench:
         check(figure)
 
     def _followed(self, figure: Figure, before: NDArray[np.int32], found: Findings) -> Findings:
-        """Members give back what was withheld, and join again, until nothing is: moves are from `before` to then."""
+        """Revoke what was withheld and join again until nothing is withheld; moves count from `before` to the end."""
         subject, case, step = figure.subject, figure.case, figure.step
         withheld = found.withheld
         for _ in range(FOLLOW_UPS):
@@ -239,7 +239,7 @@ class AssignorBench:
         return dataclasses.replace(found, withheld=withheld)
 
     def _moves_least(self, case: Case, step: str, before: NDArray[np.int32]) -> int:
-        """Who starts from the same has the same."""
+        """Equal for subjects that start from the same assignment."""
         key = (case, step, hashlib.sha256(before.tobytes()).digest())
         if key not in self._bounds:
             self._bounds[key] = moves_least(case, step, before)
@@ -280,7 +280,7 @@ class AssignorBench:
         self, case: Case, step: str, before: NDArray[np.int32], repeats: Sequence[tuple[int, float]]
     ) -> tuple[assign_hosts.Call, Answer | None]:
         present = case.present(step)
-        place = np.full(len(case.members) + 1, NOBODY, np.int32)  # the last is NOBODY's
+        place = np.full(len(case.members) + 1, NOBODY, np.int32)  # the last entry is NOBODY's
         place[present] = np.arange(len(present))
         arrays, answer = self._folder / "arrays.npz", self._folder / "answer.npy"
         np.savez(arrays, owner=place[before], subscribed=case.subscribed[present])
@@ -301,7 +301,7 @@ class AssignorBench:
         return call, Answer(ids, present[owner[ids]])
 
     def _warming_calls(self) -> list[str]:
-        """Of every class, on small groups of both kinds that are far from even; kept until the end."""
+        """Warm-up calls of every class, on small uneven groups of both kinds; the files are kept until the end."""
         lines = []
         for kind in ("uniform", "half"):
             case = Case("warm", kind)
@@ -327,7 +327,7 @@ def _line(strategy: str, group: Path, answer: Path, repeats: Sequence[tuple[int,
 
 
 def check(figure: Figure) -> None:
-    """Raises `CheckFailed`: an invalid answer of anybody; one of ours or Kafka's that is unfair or moves too much."""
+    """Raise `CheckFailed` for an invalid answer, or one of ours or Kafka's that is unfair or moves too much."""
     subject, case, found = figure.subject, figure.case, figure.findings
     assert found is not None
     faults = list(found.faults)
@@ -351,9 +351,9 @@ def check(figure: Figure) -> None:
 
 
 def check_same_sets(figures: Sequence[Figure]) -> None:
-    """Ours are Kafka's own answers, member by member, where they promise to be. Raises `CheckFailed`.
+    """Check that our answers equal Kafka's, member by member, where they promise to. Raises `CheckFailed`.
 
-    They do with equal subscriptions, and with others in Kafka's order.
+    They promise it for equal subscriptions, and for different ones in Kafka's order.
     """
     by_key = {(f.subject, f.step): f for f in figures}
     for ours, theirs in (

@@ -1,10 +1,10 @@
-"""What the assignors are measured on: shapes, kinds of subscriptions, and the three steps of a group's life.
+"""The input of the assignor bench: shapes, kinds of subscriptions, and the three steps of a group's life.
 
-Everybody is counted in one numbering: members 0 to M - 1 are there from the beginning, M is the newcomer, and
-partition p of topic t is the number t * P + p. Who owns what is one array over partitions.
+Members and partitions are numbered: members 0 to M - 1 are there from the beginning, M is the newcomer, and partition
+p of topic t has the number t * P + p. Ownership is one array over partitions.
 
-A group reaches an assignor as the bytes of JoinGroup. Two forms of what a member had, as the clients write them: the
-eager one puts it into user data, the cooperative one (and here the KIP-848 one, for its target) into the subscription.
+A group reaches an assignor as the bytes of JoinGroup. A member's former partitions come in the two forms that clients
+write: in user data (eager), or in the subscription (cooperative, and here KIP-848, for its target assignment).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ NOBODY = -1
 SEED = 1
 
 UNIFORM = "uniform"
-#: What tables call them, by what the command line calls them.
+#: Name on the command line -> title in tables.
 KINDS: Mapping[str, str] = {
     UNIFORM: "all subscribe to all topics",
-    "one": "one member with one topic, the others with all",
+    "one": "one member has one topic, the others all",
     "fifth": "each lacks a fifth of the topics",
     "half": "each has a random half of the topics",
     "ten": "each has ten random topics",
@@ -43,7 +43,7 @@ STEPS = (FRESH, LEAVE, JOIN)
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a group; every topic has as many partitions."""
+    """Sizes of a group; all topics have the same number of partitions."""
 
     topics: int
     partitions_each: int
@@ -68,7 +68,7 @@ SHAPES: Mapping[str, Shape] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One kind of group at one size; made from `SEED`."""
+    """One kind of group at one size, drawn from `SEED`."""
 
     size: str
     kind: str
@@ -83,18 +83,18 @@ class Case:
 
     @cached_property
     def topics(self) -> list[str]:
-        """In Java's order, and of one length."""
+        """Topic names of equal length, in Java's order."""
         return [f"topic-{number:04d}" for number in range(self.shape.topics)]
 
     @cached_property
     def members(self) -> list[str]:
-        """M + 1 ids as a coordinator makes them up."""
+        """M + 1 member ids like those of a coordinator."""
         drawn = random.Random(SEED)
         return [f"consumer-{n:04d}-{uuid.UUID(int=drawn.getrandbits(128))}" for n in range(self.shape.members + 1)]
 
     @cached_property
     def subscribed(self) -> NDArray[np.bool_]:
-        """[M + 1, T]."""
+        """Who subscribes to what: [M + 1, T]."""
         members, topics = self.shape.members + 1, self.shape.topics
         drawn = np.random.default_rng(SEED)
         made = np.ones((members, topics), np.bool_)
@@ -114,19 +114,19 @@ class Case:
         return made
 
     def present(self, step: str) -> NDArray[np.int64]:
-        """Who takes part. One from the middle leaves."""
+        """The members of a step. The one that leaves is from the middle."""
         everybody = np.arange(self.shape.members + (step == JOIN))
         return np.delete(everybody, self.shape.members // 2) if step == LEAVE else everybody
 
     def before(self, step: str, fresh: NDArray[np.int32] | None) -> NDArray[np.int32]:
-        """Who of those present had what; `fresh` is what the first step gave."""
+        """Former owners among the present members; `fresh` is the result of the first step."""
         if step == FRESH:
             return np.full(self.shape.partitions, NOBODY, np.int32)
         assert fresh is not None
         return np.where(np.isin(fresh, self.present(step)), fresh, NOBODY).astype(np.int32)
 
     def write(self, path: Path, step: str, before: NDArray[np.int32], *, in_user_data: bool) -> None:
-        """The group as `assign_child` and the Java host read it: sizes, then ids and subscription bytes."""
+        """Write the group for `assign_child` and the Java host: sizes, then ids and subscription bytes."""
         each = self.shape.partitions_each
         generation = -1 if step == FRESH else 1
         claims = encoded_partitions(self, before)
@@ -140,18 +140,18 @@ class Case:
             for member in present.tolist():
                 of_member = [names[t] for t in np.flatnonzero(self.subscribed[member])]
                 head = struct.pack(">hi", 3, len(of_member)) + b"".join(of_member)
-                told = struct.pack(">i", generation)
+                encoded_generation = struct.pack(">i", generation)
                 if in_user_data:
-                    data = None if step == FRESH else claims[member] + told
-                    body = _bytes(data) + struct.pack(">i", 0) + told
+                    data = None if step == FRESH else claims[member] + encoded_generation
+                    body = _bytes(data) + struct.pack(">i", 0) + encoded_generation
                 else:
-                    body = _bytes(told) + claims[member] + told
+                    body = _bytes(encoded_generation) + claims[member] + encoded_generation
                 subscription = head + body + struct.pack(">h", -1)
                 to.write(_text(self.members[member]) + struct.pack(">i", len(subscription)) + subscription)
 
 
 def _drawn(drawn: np.random.Generator, members: int, topics: int, each: int) -> NDArray[np.bool_]:
-    """So many topics each, any of them."""
+    """The given number of random topics each."""
     order = np.argsort(drawn.random((members, topics)), axis=1)
     made = np.zeros((members, topics), np.bool_)
     np.put_along_axis(made, order[:, :each], values=True, axis=1)
@@ -176,7 +176,7 @@ def encoded_partitions(case: Case, owner: NDArray[np.int32]) -> list[bytes]:
     owned = owned[np.argsort(owner[owned], kind="stable")]
     member, topic, number = owner[owned].astype(np.int64), owned // each, owned % each
     heads = np.frombuffer(b"".join(map(_text, case.topics)), np.uint8).reshape(len(case.topics), -1)
-    # A member's first entry has 4 bytes of its own in front, a topic's first one the name and a count.
+    # A member's first entry is preceded by 4 bytes of its own, a topic's first entry by the name and a count.
     new_topic = np.ones(len(owned), np.bool_)
     new_topic[1:] = (np.diff(member) != 0) | (np.diff(topic) != 0)
     before = np.cumsum(new_topic) * (heads.shape[1] + 4) + 4 * (member + 1)
@@ -204,7 +204,7 @@ def _put(into: NDArray[np.uint8], at: NDArray[np.int64], values: NDArray[np.int6
 
 @dataclass(frozen=True)
 class Answer:
-    """What an assignor gave: `ids` of the partitions, one member after the other, and `takers` beside them."""
+    """An assignor's answer: partition `ids`, member by member, and `takers`, the member of each."""
 
     ids: NDArray[np.int64]
     takers: NDArray[np.int64]
@@ -212,7 +212,7 @@ class Answer:
 
 
 def read_answer(case: Case, path: Path) -> Answer:
-    """Assignment bytes of every member, looked at as a member would. What makes no sense is a fault."""
+    """Read the assignment bytes of every member as a member would; malformed ones are faults."""
     data = path.read_bytes()
     index = {member: n for n, member in enumerate(case.members)}
     (count,) = struct.unpack_from(">i", data)
@@ -220,7 +220,7 @@ def read_answer(case: Case, path: Path) -> Answer:
     topic_of = {topic.encode("ascii"): n for n, topic in enumerate(case.topics)}
     width = len(case.topics[0])
     entry = struct.Struct(f">h{width}si")
-    where: list[tuple[int, int, int, int]] = []  # member, topic, how many, from which byte
+    where: list[tuple[int, int, int, int]] = []  # member, topic, count, first byte
     faults = []
     for _ in range(count):
         (length,) = struct.unpack_from(">h", data, at)
@@ -238,7 +238,7 @@ def read_answer(case: Case, path: Path) -> Answer:
             where.append((who, topic_of[name], numbers, reading + entry.size))
             reading += entry.size + 4 * numbers
         if reading + 4 != at:  # null user data
-            faults.append(f"{member}: {at - reading} bytes behind the partitions")
+            faults.append(f"{member}: {at - reading} bytes after the partitions")
     return _gathered(case, data, np.array(where, np.int64).reshape(-1, 4), tuple(faults))
 
 
@@ -255,7 +255,7 @@ def _gathered(case: Case, data: bytes, where: NDArray[np.int64], faults: tuple[s
 
 
 def read_group(path: Path) -> tuple[dict[str, int], dict[str, bytes]]:
-    """What `Case.write` wrote: {topic: size}, {member: subscription bytes}."""
+    """Read a file of `Case.write`: {topic: size}, {member: subscription bytes}."""
     data = path.read_bytes()
     at = 4
     sizes = {}
@@ -277,7 +277,7 @@ def read_group(path: Path) -> tuple[dict[str, int], dict[str, bytes]]:
 
 
 def write_answer(path: Path, answer: Mapping[str, bytes]) -> None:
-    """As the Java host writes it."""
+    """Write an answer as the Java host does."""
     parts = [struct.pack(">i", len(answer))]
     for member, data in answer.items():
         parts += [_text(member), struct.pack(">i", len(data)), data]

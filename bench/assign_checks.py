@@ -1,11 +1,11 @@
-"""Every answer is looked at: is it valid, is it fair, and how much had to move.
+"""Check an assignor's answer: whether it is valid and fair, and how much it moved.
 
-Fair is what Kafka's own tests ask: of no two members has one at least two partitions more than the other while it has
-one of a topic to which the other subscribes. With equal subscriptions that is: loads differ by one at most.
+Fair is what Kafka's own tests require: no member has two or more partitions more than another one that subscribes to
+the topic of one of them. With equal subscriptions this means that loads differ by at most one.
 
-Moves are held against the fewest that there can be with equal subscriptions, and else against a lower bound that holds
-for every algorithm (`tests.support.moves_bound`). Where members have a handful of partitions each, that says little,
-and is often 0; then what counts is how many have to move to come to the loads of the answer.
+Moves are compared with the fewest possible with equal subscriptions, and otherwise with a lower bound for every
+algorithm (`tests.support.moves_bound`). That bound says little, and is often 0, when members have a handful of
+partitions each; then the fewest moves that lead to the loads of the answer count.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Findings:
-    """What an answer is like; `faults` are what makes it none."""
+    """Findings about one answer; `faults` make it invalid."""
 
-    owner: NDArray[np.int32]  #: by partition; NOBODY where it was withheld
+    owner: NDArray[np.int32]  #: by partition; NOBODY: withheld
     faults: tuple[str, ...]
     load_min: int
     load_max: int
-    unfair: str  #: two members that show it; empty when it is fair
+    unfair: str  #: two members that show it; empty: fair
     withheld: int
-    handed_out: int  #: partitions that nobody present had before
-    moved_for_loads: int  #: of `moved`, what any answer with these loads moves at least
-    moved: int  #: partitions that went from one who is still there to another, the withheld included
+    handed_out: int  #: partitions that no present member owned before
+    moved_for_loads: int  #: the fewest moves of any answer with these loads
+    moved: int  #: partitions taken from members that stay, withheld ones included
 
     @property
     def loads(self) -> str:
@@ -44,7 +44,7 @@ class Findings:
 
 
 def looked_at(case: Case, step: str, before: NDArray[np.int32], answer: Answer, *, may_withhold: bool) -> Findings:
-    """`may_withhold`: partitions that somebody had may be left out, since they are about to move (KIP-429)."""
+    """Check one answer. With `may_withhold`, owned partitions that are about to move may be left out (KIP-429)."""
     present = case.present(step)
     faults = list(answer.faults)
     n = case.shape.partitions
@@ -53,7 +53,7 @@ def looked_at(case: Case, step: str, before: NDArray[np.int32], answer: Answer, 
     if (times > 1).any():
         faults.append(f"{(times > 1).sum()} partitions given twice, {_named(case, int(times.argmax()))} for one")
     if not np.isin(answer.takers, present).all():
-        faults.append("something was given to a member that is not there")
+        faults.append("partitions given to a member that is not there")
     topics = ids // case.shape.partitions_each
     strangers = ~case.subscribed[answer.takers, topics]
     if strangers.any():
@@ -85,13 +85,13 @@ def looked_at(case: Case, step: str, before: NDArray[np.int32], answer: Answer, 
 
 
 def moved_for_loads(before: NDArray[np.int32], loads: NDArray[np.int64]) -> int:
-    """What members had beyond what they have."""
+    """The fewest moves that lead from `before` to these loads."""
     had = np.bincount(before[before != NOBODY], minlength=len(loads))
     return int(np.maximum(had - loads, 0).sum())
 
 
 def _unfair(case: Case, present: NDArray[np.int64], owner: NDArray[np.int32], loads: NDArray[np.int64]) -> str:
-    """By topic: the fullest of those that have a partition of it, against the emptiest of those that could."""
+    """Compare, topic by topic, the fullest owner of a partition with the emptiest subscriber."""
     each = case.shape.partitions_each
     of_owner = np.where(owner == NOBODY, -1, loads[owner]).reshape(case.shape.topics, each)
     could = np.where(case.subscribed[present], loads[present][:, None], np.iinfo(np.int64).max)
@@ -112,18 +112,18 @@ def _named(case: Case, partition: int) -> str:
 
 
 def moves_least(case: Case, step: str, before: NDArray[np.int32]) -> int:
-    """Of partitions whose owner is still there: with equal subscriptions the minimum, else a lower bound."""
+    """Fewest moves of partitions whose owner stays: exact with equal subscriptions, else a lower bound."""
     if case.is_equal:
         return moves_least_of_equal(case, step, before)
     present = case.present(step)
-    place = np.full(len(case.members) + 1, NOBODY, np.int32)  # the last is NOBODY's
+    place = np.full(len(case.members) + 1, NOBODY, np.int32)  # the last entry is NOBODY's
     place[present] = np.arange(len(present))
     starts = np.arange(case.shape.topics + 1) * case.shape.partitions_each
     return int(moves_lower_bound(starts, case.subscribed[present], place[before]).taken)
 
 
 def moves_least_of_equal(case: Case, step: str, before: NDArray[np.int32]) -> int:
-    """With equal subscriptions: what those present had beyond what is due, the longer shares to the fullest."""
+    """The minimum with equal subscriptions: what members owned beyond their share; larger shares go to the fullest."""
     present = case.present(step)
     had = np.bincount(before[before != NOBODY], minlength=len(case.members))[present]
     least, extras = divmod(case.shape.partitions, len(present))

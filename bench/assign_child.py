@@ -1,7 +1,7 @@
 """One call of an assignor in Python, in this process: `assign_hosts.call_python` starts it and reads the figures.
 
-The first run is the one whose memory counts: growth of the resident set from just before the call to its peak. It is
-timed like the others, and dropped from the figures when there are others: what it does first is to fetch memory.
+Memory is measured in the first run: growth of the resident set from just before the call to its peak. The first run is
+timed like the others, but dropped from the figures when there are others, because it also allocates the memory.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def tell(**said: object) -> None:
-    print(json.dumps(said), flush=True)  # noqa: T201  # the parent reads it
+def send(**message: object) -> None:
+    print(json.dumps(message), flush=True)  # noqa: T201  # the parent reads it
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
 class Growth:
-    """Of the resident set, from when this is made to its peak."""
+    """Growth of the resident set, from construction to its peak."""
 
     def __init__(self) -> None:
         gc.collect()
@@ -49,7 +49,7 @@ class Growth:
 
     @staticmethod
     def _read(name: str) -> int:
-        """In kB."""
+        """Kilobytes."""
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.split(f"{name}:")[1].split()[0])
 
@@ -67,7 +67,7 @@ KAFKA_PYTHON = {
 
 
 def wire(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], None]]:
-    """Ours: subscription bytes in, assignment bytes out."""
+    """Our assignor: subscription bytes in, assignment bytes out."""
     from coordinator.assignment.strategies import assign
 
     sizes, members = read_group(Path(request["group"]))
@@ -78,15 +78,15 @@ def wire(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], No
 
 
 def core(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], None]]:
-    """Ours: integer arrays in and out, members in hash order; claims are settled, and nothing was claimed twice."""
+    """Our assignor on integer arrays, members in hash order; claims are valid and unique."""
     from kernel.assignors.group_arrays import Grid, Roster, Settled
 
     given = np.load(request["arrays"])
     grid, roster = Grid.of(request["sizes"]), Roster.of(request["members"])
     place = {member: at for at, member in enumerate(request["members"])}
-    order = np.array([place[member] for member in roster.members])  # in the list, of each in hash order
+    order = np.array([place[member] for member in roster.members])  # position in the list of each member in hash order
     in_hash_order = np.append(np.argsort(order), NOBODY).astype(np.int32)
-    had = in_hash_order[given["owner"]]  # NOBODY stays itself: it is the last
+    had = in_hash_order[given["owner"]]  # NOBODY stays NOBODY: it is the last entry
     if request["equal"]:
         from kernel.assignors.sticky import assign_equal
 
@@ -102,19 +102,19 @@ def core(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], No
 
 
 def kafka_python(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], None]]:
-    """kafka-python's: decoded subscriptions in, assignment objects out, as its leader calls it."""
+    """kafka-python's assignor as its leader calls it: decoded subscriptions in, assignment objects out."""
     from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
     sizes, members = read_group(Path(request["group"]))
     module, name = KAFKA_PYTHON[request["strategy"]]
     assignor = getattr(importlib.import_module(f"kafka.coordinator.assignors.{module}"), name)()
-    told = [
+    subscribed = [
         SimpleNamespace(member_id=member, group_instance_id=None, metadata=ConsumerProtocolSubscription.decode(data))
         for member, data in members.items()
     ]
-    for member in told:
+    for member in subscribed:
         if request["strategy"] == "sticky" and member.metadata.user_data:
-            member.metadata.user_data = b"\0\1" + member.metadata.user_data  # its own form has a version in front
+            member.metadata.user_data = b"\0\1" + member.metadata.user_data  # its own form begins with a version
     cluster = SimpleNamespace(
         topics=lambda: set(sizes), partitions_for_topic=lambda topic: set(range(sizes.get(topic, 0))) or None
     )
@@ -123,7 +123,7 @@ def kafka_python(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[
         given = {member: each.encode() for member, each in answer.items()}
         write_answer(Path(request["answer"]), given)
 
-    return lambda: assignor.assign(cluster, told), write
+    return lambda: assignor.assign(cluster, subscribed), write
 
 
 SUBJECTS = {"wire": wire, "core": core, "kafka-python": kafka_python}
@@ -137,12 +137,12 @@ def main() -> None:
     while again:
         gc.collect()
         growth = Growth() if done == 0 else None
-        tell(event="assigning")
+        send(event="assigning")
         begin, cpu_begin = time.perf_counter(), time.process_time()
         try:
             answer = call()
         except (MemoryError, LookupError, TypeError, ValueError, AttributeError) as error:
-            tell(event="failed", error=f"{type(error).__name__}: {error}"[:200])
+            send(event="failed", error=f"{type(error).__name__}: {error}"[:200])
             return
         seconds, cpu_s = time.perf_counter() - begin, time.process_time() - cpu_begin
         memory = {} if growth is None else {"memory_mb": growth.megabytes()}
@@ -150,11 +150,11 @@ def main() -> None:
             first = answer
             write(answer)
         same = bool(np.array_equal(answer, first)) if isinstance(answer, np.ndarray) else answer == first
-        tell(event="run", same=same, assign=[seconds, cpu_s], **memory)
+        send(event="run", same=same, assign=[seconds, cpu_s], **memory)
         del answer
         done += 1
         again = any(done < most and seconds < limit_s for most, limit_s in request["runs"])
-    tell(event="done")
+    send(event="done")
 
 
 if __name__ == "__main__":

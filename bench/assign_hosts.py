@@ -1,8 +1,8 @@
-"""Where the measured code runs: child processes, each on a core of its own, ended when a call takes too long.
+"""Child processes that run the measured assignors, each on a core of its own, killed when a call takes too long.
 
-Kafka's classes run in one JVM that stays and is warm (`AssignorHost.java`, which Janino compiles; Spark brings that).
-Python's run in a process for each call (`assign_child`), so that the memory that grows is that of the call. Both answer
-in JSON lines: "assigning" when the clock starts, "run" with figures, "done" or "failed".
+Kafka's classes run in one warm JVM (`AssignorHost.java`, compiled by the Janino that comes with Spark). Python's run in
+one process per call (`assign_child`), so that memory growth is that of the call. Both answer in JSON lines: "assigning"
+when the clock starts, "run" with figures, "done" or "failed".
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KAFKA = "4.1.1"
-#: Reading the input and starting, which is not measured.
+#: For starting and reading the input, which are not measured.
 _LOADING_S = 300.0
 
-#: How many times longer than its CPU seconds a call may take by the clock on the wall.
+#: Limit of a call's wall-clock time, as a multiple of its CPU seconds.
 PATIENCE = 20
-#: Takes its place on a core, takes a limit of memory, and becomes the command.
+#: Pins itself to a core, limits its memory, and becomes the command.
 _ON_A_CORE = """
 import os, resource, sys
 core, megabytes = int(sys.argv[1]), int(sys.argv[2])
@@ -50,19 +50,19 @@ os.execvp(sys.argv[3], sys.argv[3:])
 
 
 def cores() -> tuple[int, int]:
-    """One for ours, one for the others; the same where there is only one."""
+    """One core for ours and one for the others; the same core if there is only one."""
     usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
     return usable[0], usable[-1]
 
 
 def java_options(heap_mb: int) -> tuple[str, ...]:
-    """What is chosen about the JVM; everything else is as it comes. On one core the serial collector is the default."""
+    """Options of the JVM; the rest are defaults. On one core the serial collector is the default."""
     return f"-Xmx{heap_mb}m", "-Xms256m", "-XX:+UseSerialGC"
 
 
 @dataclass(frozen=True)
 class Limit:
-    """How long one call may take, and by which clock."""
+    """Time limit of one call, and its clock."""
 
     seconds: float
     by_cpu: bool
@@ -70,10 +70,10 @@ class Limit:
 
 @dataclass
 class Call:
-    """What became of one call: figures of its runs, or why there are none."""
+    """Result of one call: figures of its runs, or the reason why there are none."""
 
     runs: list[dict[str, Any]] = field(default_factory=list)
-    over: bool = False  #: the limit, and was ended
+    over: bool = False  #: over the limit, and killed
     failed: str = ""
 
 
@@ -102,14 +102,14 @@ class Child:
         self._lines.put(None)
 
     def ready(self) -> dict[str, Any]:
-        """Its first line. Raises `EnvironmentFault` when it ends instead."""
+        """Wait for its first line. Raises `EnvironmentFault` if it ends instead."""
         said = self._next(Limit(_LOADING_S, by_cpu=False))
         if said is None:
             raise EnvironmentFault(f"a process of the bench did not start; its log is {self._log}")
         return said
 
     def call(self, line: str, limit: Limit) -> Call:
-        """One call with all its runs. The child is ended when it is over the limit: it cannot be asked again then."""
+        """Make one call with all its runs. A child that exceeds the limit is killed and cannot be used again."""
         assert self._process.stdin is not None
         self._process.stdin.write(line.encode() + b"\n")
         self._process.stdin.flush()
@@ -133,13 +133,13 @@ class Child:
             now = limit if said["event"] == "assigning" else Limit(_LOADING_S, by_cpu=False)
 
     def _next(self, limit: Limit) -> dict[str, Any] | None:
-        """None when it has ended. Raises TimeoutError."""
+        """The next line, or None if the child has ended. Raises TimeoutError."""
         begin, cpu_begin = time.monotonic(), self._cpu_s()
         while True:
             with contextlib.suppress(queue.Empty):
                 return self._lines.get(timeout=0.25)
             waited = time.monotonic() - begin
-            # One that hangs must not hold up everything for ever, one on a busy machine may take its time.
+            # A child that hangs must not hold up everything forever; one on a busy machine may take its time.
             spent = max(self._cpu_s() - cpu_begin, waited / PATIENCE) if limit.by_cpu else waited
             if spent > limit.seconds:
                 raise TimeoutError
@@ -165,12 +165,12 @@ class Child:
 
 
 class Java:
-    """Kafka's classes; a new JVM is started, and warmed by `warm`, when the last one had to be ended."""
+    """Kafka's classes in a JVM; a killed one is replaced by a new one, warmed up again."""
 
     def __init__(self, folder: Path, heap_mb: int, warm: Sequence[str]) -> None:
-        """`warm`: lines of calls that are made, and forgotten, before the first that counts.
+        """`warm`: lines of warm-up calls, whose results are dropped.
 
-        Raises `OriginalsUnavailable` when Kafka's jars cannot be had, `EnvironmentFault` without a Java.
+        Raises `OriginalsUnavailable` without Kafka's jars, `EnvironmentFault` without Java.
         """
         self._log = folder / "java.log"
         self._warm = warm
@@ -197,7 +197,7 @@ class Java:
             for line in self._warm:
                 warmed = self._child.call(line, Limit(_LOADING_S, by_cpu=False))
                 if warmed.failed or warmed.over:
-                    raise EnvironmentFault(f"Kafka's classes do not run ({warmed.failed}); the log is {self._log}")
+                    raise EnvironmentFault(f"cannot run Kafka's classes ({warmed.failed}); the log is {self._log}")
         return self._child
 
     def close(self) -> None:
@@ -206,7 +206,7 @@ class Java:
 
 
 def call_python(request: dict[str, Any], limit: Limit, folder: Path, *, memory_mb: int = 0) -> Call:
-    """One call in a process of its own."""
+    """Make one call in a process of its own."""
     child = Child([sys.executable, "-m", "bench.assign_child"], cores()[0], folder / "python.log", memory_mb=memory_mb)
     try:
         return child.call(json.dumps(request), limit)
@@ -220,5 +220,5 @@ def _spark_jar(name: str) -> Path:
     assert spec.origin is not None
     found = sorted((Path(spec.origin).parent / "jars").glob(f"{name}-[0-9]*.jar"))
     if not found:
-        raise EnvironmentFault(f"Spark has no {name} jar any more, with which the bench compiles its Java host")
+        raise EnvironmentFault(f"Spark no longer has a {name} jar, with which the bench compiles its Java host")
     return found[0]

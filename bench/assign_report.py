@@ -1,4 +1,4 @@
-"""The tables of `make bench ARGS="--only assignors"`, and what it is told on the command line."""
+"""The tables and command-line options of `make bench ARGS="--only assignors"`."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from bench.assign_cases import Case
     from bench.bench import Bench
 
-#: Without --full: what takes an hour or so.
+#: Without --full: about an hour.
 DEFAULT = assign.Options(limit_s=20.0)
 FULL = assign.Options(from_ours=True)
 SMOKE = assign.Options(
     sizes=("smoke",), kinds=(UNIFORM, "half"), heap_mb=1024, repeats=assign.REPEATS_SMOKE, warm_runs=1, limit_s=20.0
 )
 
-#: (ours, its form, the other's, its form): what is compared.
+#: What is compared: (ours, its form, theirs, its form).
 RATIOS = (
     (CORE, "core", KAFKA_STICKY, "assign"),
     (WIRE, "wire", KAFKA_STICKY, "assign"),
@@ -51,27 +51,44 @@ RATIOS = (
 )
 
 COMMAND_LINE: tuple[Callable[[Any], Any], ...] = (
-    click.option("--full", is_flag=True, help="Assignors: up to 150 s a call; takes hours."),
-    click.option("--size", type=click.Choice(["10k", "100k", "1M"]), multiple=True, help="Assignors: partitions."),
+    click.option("--full", is_flag=True, help="Assignors: allow 150 s per call instead of 20 (takes over two hours)."),
     click.option(
-        "--kind", type=click.Choice(list(assign_cases.KINDS)), multiple=True, help="Assignors: who wants what."
+        "--size",
+        type=click.Choice(["10k", "100k", "1M"]),
+        multiple=True,
+        help="Assignors: number of partitions (repeatable).",
     ),
-    click.option("--peer", type=click.Choice(["none", *assign.PEERS]), multiple=True, help="Assignors: beside whom."),
-    click.option("--limit-s", type=click.FloatRange(min=0, min_open=True), help="Assignors: longest call."),
-    click.option("--clock", type=click.Choice(["cpu", "wall"]), default="cpu", help="Assignors: which seconds."),
-    click.option("--heap-mb", type=click.IntRange(256), help="Assignors: -Xmx of the JVM."),
+    click.option(
+        "--kind",
+        type=click.Choice(list(assign_cases.KINDS)),
+        multiple=True,
+        help="Assignors: kind of subscriptions (repeatable).",
+    ),
+    click.option(
+        "--peer",
+        type=click.Choice(["none", *assign.PEERS]),
+        multiple=True,
+        help="Assignors: peer to compare with (repeatable).",
+    ),
+    click.option(
+        "--limit-s", type=click.FloatRange(min=0, min_open=True), help="Assignors: time limit of a call, in seconds."
+    ),
+    click.option(
+        "--clock", type=click.Choice(["cpu", "wall"]), default="cpu", help="Assignors: clock of the time limit."
+    ),
+    click.option("--heap-mb", type=click.IntRange(256), help="Assignors: maximum heap of the JVM (-Xmx)."),
 )
 
 
 def command_line(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of this part, added to a command; `options_of` takes what they give."""
+    """Add the options of this part to a command; `options_of` reads them."""
     for option in reversed(COMMAND_LINE):
         command = option(command)
     return command
 
 
 def options_of(given: dict[str, Any], *, smoke: bool) -> Options:
-    """Of what `command_line` added."""
+    """The options that `command_line` added."""
     chosen = SMOKE if smoke else FULL if given["full"] else DEFAULT
     changes: dict[str, Any] = {"clock": given["clock"]}
     changes |= {"sizes": given["size"]} if given["size"] and not smoke else {}
@@ -82,13 +99,13 @@ def options_of(given: dict[str, Any], *, smoke: bool) -> Options:
 
 
 def run(bench: Bench) -> None:
-    """Measure, check, print. Ends the bench when an answer is wrong; `bench.figures` has what came before it."""
+    """Measure, check, print. A wrong answer ends the bench; `bench.figures` keeps the figures before it."""
     options = options_of(bench.asked, smoke=bench.smoke)
     if bench.runs is not None:
         options = dataclasses.replace(options, repeats=((bench.runs, 1e9),))
     for peer in set(assign.PEERS) - set(options.peers):
-        bench.leave_out(f"assignors of {peer}", "they were not asked for")
-    if KAFKA in options.peers and not bench.with_kafka:  # which says why
+        bench.leave_out(f"assignors of {peer}", "not selected")
+    if KAFKA in options.peers and not bench.with_kafka:  # which prints the reason
         options = dataclasses.replace(options, peers=[peer for peer in options.peers if peer != KAFKA])
     made = assign.AssignorBench(bench.folder / "assignors", options)
     try:
@@ -103,7 +120,7 @@ def run(bench: Bench) -> None:
         made.close()
     if any(figure.case.size == "1M" for figure in made.figures):
         bench.console.print(_targets(made.figures, options))
-    bench.state("every answer of the assignors was checked: valid, balanced, and what moved counted")
+    bench.state("all assignors' answers were checked: valid and balanced, with moves counted")
 
 
 def _run_case(made: AssignorBench, case: Case, options: Options, bench: Bench) -> None:
@@ -119,21 +136,21 @@ def _run_case(made: AssignorBench, case: Case, options: Options, bench: Bench) -
 
 
 def _say_how(bench: Bench, options: Options) -> None:
-    clock = {"cpu": "CPU seconds (with the collector's, for Java)", "wall": "seconds of the clock on the wall"}
+    clock = {"cpu": "CPU seconds (for Java with the garbage collector's)", "wall": "wall-clock seconds"}
     ours, theirs = assign_hosts.cores()
     java = " ".join(assign_hosts.java_options(options.heap_mb))
-    bench.state(f"assignors: {clock[options.clock]}, median (range) x runs; at most {options.limit_s:g} s a call")
-    bench.state(f"ours and kafka-python's on core {ours}, a process a call; MB: by how much it grew")
-    bench.state("leave and join start from what the same assignor gave when the group was fresh")
+    bench.state(f"assignors: {clock[options.clock]}, median (range) x runs; limit {options.limit_s:g} s per call")
+    bench.state(f"ours and kafka-python's on core {ours}, one process per call; MB: its growth")
+    bench.state("leave and join start from the same assignor's fresh assignment")
     if KAFKA in options.peers:
         bench.state(
             f"Kafka {assign_hosts.KAFKA}'s on core {theirs}, a warm JVM: {java}; MB: its heap at the peak, with garbage"
         )
-        bench.state("Kafka's: assign() alone, and with the bytes of all members decoded before it and encoded after it")
+        bench.state("Kafka's: assign() alone, and together with decoding and encoding the bytes of all members")
 
 
 def _keep(figure: Figure, bench: Bench) -> None:
-    """Each run for the file of JSON, and beside the last what was found out about all."""
+    """Keep each run for the JSON file; the last one also has the findings about all runs."""
     case, found = figure.case, figure.findings
     measure = f"assignors: {case.size} {case.kind} {figure.step}"
     about = {
@@ -144,9 +161,9 @@ def _keep(figure: Figure, bench: Bench) -> None:
     for form, runs in figure.seconds.items():
         for wall_s, cpu_s in runs:
             bench.figures.add(measure, figure.subject.name, about, {f"{form}_wall_s": wall_s, f"{form}_cpu_s": cpu_s})
-    told: dict[str, float] = {"over_the_limit": float(figure.over)}
+    values: dict[str, float] = {"over_the_limit": float(figure.over)}
     if found is not None:
-        told |= {
+        values |= {
             "memory_mb": figure.memory_mb,
             "load_min": found.load_min,
             "load_max": found.load_max,
@@ -157,7 +174,7 @@ def _keep(figure: Figure, bench: Bench) -> None:
             "moved_for_loads": found.moved_for_loads,
             "moved_least": figure.moved_least,
         }
-    bench.figures.add(measure, figure.subject.name, about, told)
+    bench.figures.add(measure, figure.subject.name, about, values)
     if figure.note:
         bench.figures.statements.append(f"{measure}, {figure.subject.name}: {figure.note}")
 
@@ -173,7 +190,7 @@ def _print_case(case: Case, figures: Sequence[Figure], options: Options, console
     title = f"{case.shape.partitions:,} partitions ({case.shape}): {assign_cases.KINDS[case.kind]}"
     seconds = Table(title=title, title_justify="left")
     checks = Table(
-        title="Checked: valid and fair (loads); partitions handed out + moved, of the fewest moves",
+        title="Checked: valid and fair (loads); partitions newly assigned + moved (of the fewest possible)",
         title_justify="left",
     )
     for table in (seconds, checks):
@@ -245,7 +262,7 @@ def _checked(figure: Figure) -> str:
 
 
 def ratio(mine: Figure | None, form: str, other: Figure | None, other_form: str, options: Options) -> str:
-    """Of medians; a bound where the other was over the limit."""
+    """Ratio of medians; a bound if the other one exceeded the limit."""
     if mine is None or other is None:
         return "-"
     ours, theirs = _of_clock(mine, form, options), _of_clock(other, other_form, options)
@@ -257,7 +274,7 @@ def ratio(mine: Figure | None, form: str, other: Figure | None, other_form: str,
 
 
 def _ratio_table(by_step: dict[Subject, dict[str, Figure]], options: Options) -> Table:
-    table = Table(title="Ratios, ours to Kafka's", title_justify="left")
+    table = Table(title="Ratios, ours / Kafka's", title_justify="left")
     table.add_column("")
     for step in STEPS:
         table.add_column(step, justify="right")
@@ -272,7 +289,7 @@ def _ratio_table(by_step: dict[Subject, dict[str, Figure]], options: Options) ->
 
 
 def _targets(figures: Sequence[Figure], options: Options) -> Table:
-    """What the arrays are for, at a million partitions; each beside what came of it."""
+    """The targets at a million partitions, each with its result."""
     table = Table(title="Targets at 1M", title_justify="left")
     for name in ("", "target", "here", ""):
         table.add_column(name)

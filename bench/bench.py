@@ -1,4 +1,4 @@
-"""What every measure is given: the sides, where to put its figures, how large and how often."""
+"""The context of every measure: the two sides, where figures go, sizes and runs."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
     from bench.machine import Cores
     from bench.sides import Side
 
-#: Puts the extra beside what `make setup` has installed.
+#: Installs the extra beside what `make setup` has installed.
 INSTALL_ORIGINALS = ".venv/bin/python -m pip install --constraint constraints.txt --editable '.[originals]'"
 
 
 @dataclass
 class Bench:
-    """One `make bench`."""
+    """One `make bench`. Options are None or empty when they were not given; each measure has its own defaults."""
 
     folder: Path
     console: Console
     smoke: bool = False
-    runs: int | None = None  #: as asked for; each measure has its own default
-    sizes: tuple[int, ...] = ()  #: as asked for
-    brokers: tuple[int, ...] = ()  #: as asked for
-    profiles: Path | None = None  #: where profiles go, when ours is profiled
-    asked: Mapping[str, Any] = field(default_factory=dict)  #: what one part alone was asked for, by option
+    runs: int | None = None
+    sizes: tuple[int, ...] = ()
+    brokers: tuple[int, ...] = ()
+    profiles: Path | None = None  #: where profiles go, if ours is profiled
+    asked: Mapping[str, Any] = field(default_factory=dict)  #: options of single parts, by name
     figures: Figures = field(default_factory=Figures)
     _cores: Cores | None = None
     _no_kafka: str | None = None
 
     @property
     def cores(self) -> Cores:
-        """Said once, when it is first needed."""
+        """Chosen, and printed, on first use."""
         if self._cores is None:
             self._cores = machine.choose_cores()
             self.state(self._cores.statement)
         return self._cores
 
     def state(self, statement: str) -> None:
-        """Print and keep what must be known to read the figures."""
+        """Print and keep what one must know to read the figures."""
         self.console.print(statement, highlight=False)
         self.figures.statements.append(statement)
 
@@ -69,18 +69,18 @@ class Bench:
 
     @property
     def with_kafka(self) -> bool:
-        """Whether Kafka can be run; where it cannot, why and the remedy are said once."""
+        """Whether Kafka can be run; if not, the reason and the remedy are printed once."""
         if self._no_kafka is None:
-            self._no_kafka = "as asked for" if self.asks_ours_only else why_no_kafka()
+            self._no_kafka = "--ours-only" if self.asks_ours_only else why_no_kafka()
             if self._no_kafka:
                 self.leave_kafka_out(self._no_kafka)
         return not self._no_kafka
 
     @contextmanager
     def sides(self, measure: str, settings: Mapping[str, str] | None = None) -> Iterator[list[Side]]:
-        """Ours and, unless it is left out, Kafka's; both run all the time and are measured by turns, run by run.
+        """Start ours and, unless it is left out, Kafka's; both keep running and are measured alternately.
 
-        We are on the drivers' core in between.
+        Inside, this process runs on the drivers' core.
         """
         both = {**sides.SETTINGS, **(settings or {})}
         folder = self.folder / measure
@@ -96,14 +96,14 @@ class Bench:
                 made.append(stack.enter_context(sides.kafka_side(folder / "kafka", self.cores, both)))
             yield made
         if profile is not None:
-            self.console.print(f"ours was profiled, and slower for that: {profile}", highlight=False)
+            self.console.print(f"ours was profiled, which slows it down: {profile}", highlight=False)
             self.console.print(sides.top_functions(profile), highlight=False)
 
 
 def why_no_kafka() -> str:
-    """ "" where it can be run; otherwise the reason and what to do."""
+    """The reason and the remedy; empty if Kafka can be run."""
     if importlib.util.find_spec("jgo") is None:
-        try:  # jars that are in the cache are enough
+        try:  # jars in the cache are enough
             jars.class_path(sides.KAFKA_VERSION, offline=True)
         except EnvironmentFault:
             return f"the extra `originals` is not installed; install it: {INSTALL_ORIGINALS}"

@@ -1,7 +1,7 @@
-"""Somebody whom the herd does not concern: one client that reads and writes a znode of its own, and times both.
+"""A client unrelated to the herd, which reads and writes a znode of its own and times both.
 
-`/bystander` on the server of the command line. A line on standard input asks for what was measured since the last
-one: {"get": [ms, ...], "set": [ms, ...]}. The end of the input ends it.
+The znode is `/bystander` on the server named on the command line. Each line on standard input is answered with the
+times since the last one: {"get": [ms, ...], "set": [ms, ...]}. The end of the input ends the process.
 """
 
 from __future__ import annotations

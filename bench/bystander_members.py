@@ -1,9 +1,9 @@
-"""Members of other groups, who heartbeat evenly and take the time of each: `... PORT GROUPS MEMBERS PER_SECOND`.
+"""Members of other groups that heartbeat evenly and time each heartbeat: `... PORT GROUPS MEMBERS PER_SECOND`.
 
-Standard output: `{"ready": true}` once all are stable. A line on standard input asks for what was measured since the
-last one: `{"samples": [[sent at, ms], ...], "late": N}`, by the monotonic clock that all processes of a machine share;
-`late` counts heartbeats that were due while the one before was not answered, and were not sent. Each line starts or
-stops the heartbeats by turns; the end of the input ends it.
+Prints `{"ready": true}` once all groups are stable. Lines on standard input start and stop the heartbeats in turn; each
+stop prints `{"samples": [[sent at, ms], ...], "late": N}`, by the monotonic clock that all processes of a machine
+share. `late` counts heartbeats that were skipped because the previous one was still unanswered when they were due. The
+end of the input ends the process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Bystanders:
         self._samples: list[tuple[float, float]] = []
 
     def beat(self) -> None:
-        """Until a line comes; everybody in turn."""
+        """Send heartbeats, member by member, until a line comes."""
         clock = time.monotonic
         turn, due = 0, clock()
         is_asked = False
@@ -58,7 +58,7 @@ class Bystanders:
         if connection.fileno in self._sent:
             self._late += 1
             if time.monotonic() - self._sent[connection.fileno] > SILENCE_S:
-                raise TimeoutError("heartbeats are not answered")
+                raise TimeoutError("heartbeats get no answer")
             return
         self._sent[connection.fileno] = time.monotonic()
         connection.socket.send(self._frames[turn])
@@ -83,7 +83,7 @@ def say(line: dict[str, object]) -> None:
 
 
 def read_line() -> bool:
-    """Past the buffers of `sys.stdin`, which epoll does not see."""
+    """Read a line without the buffer of `sys.stdin`, which epoll does not see."""
     return bool(os.read(sys.stdin.fileno(), 4096))
 
 

@@ -1,8 +1,8 @@
-"""Whether other groups feel it: heartbeats of 100 members of 10 groups while 5,000 connect, form and are joined by one.
+"""Effect on other groups: heartbeats of 100 members of 10 groups while 5,000 connect, form a group and one joins.
 
-Sampled only meanwhile, 300 heartbeats a second, evenly paced; the times before it are beside them as the floor of what
-this machine can show. The members of other groups, and the 5,000, are in processes of their own; where both share a
-core, the 5,000 have the lower priority (nice 10).
+300 heartbeats a second, evenly paced. Only those sent meanwhile count; the times just before show the floor of this
+machine. The bystanders and the 5,000 run in processes of their own; if both share a core, the 5,000 have the lower
+priority (nice 10).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 SIZE, GROUPS, EACH, PER_SECOND = 5_000, 10, 10, 300
 NICE = 10
-#: Before the 5,000 come: the floor.
+#: Time before the 5,000 come, which gives the floor.
 QUIET_S = 1.5
 WARM_UPS = 2
 TARGET_MS = 50.0
 
 
-class Told:
-    """A child that answers in lines of JSON."""
+class LineChild:
+    """A child process that answers in JSON lines."""
 
     def __init__(self, child: subprocess.Popen[str]) -> None:
         self._child = child
@@ -44,18 +44,20 @@ class Told:
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
         if not line:
-            raise RuntimeError(f"a child of the bench has ended with {self._child.wait()}; its message is above")
+            raise RuntimeError(
+                f"a child process of the bench ended with exit code {self._child.wait()}; its message is above"
+            )
         return dict(json.loads(line))
 
-    def tell(self) -> None:
+    def next(self) -> None:
         assert self._child.stdin is not None
         self._child.stdin.write("\n")
         self._child.stdin.flush()
 
 
 @contextmanager
-def told(module: str, *arguments: object) -> Iterator[Told]:
-    """`python -m module arguments`, ready."""
+def line_child(module: str, *arguments: object) -> Iterator[LineChild]:
+    """Start `python -m module arguments` and wait until it is ready."""
     child = start_child(
         [sys.executable, "-m", module, *map(str, arguments)],
         stdin=subprocess.PIPE,
@@ -65,7 +67,7 @@ def told(module: str, *arguments: object) -> Iterator[Told]:
     assert child.stdin is not None
     assert child.stdout is not None
     try:
-        yield Told(child)
+        yield LineChild(child)
     finally:
         child.stdin.close()
         try:
@@ -75,25 +77,25 @@ def told(module: str, *arguments: object) -> Iterator[Told]:
         child.stdout.close()
 
 
-def look_on(side: Side, bystanders: Told, size: int, group: str) -> dict[str, float]:
-    """One crowd; what the others have felt of it."""
+def look_on(side: Side, bystanders: LineChild, size: int, group: str) -> dict[str, float]:
+    """Run one crowd and return its effect on the bystanders."""
     side.wait_for_quiet()
-    with told("bench.crowd", side.port, group, size, NICE) as crowd:
-        bystanders.tell()
+    with line_child("bench.crowd", side.port, group, size, NICE) as crowd:
+        bystanders.next()
         time.sleep(QUIET_S)
         with side.profiling():
             side.longest_turn_ms()
-            crowd.tell()
+            crowd.next()
             course = crowd.read()
             longest = side.longest_turn_ms()
-        bystanders.tell()
+        bystanders.next()
         taken = bystanders.read()
-        crowd.tell()
+        crowd.next()
     return {**judged(taken["samples"], taken["late"], course), **longest}
 
 
 def judged(samples: Sequence[tuple[float, float]], late: int, course: dict[str, float]) -> dict[str, float]:
-    """Quantiles of those that were under way between the first connection and the last answer, and in each phase."""
+    """Quantiles of the heartbeats in flight between the first connection and the last answer, and in each phase."""
     began, ended = course["began"], course["ended"]
 
     def between(start: float, end: float) -> list[float]:
@@ -101,7 +103,7 @@ def judged(samples: Sequence[tuple[float, float]], late: int, course: dict[str, 
 
     meanwhile, quiet = between(began, ended), sorted(ms for sent, ms in samples if sent + ms / 1000 < began)
     if len(meanwhile) < PER_SECOND * (ended - began) * 0.5 - late:
-        raise RuntimeError(f"{len(meanwhile)} heartbeats in {ended - began:.1f} s: the load did not get its turns")
+        raise RuntimeError(f"{len(meanwhile)} heartbeats in {ended - began:.1f} s: the load did not get enough CPU")
     found = {"samples": float(len(meanwhile)), "late": float(late), "seconds": ended - began}
     found |= {"p50": quantile(meanwhile, 0.5), "p99": quantile(meanwhile, 0.99), "max": meanwhile[-1]}
     found |= {"quiet_p50": quantile(quiet, 0.5), "quiet_p99": quantile(quiet, 0.99)}
@@ -120,13 +122,13 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def run(bench: Bench) -> None:
-    """The part `bystanders`."""
+    """Run the part `bystanders`."""
     size = bench.sizes[0] if bench.sizes else (50 if bench.smoke else SIZE)
     runs, warm_ups = (1, 0) if bench.smoke else (bench.runs or 5, WARM_UPS)
     machine.allow_connections(size + 1)
     with bench.sides("bystanders") as sides, ExitStack() as stack:
         bystanders = {
-            side.name: stack.enter_context(told("bench.bystander_members", side.port, GROUPS, EACH, PER_SECOND))
+            side.name: stack.enter_context(line_child("bench.bystander_members", side.port, GROUPS, EACH, PER_SECOND))
             for side in sides
         }
         for number in range(-warm_ups, runs):
@@ -134,10 +136,10 @@ def run(bench: Bench) -> None:
                 found = look_on(side, bystanders[side.name], size, f"crowd-{number}")
                 if number >= 0:
                     bench.figures.add("bystanders", side.name, {"members": size}, found)
-    tell(bench, size)
+    report(bench, size)
 
 
-def tell(bench: Bench, size: int) -> None:
+def report(bench: Bench, size: int) -> None:
     about = {"members": size}
 
     def met(ours: float, theirs: float | None) -> bool | None:
@@ -149,14 +151,14 @@ def tell(bench: Bench, size: int) -> None:
         Row("p99", about, "p99", form, f"< {TARGET_MS:g} ms and below Kafka's", met),
         Row("longest", about, "max", form),
         Row("longest turn of the event loop", about, "longest_turn", form),
-        Row("longest collection of garbage", about, "longest_collection", form),
+        Row("longest garbage collection", about, "longest_collection", form),
         Row("p99 while they connect", about, "connecting_p99", form),
         Row("p99 while they form", about, "forming_p99", form),
         Row("p99 while one more joins", about, "rejoining_p99", form),
-        Row("p50 before, nobody else there", about, "quiet_p50", form),
-        Row("p99 before, nobody else there", about, "quiet_p99", form),
-        Row("seconds of it", about, "seconds", form),
-        Row("heartbeats in it", about, "samples"),
+        Row("p50 before, without the crowd", about, "quiet_p50", form),
+        Row("p99 before, without the crowd", about, "quiet_p99", form),
+        Row("duration, s", about, "seconds", form),
+        Row("heartbeats counted", about, "samples"),
     ]
-    title = f"Heartbeats of {GROUPS * EACH} members of other groups while {size:,} come, ms"
+    title = f"Heartbeats of {GROUPS * EACH} members of other groups while {size:,} join, ms"
     print_rows(bench.console, bench.figures, "bystanders", title, (OURS, KAFKA), rows)

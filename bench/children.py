@@ -1,4 +1,4 @@
-"""Child processes that are told and answer in JSON lines, many requests at a time."""
+"""Child processes that take requests and answer in JSON lines, many at a time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ START_S = 60.0
 
 
 class ChildEnded(RuntimeError):
-    """The child has ended, or what it was asked failed."""
+    """The child has ended, or a request failed."""
 
 
 class Child:
-    """`python -m module arguments`; answers are told apart by "id", those without one answer in order."""
+    """Runs `python -m module arguments`; answers carry the "id" of their request, or come in order without one."""
 
     def __init__(self, module: str, *arguments: str, first: Mapping[str, object] | None = None) -> None:
         self._numbers = itertools.count(1)
@@ -58,7 +58,7 @@ class Child:
             answer.set_exception(ChildEnded("the child has ended"))
 
     async def ask(self, **line: object) -> dict[str, Any]:
-        """One request; raises `ChildEnded` when it failed."""
+        """Make one request. Raises `ChildEnded` if it fails."""
         answer: Future[dict[str, Any]] = Future()
         with self._lock:
             number = next(self._numbers)
@@ -70,7 +70,7 @@ class Child:
         return said
 
     async def next(self) -> dict[str, Any]:
-        """An answer without an id, to an empty line."""
+        """Send an empty line and return its answer, which has no id."""
         answer: Future[dict[str, Any]] = Future()
         with self._lock:
             self._in_order.append(answer)
@@ -82,7 +82,7 @@ class Child:
         return self._process.pid
 
     def close(self) -> None:
-        """End of input, then a signal."""
+        """Close its input; if that does not end it, send a signal."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

@@ -1,7 +1,7 @@
-"""Commits a second of 100 members of one group, 10 partitions each, and what one costs in CPU.
+"""Commits per second of 100 members of one group, 10 partitions each, and the CPU cost of one.
 
 Each member sends its next commit, of an offset one higher, when the last one is answered. Every answer is compared with
-what it must be, and in the end every offset is read back and compared with the last one that was acknowledged.
+the expected bytes, and at the end every offset is read back and compared with the last acknowledged one.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Committer:
     def __init__(self, connection: Connection) -> None:
         member: Member = connection.data
         self.partitions = range(member.number * PARTITIONS, (member.number + 1) * PARTITIONS)
-        self.offset = 0  #: the last one that was sent
+        self.offset = 0  #: the last offset sent
         self.good = member.commit_answer(TOPIC, self.partitions)
         self.receive, self._send = connection.socket.recv, connection.socket.send
         frames = [member.commit(TOPIC, self.partitions, offset) for offset in (0, -1)]
         self._frame = bytearray(frames[0])
-        # Where the two differ are the offsets, eight bytes each.
+        # The two differ only in the offsets, eight bytes each.
         differing = [at for at, (one, other) in enumerate(zip(*frames, strict=True)) if one != other]
         self._places = differing[::8]
         assert len(differing) == 8 * PARTITIONS
@@ -53,7 +53,7 @@ class Committer:
 
 
 class CommitLoad:
-    """The group, stable, on a topic with a partition for each commit."""
+    """Form the group, on a topic with a partition for each commit."""
 
     def __init__(self, sockets: Sockets, side: Side, count: int) -> None:
         self._sockets, self._side = sockets, side
@@ -68,14 +68,14 @@ class CommitLoad:
         self._wait_until_known()
 
     def _wait_until_known(self) -> None:
-        """Offsets of a partition that a broker does not know yet are refused."""
+        """Wait until the broker knows all partitions; before, it refuses their offsets."""
         deadline = time.monotonic() + CREATED_S
         for connection in self._connections:
             committer = self._committers[connection.fileno]
             frame = connection.data.commit(TOPIC, committer.partitions, 0)
             while self._sockets.ask(connection, frame) != committer.good:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"offsets of {TOPIC} are still refused after {CREATED_S:g} s")
+                    raise TimeoutError(f"offsets of {TOPIC} were still refused after {CREATED_S:g} s")
                 time.sleep(0.05)
 
     def measure(self, seconds: float) -> dict[str, float]:
@@ -100,7 +100,7 @@ class CommitLoad:
             while in_flight:
                 ready = epoll.poll(30)
                 if not ready:
-                    raise TimeoutError("commits are not answered")
+                    raise TimeoutError("commits get no answer")
                 goes_on = time.monotonic() < deadline
                 for fileno, _ in ready:
                     committer = self._committers[fileno]
@@ -114,18 +114,18 @@ class CommitLoad:
         return commits
 
     def end(self) -> None:
-        """Read everything back; then leave. Raises RuntimeError when something is not as it was acknowledged."""
+        """Read everything back, then leave. Raises RuntimeError if an offset is not the acknowledged one."""
         expected = {(TOPIC, p): c.offset for c in self._committers.values() for p in c.partitions}
         frame = lean.fetch_offsets(GROUP, TOPIC, range(len(expected)), "bench")
         error, found = lean.fetched_offsets(self._sockets.ask(self._connections[0], frame))
         if error != lean.NONE or found != expected:
             wrong = sum(found.get(which) != offset for which, offset in expected.items())
-            raise RuntimeError(f"{wrong} of {len(expected)} offsets are not those acknowledged last (error {error})")
+            raise RuntimeError(f"{wrong} of {len(expected)} offsets are not the last acknowledged ones (error {error})")
         lean_groups.leave(self._sockets, self._connections)
 
 
 def run(bench: Bench) -> None:
-    """The part `commits`."""
+    """Run the part `commits`."""
     count = bench.sizes[0] if bench.sizes else (10 if bench.smoke else MEMBERS)
     runs, seconds = (1, 0.3) if bench.smoke else (bench.runs or 5, 3.0)
     with bench.sides("commits") as sides, Sockets() as sockets:
@@ -142,7 +142,7 @@ def run(bench: Bench) -> None:
     rows = [
         Row("commits/s", about, "per_s"),
         Row("commits/CPU-s", about, "per_cpu_s"),
-        Row("CPU of a commit, us", about, "cpu_us"),
+        Row("CPU per commit, us", about, "cpu_us"),
     ]
     title = f"{count} members commit {PARTITIONS} partitions each, closed loop; all read back"
     print_rows(bench.console, bench.figures, "commits", title, (OURS, KAFKA), rows)

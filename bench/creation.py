@@ -1,7 +1,7 @@
-"""How long one more topic takes beside so many: `python -m bench.creation [--topics 4200]`.
+"""Time to create one more topic beside many: `python -m bench.creation [--topics 4200]`.
 
-Topics are written to a real ZooKeeper first; then a broker's cluster creates thirty more, each until it is led. What
-is printed is the median, in ms of wall time and of this process's CPU.
+Writes topics to a real ZooKeeper first; then a broker's cluster creates thirty more, each until it has a leader. Prints
+the median, in ms of wall time and of this process's CPU.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MEASURED, WARM_UP = 30, 5
 
 
 class Nobody:
-    """A listener that takes everything on at once."""
+    """A listener that accepts every partition at once."""
 
     async def on_lead(self, leadership: Leadership) -> None: ...
 
@@ -41,7 +41,7 @@ class Nobody:
 
 
 async def write_topics(zookeeper: str, count: int) -> None:
-    """As a controller would have, each led by broker 1."""
+    """Write topics as a controller would, all led by broker 1."""
     state = znodes.state_node(znodes.PartitionState(1, 0, (1,), 1))
 
     async def write(name: str) -> None:
@@ -67,7 +67,7 @@ async def write_topics(zookeeper: str, count: int) -> None:
 
 
 async def measured(zookeeper: str) -> list[tuple[float, float]]:
-    """(wall ms, CPU ms) of each creation."""
+    """Create topics; return (wall ms, CPU ms) of each."""
     cluster = Cluster(
         zookeeper,
         BrokerAddress(1, "127.0.0.1", 9092),

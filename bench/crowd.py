@@ -1,8 +1,8 @@
-"""A large group that comes, forms and is joined by one more, while others look on: `... PORT GROUP SIZE NICE`.
+"""A large group that connects, forms and gets one more member, for `bystanders`: `... PORT GROUP SIZE NICE`.
 
-In a process of its own, at a lower priority than those who look on, so that they get their turns on the core that they
-share. Standard output: `{"ready": true}`, then after a line on standard input `{"began", "connected", "stable",
-"ended"}` by the monotonic clock; after the next line everybody leaves.
+Runs in a process of its own, at a lower priority than the bystanders, so that they get their turns on a shared core.
+Prints `{"ready": true}`, and after a line on standard input `{"began", "connected", "stable", "ended"}` by the
+monotonic clock; after the next line all members leave.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How fast the pipeline analyses: a made-up run of known answers, in events a second, beside plain Python.
+"""Speed of the pipeline, in events per second, on a generated run with known results, beside plain Python.
 
-The peer reads the same lines with msgspec in one process and counts them by kind: the floor below which no
-analysis of JSON lines can go on one core. Answers are checked against what the generator put in.
+The peer reads the same lines with msgspec in one process and counts them by kind: no analysis of JSON lines on one core
+can be faster. The results are checked against what the generator wrote.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EventRate:
-    """`cold_s` is the first analysis of the session, `warm_s` the second; the session's own start is apart."""
+    """`cold_s` is the first analysis of the session, `warm_s` the second; neither includes the session's start."""
 
     events: int
     cold_s: float
@@ -50,9 +50,9 @@ def event_rate(spark: SparkSession, folder: Path, events: int) -> EventRate:
 
 
 def _check(result: dict[str, Any], truth: Truth) -> None:
-    """A benchmark that does not check its answer measures nothing."""
+    """Check the results: a benchmark that does not measures nothing."""
     (run,) = result["runs"]
     found = {name: run["metrics"][name] for name in ("duplicates", "lost", "stale_writes")}
     expected = {"duplicates": truth.duplicates, "lost": truth.lost, "stale_writes": truth.stale_writes}
     if found != expected:
-        raise RuntimeError(f"the analysis found {found}, the generator put in {expected}")
+        raise RuntimeError(f"the analysis found {found}, the generator wrote {expected}")

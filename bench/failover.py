@@ -1,10 +1,10 @@
-"""How soon a successor answers for 1,000 groups of 10 members with 100,000 committed offsets, and what is left of them.
+"""How soon a successor serves 1,000 groups of 10 members with 100,000 committed offsets, and what it has lost.
 
-One broker leads all of `__consumer_offsets` and is killed (SIGKILL) while another one runs, which takes all of it over;
-the killed one then starts again and is the next successor. "Told to lead" is when the partition's state was written to
-ZooKeeper; "answering" is when a fetch of the offsets of one of its groups is answered with all of them. Meanwhile
-Heartbeat, SyncGroup and OffsetFetch are asked again and again, and every answer must be one that clients are promised.
-Afterwards every member heartbeats and syncs in the generation that it was in, and every offset is read.
+One broker leads all of `__consumer_offsets` and is killed (SIGKILL); another one takes over. The killed one then starts
+again and is the next successor. A broker is named leader when the partition's state is written to ZooKeeper; it answers
+when a fetch returns all offsets of one of the partition's groups. Meanwhile Heartbeat, SyncGroup and OffsetFetch are
+sent again and again, and only answers that clients may expect are allowed. Afterwards every member sends Heartbeat and
+SyncGroup in its generation, and every offset is read.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from bench.lean_sockets import Connection
 
 GROUPS, EACH, PARTITIONS = 1_000, 10, 10
-#: Groups that form at once: their members are connected then.
+#: Groups that form at the same time, with all their members connected.
 AT_ONCE = 250
 OFFSETS_TOPIC, TOPIC = "__consumer_offsets", "failover"
 TARGET_S = 2.0
-#: How long the dead broker's session lasts; it is not measured.
+#: The dead broker's session timeout, which is not part of the measure.
 SESSION_MS = 6_000
 TAKEN_OVER_S = 120.0
-#: Between two rounds of all probes: they must not be what keeps the successor busy.
+#: Between two rounds of probes, so that they do not keep the successor busy.
 PAUSE_S = 0.05
 
-#: What may be answered until the group is there: by api, {error: what it says}.
+#: Allowed errors by API until the group is loaded.
 FORESEEN = {
     lean.OFFSET_FETCH: {0, lean.COORDINATOR_LOADING, lean.NOT_COORDINATOR},
     lean.HEARTBEAT: {0, lean.NOT_COORDINATOR},  # NONE while loading
@@ -56,7 +56,7 @@ NAMES = {lean.OFFSET_FETCH: "OffsetFetch", lean.HEARTBEAT: "Heartbeat", lean.SYN
 
 @dataclass(frozen=True)
 class Groups:
-    """All groups: their members, in order, and what each has committed."""
+    """All groups: their members, in order, and the offset that each has committed."""
 
     names: tuple[str, ...]
     members: tuple[tuple[Member, ...], ...]
@@ -68,7 +68,7 @@ class Groups:
 
     @staticmethod
     def partitions(number: int) -> range:
-        """Of the topic, that a member commits."""
+        """The partitions that a member commits."""
         return range(number * PARTITIONS, (number + 1) * PARTITIONS)
 
     def offset(self, group: int, number: int) -> int:
@@ -78,7 +78,7 @@ class Groups:
         return lean.fetch_offsets(self.names[group], TOPIC, range(EACH * PARTITIONS), "bench")
 
     def fetched_error(self, group: int, answer: bytes) -> int:
-        """Raises RuntimeError where offsets were given, and not those that were committed."""
+        """The error of an answer. Raises RuntimeError if it has other offsets than the committed ones."""
         error, found = lean.fetched_offsets(answer)
         if error == lean.NONE and found != {
             (TOPIC, p): self.offset(group, number) for number in range(EACH) for p in self.partitions(number)
@@ -88,7 +88,7 @@ class Groups:
 
 
 def prepare(port: int, groups: Groups) -> None:
-    """Form them and commit."""
+    """Form the groups and commit."""
     with Sockets() as sockets:
         lean_groups.find_coordinator(sockets, port, groups.names[0])
         for first in range(0, len(groups.names), AT_ONCE):
@@ -108,7 +108,7 @@ def _make_topic(sockets: Sockets, connection: Connection) -> None:
 
 
 def _commit(sockets: Sockets, connections: Sequence[Connection], offsets: Sequence[int]) -> None:
-    """Again while partitions of the new topic are unknown to the broker."""
+    """Commit; repeat while the broker does not know all partitions of the new topic."""
     frames = []
     for connection, offset in zip(connections, offsets, strict=True):
         member: Member = connection.data
@@ -125,7 +125,7 @@ def _commit(sockets: Sockets, connections: Sequence[Connection], offsets: Sequen
 
 
 class Probe:
-    """One request that is asked again and again, of one group; `data` of its connection."""
+    """One request of one group, sent again and again; kept as `data` of its connection."""
 
     def __init__(self, groups: Groups, group: int, api: int) -> None:
         self.api, self.group = api, group
@@ -137,7 +137,7 @@ class Probe:
         }[api]()
 
     def error(self, answer: bytes) -> int:
-        """Raises RuntimeError at what clients are not promised."""
+        """The error of an answer. Raises RuntimeError if it is not allowed."""
         if self.api == lean.OFFSET_FETCH:
             error = self._groups.fetched_error(self.group, answer)
         elif self.api == lean.HEARTBEAT:
@@ -145,18 +145,18 @@ class Probe:
         else:
             error, assignment = lean.synced(answer)
             if error == lean.NONE and assignment != self._member.assignment:
-                raise RuntimeError(f"SyncGroup of {self._member.group} gives another assignment than before")
+                raise RuntimeError(f"SyncGroup of {self._member.group} returned another assignment than before")
         if error not in FORESEEN[self.api]:
-            raise RuntimeError(f"{NAMES[self.api]} of {self._member.group} meanwhile: error {error}")
+            raise RuntimeError(f"{NAMES[self.api]} of {self._member.group} during takeover: error {error}")
         return error
 
 
 def watch(
     sockets: Sockets, connections: Sequence[Connection], at_first: Callable[[], None]
 ) -> tuple[dict[int, float], Counter[str]]:
-    """Until every group's offsets are there: ({group: when, wall clock}, how often each answer came).
+    """Wait until every group's offsets are there: ({group: wall-clock time}, how often each answer came).
 
-    The three probes of a group end together. `at_first` is called when the first partition is being loaded.
+    The three probes of a group end together. `at_first` is called when the first partition starts loading.
     """
     answering: dict[int, float] = {}
     is_begun = False
@@ -188,7 +188,7 @@ def watch(
 
 
 def left_of(port: int, groups: Groups) -> int:
-    """How many members would have to rejoin; what else is not as it was raises RuntimeError."""
+    """Number of members that would have to rejoin. Raises RuntimeError for any other difference."""
     rejoins = 0
     numbers = range(len(groups.names))
     with Sockets() as sockets:
@@ -208,7 +208,7 @@ def left_of(port: int, groups: Groups) -> int:
 
 
 def leaders(zookeeper: KazooClient, partitions: int) -> dict[int, tuple[int, float]]:
-    """{partition of the offsets topic: (its leader, since when by the wall clock)}."""
+    """{partition of the offsets topic: (its leader, wall-clock time of the election)}."""
     found = {}
     for number in range(partitions):
         data, stat = zookeeper.get(paths.partition_state(OFFSETS_TOPIC, number))
@@ -219,7 +219,7 @@ def leaders(zookeeper: KazooClient, partitions: int) -> dict[int, tuple[int, flo
 def fail_over(
     leader: OurBroker, successor: OurBroker, node_id: int, groups: Groups, zookeeper: KazooClient
 ) -> dict[str, float]:
-    """Kill the leader; `node_id` is the successor's."""
+    """Kill the leader and measure the successor, which has `node_id`."""
     partitions = int(SETTINGS["offsets.topic.num.partitions"])
     of_partition = {partition_of(name, partitions): group for group, name in enumerate(groups.names)}
     with Sockets() as sockets, machine.no_collections():
@@ -235,12 +235,12 @@ def fail_over(
         leader.kill()
         answering, seen = watch(sockets, connections, lambda: before.append(machine.cpu_s(successor.pid)))
         cpu_s = machine.cpu_s(successor.pid) - before[0]
-    told = leaders(zookeeper, partitions)
-    assert {leading for leading, _ in told.values()} == {node_id}, told
-    slowest = max(answering[group] - told[partition][1] for partition, group in of_partition.items())
+    named = leaders(zookeeper, partitions)
+    assert {leading for leading, _ in named.values()} == {node_id}, named
+    slowest = max(answering[group] - named[partition][1] for partition, group in of_partition.items())
     ended = max(answering.values())
     return {
-        "told_to_answering_s": ended - min(told[partition][1] for partition in of_partition),
+        "named_to_answering_s": ended - min(named[partition][1] for partition in of_partition),
         "slowest_partition_s": slowest,
         "killed_to_answering_s": ended - killed,
         "cpu_s": cpu_s,
@@ -250,13 +250,13 @@ def fail_over(
 
 
 def run(bench: Bench) -> None:
-    """The part `failover`."""
+    """Run the part `failover`."""
     count = max(1, bench.sizes[0] // EACH) if bench.sizes else (5 if bench.smoke else GROUPS)
     runs = bench.runs or (1 if bench.smoke else 5)
     machine.allow_connections(max(AT_ONCE * EACH, count, 150))
     settings = {**SETTINGS, "offsets.topic.replication.factor": "2", "zookeeper.session.timeout.ms": str(SESSION_MS)}
     if bench.profiles is not None:
-        bench.leave_out("the profile of failover", "the successor is another process in each run")
+        bench.leave_out("the profile of failover", "each run has another successor process")
     groups, folder = Groups.named(count), bench.folder / "failover"
     partitions = int(settings["offsets.topic.num.partitions"])
     with machine.pinned(bench.cores.driver), ExitStack() as stack:
@@ -278,11 +278,11 @@ def run(bench: Bench) -> None:
             bench.figures.add("failover", OURS, {"groups": count}, found)
             brokers[leading].start()
             leading, next_one = next_one, leading
-    tell(bench, count)
+    report(bench, count)
 
 
 def make_one_lead(brokers: dict[int, OurBroker], zookeeper: KazooClient, partitions: int) -> None:
-    """Broker 1 leads everything, broker 2 is there: it stops, orderly, and comes back."""
+    """Make broker 1 lead everything while broker 2 runs: stop broker 2 in order, and start it again."""
     with Sockets() as sockets:
         lean_groups.find_coordinator(sockets, brokers[1].port, "any", here=False)
     brokers[2].stop()
@@ -292,13 +292,13 @@ def make_one_lead(brokers: dict[int, OurBroker], zookeeper: KazooClient, partiti
     brokers[2].start()
 
 
-def tell(bench: Bench, count: int) -> None:
+def report(bench: Bench, count: int) -> None:
     about = {"groups": count}
     rows = [
         Row(
-            "told to lead until all answer, s",
+            "named leader until all answer, s",
             about,
-            "told_to_answering_s",
+            "named_to_answering_s",
             ".2f",
             f"<= {TARGET_S:g} s",
             at_most_absolute(TARGET_S),
@@ -312,4 +312,4 @@ def tell(bench: Bench, count: int) -> None:
     rows += [Row(name, about, name) for name in names if name.startswith("answers ")]
     title = f"kill -9 of the coordinator of {count:,} groups x {EACH} members, {count * EACH * PARTITIONS:,} offsets"
     print_rows(bench.console, bench.figures, "failover", title, (OURS, KAFKA), rows)
-    bench.leave_out(f"{KAFKA} in failover", "a cluster of one node has no successor")
+    bench.leave_out(f"{KAFKA} in failover", "a cluster with one node has no successor")

@@ -1,4 +1,4 @@
-"""What was measured: every run's figures, for tables and for a file of JSON, and how ours compare with Kafka's."""
+"""Figures of every run, for tables and a JSON file, and how ours compare with Kafka's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_RUN = "not run"
 
 @dataclass(frozen=True)
 class Run:
-    """One side, once. `about` names what was varied, as {"connections": 100}."""
+    """One run of one side. `about` has what was varied, such as {"connections": 100}."""
 
     measure: str
     side: str
@@ -30,9 +30,9 @@ class Run:
 
 @dataclass
 class Figures:
-    """All runs of a bench."""
+    """All runs of one `make bench`."""
 
-    statements: list[str] = field(default_factory=list)  #: what must be known to read the figures
+    statements: list[str] = field(default_factory=list)  #: what one must know to read the figures
     left_out: list[str] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
 
@@ -40,7 +40,7 @@ class Figures:
         self.runs.append(Run(measure, side, about, figures))
 
     def values(self, measure: str, side: str, about: Mapping[str, int], name: str) -> list[float]:
-        """In the order of the runs; none where it was not run."""
+        """Values of one figure, in the order of the runs; empty if it was not run."""
         return [
             run.figures[name]
             for run in self.runs
@@ -61,14 +61,14 @@ class Figures:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table: one figure of both sides."""
+    """A line of a table: one figure, both sides."""
 
     label: str
     about: Mapping[str, int]
     name: str
-    form: str = ",.0f"  #: how a value is written
+    form: str = ",.0f"  #: format of the values
     target: str = ""
-    #: Whether (median of ours, of Kafka's or None) meet the target; None where that cannot be told.
+    #: Whether (median of ours, of Kafka's or None) meet the target; None: unknown.
     met: Callable[[float, float | None], bool | None] | None = None
 
 
@@ -81,7 +81,7 @@ def spread(values: Sequence[float], form: str) -> str:
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
-    """Of the medians, and the range of the single runs' ratios, which were taken right after each other."""
+    """Ratio of the medians, and the range of the ratios of neighbouring runs."""
     if not ours or not theirs or 0 in theirs:
         return NOT_RUN
     medians = statistics.median(ours) / statistics.median(theirs)
@@ -92,7 +92,7 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
 def print_rows(
     console: Console, figures: Figures, measure: str, title: str, sides: tuple[str, str], rows: Sequence[Row]
 ) -> None:
-    """Medians and ranges of the first of `sides` and of the second, their ratio, and the target."""
+    """Print medians and ranges of both `sides`, their ratio, and the target."""
     table = Table(title=title, title_justify="left")
     for number, column in enumerate(("", *sides, f"{sides[0]} / {sides[1]}", "target")):
         table.add_column(column, justify="left" if number in (0, 4) else "right")
@@ -103,18 +103,18 @@ def print_rows(
         verdict = row.target
         if row.met is not None:
             met = row.met(statistics.median(ours), statistics.median(theirs) if theirs else None)
-            verdict += {True: ": met", False: ": [bold]not met[/]", None: ": cannot be told"}[met]
+            verdict += {True: ": met", False: ": [bold]not met[/]", None: ": unknown"}[met]
         table.add_row(row.label, spread(ours, row.form), spread(theirs, row.form), ratio(ours, theirs), verdict)
     console.print(table)
 
 
 def at_least(times: float) -> Callable[[float, float | None], bool | None]:
-    """Of Kafka's."""
+    """Relative to Kafka's."""
     return lambda ours, theirs: None if theirs is None else ours >= times * theirs
 
 
 def at_most(times: float) -> Callable[[float, float | None], bool | None]:
-    """Of Kafka's."""
+    """Relative to Kafka's."""
     return lambda ours, theirs: None if theirs is None else ours <= times * theirs
 
 

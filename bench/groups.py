@@ -1,8 +1,8 @@
-"""A group of lean members, one connection each: forming, one more join, heartbeats each 3 s, memory.
+"""A group of lean members, one connection each: forming, one more member, heartbeats every 3 s, memory.
 
-Persistence is included. The members connect before the first JoinGroup; connecting is timed apart. The time to Stable
-is from the first JoinGroup to the last answer to SyncGroup. It is printed raw and beyond the initial delay, which is
-extended as long as members come within it (twice 500 ms at least, with more than one member).
+Persistence is included. Members connect before the first JoinGroup, and connecting is timed separately. The time to
+Stable runs from the first JoinGroup to the last answer to SyncGroup. It is printed as measured, and without the initial
+delay, which is extended as long as members join within it (with more than one member, to at least twice 500 ms).
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from bench.sides import Side
 
 SIZES = (1_000, 5_000, 10_000)
-#: In groups that are not measured, two at least: a JVM becomes warm by them.
+#: Size of the (at least two) unmeasured groups that warm up the JVM.
 WARM_UP_MEMBERS = 5_000
 DELAY_S = int(SETTINGS["group.initial.rebalance.delay.ms"]) / 1000
-#: How long heartbeats go on: at the size that has a target, and at others.
+#: Heartbeat interval; duration at the size with a target, and at the others.
 HEARTBEAT_S, STEADY_S, STEADY_OTHERS_S = 3.0, 15.0, 6.0
-#: Runs, where nobody asks for a number; a run with 10,000 takes half a minute a side.
+#: Default runs; with 10,000 members a run takes half a minute per side.
 RUNS, RUNS_LARGEST = 5, 3
-#: In those of Kafka.
+#: Targets relative to Kafka's.
 CPU_TARGET = 0.5
-#: Seconds to Stable beyond the initial delay with 10,000, and % of a core with 5,000 heartbeats each 3 s.
+#: Targets: seconds to Stable beyond the initial delay with 10,000, % of a core with 5,000 heartbeats every 3 s.
 STABLE_TARGET_S, STABLE_TARGET_SIZE = 3.0, 10_000
 STEADY_TARGET, STEADY_TARGET_SIZE = 12.0, 5_000
 
 
 def form_once(side: Side, size: int, group: str, steady_s: float) -> dict[str, float]:
-    """A group from its first connection to the end, one side, once."""
+    """Measure one group of one side once, from its first connection to its end."""
     members = [Member(f"c{number}", group, number) for number in range(size + 1)]
     side.wait_for_quiet()
     found = {"memory_before_mb": side.memory_mb()}
@@ -53,7 +53,7 @@ def form_once(side: Side, size: int, group: str, steady_s: float) -> dict[str, f
             found["form_s"] = formed.seconds
             found["delay_s"] = formed.delay_s(DELAY_S)
             found["beyond_s"] = formed.seconds - found["delay_s"]
-            # As it is when somebody joins: everybody has had heartbeats answered in this generation.
+            # The usual state when a member joins: every member has heartbeated in this generation.
             lean_groups.beat(sockets, connections)
             cpu_s = side.cpu_s()
             joined = lean_groups.rebalance(sockets, connections, joiner)
@@ -69,7 +69,7 @@ def form_once(side: Side, size: int, group: str, steady_s: float) -> dict[str, f
 
 
 def run(bench: Bench) -> None:
-    """The part `groups`."""
+    """Run the part `groups`."""
     sizes = bench.sizes or ((50,) if bench.smoke else SIZES)
     for size in sizes:
         machine.allow_connections(size + 1)
@@ -80,7 +80,7 @@ def run(bench: Bench) -> None:
             for number in range(-warm_ups, runs):
                 for side in sides:
                     found = form_once(side, size, f"herd-{size}-{number}", steady_s if number >= 0 else 1.0)
-                    # Memory is of a first group: what an earlier one has left behind would be in it.
+                    # Memory is measured with the first group, because earlier groups would leave garbage in it.
                     memory = {name: found.pop(name) for name in list(found) if name.startswith("memory")}
                     if number == -warm_ups:
                         keep_first(
@@ -88,18 +88,18 @@ def run(bench: Bench) -> None:
                         )
                     elif number >= 0:
                         bench.figures.add("groups", side.name, {"members": size}, found)
-    tell(bench, sizes)
+    report(bench, sizes)
 
 
 def keep_first(bench: Bench, side: Side, size: int, found: dict[str, float]) -> None:
-    """Of the first group after the start."""
+    """Memory of the first group after the start."""
     grown = found["memory_stable_mb"] - found["memory_before_mb"]
     bench.figures.add(
         "groups-first", side.name, {"members": size}, found | {"kb_per_member": 1000 * grown / (size + 1)}
     )
 
 
-def tell(bench: Bench, sizes: tuple[int, ...]) -> None:
+def report(bench: Bench, sizes: tuple[int, ...]) -> None:
     sides = (OURS, KAFKA)
     for size in sizes:
         about = {"members": size}
@@ -118,7 +118,7 @@ def tell(bench: Bench, sizes: tuple[int, ...]) -> None:
             Row("forming, CPU s", about, "form_cpu_s", **cpu),
             Row("one more joins, s", about, "join_s", **seconds),
             Row("one more joins, CPU s", about, "join_cpu_s", **cpu),
-            Row(f"heartbeats each {HEARTBEAT_S:g} s, % of a core", about, "steady_percent", **steady),
+            Row(f"heartbeats every {HEARTBEAT_S:g} s, % of a core", about, "steady_percent", **steady),
         ]
         print_rows(bench.console, bench.figures, "groups", f"A group of {size:,} lean members", sides, rows)
         first = [
@@ -126,8 +126,8 @@ def tell(bench: Bench, sizes: tuple[int, ...]) -> None:
             Row("one more joins, CPU s", about, "join_cpu_s", form=".3f"),
             Row("memory before, MB", about, "memory_before_mb"),
             Row("memory, connected, MB", about, "memory_connected_mb"),
-            Row("memory, all in one group, one more has joined, MB", about, "memory_stable_mb"),
-            Row("memory, kB a member", about, "kb_per_member", form=".1f"),
+            Row("memory, all in one group after one more joined, MB", about, "memory_stable_mb"),
+            Row("memory, kB per member", about, "kb_per_member", form=".1f"),
         ]
-        title = f"The first {size:,} after the start: the JVM is still cold, and its heap has a fixed size"
+        title = f"The first {size:,} after the start: the JVM is cold, and its heap has a fixed size"
         print_rows(bench.console, bench.figures, "groups-first", title, sides, first)

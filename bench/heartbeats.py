@@ -1,7 +1,7 @@
 """Heartbeats per second and per CPU second of the server, at several numbers of connections.
 
 Each connection is a group of one member (librdkafka's mock cluster settles no larger group at once) and sends its next
-heartbeat when the last one is answered. Every answer is compared as bytes with what it must be.
+heartbeat when the last one is answered. Every answer is compared with the expected bytes.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from bench.sides import Side
 
 CONNECTIONS = (1, 100, 1000)
-#: The mock settles 1000 groups only after minutes.
+#: The mock needs minutes to settle 1000 groups.
 MOCK_MAX = 100
-#: Kafka has settled after about 60,000.
+#: Kafka is warm after about 60,000.
 WARM_UP_BEATS, WARM_UP_CONNECTIONS = 100_000, 50
-#: Heartbeats per CPU second, in those of Kafka.
+#: Target: heartbeats per CPU second, as a multiple of Kafka's.
 TARGET = 1.6
 
 
 class HeartbeatLoad:
-    """Members of so many groups, connected and stable."""
+    """Connected members of stable groups, one each."""
 
     def __init__(self, sockets: Sockets, side: Side, connections: int) -> None:
         self._side = side
@@ -49,7 +49,7 @@ class HeartbeatLoad:
         return {"per_s": beats / elapsed, "per_cpu_s": beats / cpu_s, "answers": float(beats)}
 
     def end(self) -> None:
-        """The mock does not know LeaveGroup 3 as it should, and ends with this measure."""
+        """Leave, except on the mock, which does not support LeaveGroup 3 properly and ends with this measure."""
         if self._side.name == MOCK:
             self._sockets.drop(self._connections)
         else:
@@ -57,9 +57,9 @@ class HeartbeatLoad:
 
 
 def closed_loop(connections: list[Connection], seconds: float) -> int:
-    """One in flight on each connection; how many were answered, each of them as it must be."""
+    """Keep one heartbeat in flight on each connection; return how many were answered. Every answer is checked."""
     epoll = select.epoll()
-    # Bound methods by file number: what is done for a heartbeat here is the floor of what can be seen.
+    # Bound methods by file number: the work done here for a heartbeat limits what can be measured.
     table = {
         c.fileno: (c.socket.recv, c.socket.send, c.data.heartbeat(), c.data.heartbeat_answer(0)) for c in connections
     }
@@ -76,7 +76,7 @@ def closed_loop(connections: list[Connection], seconds: float) -> int:
         while in_flight:
             ready = poll(30)
             if not ready:
-                raise TimeoutError("heartbeats are not answered")
+                raise TimeoutError("heartbeats get no answer")
             goes_on = goes_on and clock() < deadline
             for fileno, _ in ready:
                 receive, send, frame, good = table[fileno]
@@ -91,7 +91,7 @@ def closed_loop(connections: list[Connection], seconds: float) -> int:
 
 
 def warm_up(sides: list[Side], beats: int) -> None:
-    """So many heartbeats: a JVM compiles what it has done ten thousand times."""
+    """Send heartbeats until a JVM has compiled: it compiles what it has done ten thousand times."""
     for side in sides:
         with Sockets() as sockets:
             load = HeartbeatLoad(sockets, side, WARM_UP_CONNECTIONS)
@@ -102,7 +102,7 @@ def warm_up(sides: list[Side], beats: int) -> None:
 
 
 def measured(sides: list[Side], connections: int, runs: int, seconds: float) -> dict[str, list[dict[str, float]]]:
-    """{side: a row a run}, by turns, after one that does not count."""
+    """{side: one row per run}, sides alternating, after a first run that does not count."""
     rows: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
     machine.allow_connections(connections * len(sides))
     with Sockets() as sockets:
@@ -119,20 +119,20 @@ def measured(sides: list[Side], connections: int, runs: int, seconds: float) -> 
 
 
 def run(bench: Bench) -> None:
-    """The part `heartbeats`."""
+    """Run the part `heartbeats`."""
     connections = bench.sizes or ((1, 100) if bench.smoke else CONNECTIONS)
     runs, seconds = (1, 0.3) if bench.smoke else (bench.runs or 5, 3.0)
     with bench.sides("heartbeats") as sides:
         warm_up(sides, 5_000 if bench.smoke else WARM_UP_BEATS)
         for count in connections:
             keep(bench, measured(sides, count, runs, seconds), count)
-    # --ours-only leaves the mock out as well: its groups need 3 s each to settle.
+    # --ours-only skips the mock as well: its groups need 3 s each to settle.
     few = () if bench.asks_ours_only else tuple(count for count in connections if count <= MOCK_MAX)
     if few:
         with machine.pinned(bench.cores.driver), mock_side(bench.cores) as side:
             for count in few:
                 keep(bench, measured([side], count, runs, seconds), count)
-    tell(bench, connections, few)
+    report(bench, connections, few)
 
 
 def keep(bench: Bench, rows: dict[str, list[dict[str, float]]], connections: int) -> None:
@@ -141,7 +141,7 @@ def keep(bench: Bench, rows: dict[str, list[dict[str, float]]], connections: int
             bench.figures.add("heartbeats", side, {"connections": connections}, row)
 
 
-def tell(bench: Bench, connections: tuple[int, ...], few: tuple[int, ...]) -> None:
+def report(bench: Bench, connections: tuple[int, ...], few: tuple[int, ...]) -> None:
     rows = []
     for count in connections:
         about = {"connections": count}
@@ -152,4 +152,6 @@ def tell(bench: Bench, connections: tuple[int, ...], few: tuple[int, ...]) -> No
     print_rows(bench.console, bench.figures, "heartbeats", "Heartbeats, closed loop", (OURS, KAFKA), rows)
     floor = [replace(row, target="", met=None) for row in rows if row.about["connections"] in few]
     if floor:
-        print_rows(bench.console, bench.figures, "heartbeats", "The same beside librdkafka's mock", (OURS, MOCK), floor)
+        print_rows(
+            bench.console, bench.figures, "heartbeats", "Heartbeats beside librdkafka's mock", (OURS, MOCK), floor
+        )

@@ -1,8 +1,8 @@
-"""The herd of the ZooKeeper design: members of ours beside the original's, in one run on one ZooKeeper.
+"""The herd of the ZooKeeper design: our members beside the original's, in one run on one ZooKeeper.
 
-A change (a mass start, a leave, a join) is settled when the owner nodes name what the range rule gives; its time ends
-with the creation of the last one, by the server's clock, which is this machine's. Times are taken without the counting
-proxy, counts with it. `Subject` is a set of members of one kind; see `herd_report.py` for what is printed.
+A change (mass start, leave or join) is settled when the owner znodes match the range rule; its time ends with the
+creation of the last one, by the server's clock, which is this machine's. Times are measured without the counting proxy,
+counts with it. A `Subject` is a set of members of one kind; `herd_report.py` prints the tables.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOPIC = "herd"
 PARTITIONS = 100
 SETTLE_S = 40.0
 
-#: Both kinds: enough retries for any herd, a session that no busy machine ends, and no commit by a timer.
+#: For both kinds: enough retries for any herd, a session that outlasts a busy machine, and no timed commits.
 SETTINGS = {
     "rebalance.backoff.ms": "200",
     "rebalance.max.retries": "30",
@@ -49,7 +49,7 @@ class Subject(Protocol):
 
     label: str
     processes: int
-    release: str  #: of the count model: 0.8.2 or 1.1
+    release: str  #: version of the count model: 0.8.2 or 1.1
 
     async def prepare(self, group: str) -> object: ...
 
@@ -60,13 +60,13 @@ class Subject(Protocol):
     def cpu_s(self) -> float: ...
 
     async def failed(self) -> int | None:
-        """Attempts that failed so far; None where only the proxy can tell."""
+        """Failed attempts so far; None if only the proxy can count them."""
 
     async def close(self) -> None: ...
 
 
 class Ours:
-    """Our members, dealt out to so many processes."""
+    """Our members, spread over several processes."""
 
     release = "0.8.2"
 
@@ -82,7 +82,7 @@ class Ours:
         await child.ask(do="join", name=name, zookeeper=zookeeper, topic=TOPIC)
 
     async def prepare(self, group: str) -> list[Child]:
-        """Its processes; they are started before anything is timed."""
+        """Start its processes, before anything is timed."""
         if group not in self._children:
             first = {**SETTINGS, "group.id": group, "rebalance.retries.while.closing": "false"}
             self._children[group] = await asyncio.gather(
@@ -109,12 +109,12 @@ class Ours:
 
 
 class Originals:
-    """Original consumers of one version, all in one JVM."""
+    """Original consumers of one version, in one JVM."""
 
     processes = 1
 
     def __init__(self, version: str, folder: Path) -> None:
-        # Only when it is wanted: the bench runs without the originals as well.
+        # Imported on use, because the bench also runs without the originals.
         from comparison.originals.hosts import OriginalHost
 
         self.label = version
@@ -124,7 +124,7 @@ class Originals:
         self._members: dict[tuple[str, str], OriginalMember] = {}
 
     async def prepare(self, group: str) -> None:
-        """Nothing: its one process runs."""
+        """Do nothing: its one process is running."""
 
     async def join(self, name: str, group: str, zookeeper: str) -> None:
         member = self._members[group, name] = self._host.member(
@@ -159,7 +159,7 @@ def group_of(subject: Subject, members: int) -> str:
 
 
 def expected(group: str, members: Iterable[str]) -> dict[int, str]:
-    """{partition: thread id} by the range rule."""
+    """{partition: thread id} according to the range rule."""
     threads = sorted(f"{group}_{name}-0" for name in members)
     quotient, remainder = divmod(PARTITIONS, len(threads))
     owners: dict[int, str] = {}
@@ -171,22 +171,22 @@ def expected(group: str, members: Iterable[str]) -> dict[int, str]:
 
 @dataclass
 class Change:
-    """All rounds of one change of one subject at one size."""
+    """All runs of one change of one subject at one size."""
 
     subject: str
     what: str  #: mass start, leave or join
-    members: int  #: after it
+    members: int  #: members after the change
     seconds: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
-    failed: list[int] = field(default_factory=list)  #: attempts that failed, where they are known
-    unsettled: int = 0  #: rounds that did not settle, whose time is not among `seconds`
-    before: dict[str, list[float]] = field(default_factory=lambda: {"get": [], "set": []})  #: ms, of the bystander
+    failed: list[int] = field(default_factory=list)  #: failed attempts, if known
+    unsettled: int = 0  #: runs that did not settle, which `seconds` leaves out
+    before: dict[str, list[float]] = field(default_factory=lambda: {"get": [], "set": []})  #: the bystander's times, ms
     during: dict[str, list[float]] = field(default_factory=lambda: {"get": [], "set": []})
 
 
 @dataclass(frozen=True)
 class Count:
-    """One round through the counting proxy. `model` are the reads (fewest, most) without failed attempts."""
+    """One run through the counting proxy. `model` has the reads (fewest, most) without failed attempts."""
 
     subject: str
     what: str
@@ -194,7 +194,7 @@ class Count:
     brokers: int
     reads: int
     model: tuple[int, int]
-    of_failed: int  #: reads of failed attempts by the model
+    of_failed: int  #: the model's reads of failed attempts
     writes: int
     notifications: int
     attempts: int
@@ -202,7 +202,7 @@ class Count:
 
 
 class Herd:
-    """The bench on one ZooKeeper with `brokers` brokers and the topic of `PARTITIONS` partitions."""
+    """The bench on one ZooKeeper with `brokers` brokers and a topic of `PARTITIONS` partitions."""
 
     def __init__(self, session: ZooKeeperSession, bystander: Child, brokers: int) -> None:
         self._session = session
@@ -212,7 +212,7 @@ class Herd:
     # -- times ---------------------------------------------------------------------------------------------------
 
     async def time(self, subject: Subject, members: int, runs: int) -> list[Change]:
-        """Mass starts, then leaves and joins of the last member."""
+        """Time mass starts, then leaves and joins of the last member."""
         group = group_of(subject, members)
         everybody = names(members)
         mass, leave, join = (
@@ -233,12 +233,12 @@ class Herd:
         return [mass, leave, join]
 
     async def warm(self, subject: Subject, group: str, zookeeper: str) -> None:
-        """Somebody was there before, one of each process: parents and offset nodes exist, and code has been loaded."""
+        """Let one member of each process join and leave, so that parent and offset znodes exist and code is loaded."""
         await subject.prepare(group)
         first = names(subject.processes)
         await asyncio.gather(*(subject.join(name, group, zookeeper) for name in first))
         await self.settled(group, first)
-        await asyncio.sleep(1)  # the reset offsets are on their way from the fetchers
+        await asyncio.sleep(1)  # fetchers are still reporting the reset offsets
         await self._all_leave(subject, group, first)
 
     async def _round(
@@ -252,7 +252,7 @@ class Herd:
         took_cpu_s = 0.0
 
         async def reached() -> None:
-            """As it should be, if it stays so: what came before is what the change has cost."""
+            """Take the figures of the change now, in case this state lasts."""
             nonlocal took_cpu_s
             took_cpu_s = subject.cpu_s() - cpu_s
             during = await self._bystander.next()
@@ -284,16 +284,16 @@ class Herd:
     async def settled(
         self, group: str, members: Sequence[str], reached: Callable[[], Awaitable[None]] | None = None
     ) -> float:
-        """When the last owner node was made, wall clock in s, once they are as they should be and stay so.
+        """Wait until the owner znodes are as expected and stay so; return when the last was created (wall clock, s).
 
-        `reached` is called each time that they are, before it is seen whether they stay so.
+        `reached` is called each time they become as expected, before it is known whether they stay so.
         """
         wanted = expected(group, members)
         seen: tuple[dict[int, str], float] = ({}, 0.0)
 
         async def as_wanted() -> bool:
             nonlocal seen
-            # The last member's last partition first: the whole picture costs the server a read a partition.
+            # Check the last member's last partition first: reading all costs the server one read per partition.
             try:
                 data, _ = await self._session.get(paths.owner(group, TOPIC, PARTITIONS - 1))
             except NoNode:
@@ -313,7 +313,7 @@ class Herd:
             ended = seen[1]
             if reached is not None:
                 await reached()
-            await asyncio.sleep(0.7)  # longer than a backoff: whoever has failed tries again within it
+            await asyncio.sleep(0.7)  # longer than a backoff, within which a failed member retries
             if await as_wanted() and seen[1] == ended:
                 return ended
 
@@ -335,7 +335,7 @@ class Herd:
     # -- counts --------------------------------------------------------------------------------------------------
 
     async def count(self, subject: Subject, members: int) -> list[Count]:
-        """One mass start, one leave and one join through the proxy."""
+        """Count one mass start, one leave and one join through the proxy."""
         group = f"{group_of(subject, members)}-counted"
         everybody = names(members)
         last = everybody[-1]
@@ -370,7 +370,7 @@ class Herd:
         shape = count_model.Shape(members, PARTITIONS, brokers=self._brokers)
         tally = count_model.tally(ops, group)
         of_failed = tally.reads_of_failed(shape)
-        if what == "mass start":  # good attempts read offsets more than once as well
+        if what == "mass start":  # successful attempts may read offsets more than once as well
             of_failed = tally.failed * count_model.failed_attempt(shape, 0, 0) + tally.conflicts
         model = {
             "mass start": lambda: count_model.reads_of_mass_start(shape, release=subject.release),

@@ -1,9 +1,9 @@
-"""Members of ours in a process of their own, for the herd: JSON lines in, one answer a line out.
+"""Our members for the herd, in a process of their own: JSON lines in, one answer per line out.
 
-First line: the settings of all of them by Kafka's names, without `zookeeper.connect` and `consumer.id`. Then
+The first line has the settings of all members by Kafka's names, without `zookeeper.connect` and `consumer.id`. Then
 {"id": 1, "do": "join", "name": "m01", "zookeeper": "...", "topic": "herd"}, {"id": 2, "do": "leave", "name": "m01"} and
-{"id": 3, "do": "failed"}, which gives how many attempts have failed so far. The end of the input ends the process; its
-members' sessions are closed. They trace nothing, as the originals do not.
+{"id": 3, "do": "failed"}, which returns the number of failed attempts so far. The end of the input closes the members'
+sessions and ends the process. They trace nothing, as the originals do not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Failures(logging.Handler):
-    """Counts the attempts that failed, which the executor warns of; for the rest, nobody is told."""
+    """Counts failed attempts, by the executor's warnings; drops everything else."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ async def main() -> None:
     if settings is None:
         return
     gc.collect()
-    gc.freeze()  # modules and their like: otherwise a full collection of 50 ms falls into some of the rounds
+    gc.freeze()  # modules and the like: otherwise a full collection of 50 ms falls into some of the runs
     failures = Failures()
     logging.getLogger().addHandler(failures)
     members = Members({key: str(value) for key, value in settings.items()}, failures)

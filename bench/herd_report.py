@@ -1,4 +1,4 @@
-"""The herd from beginning to end: what it is run with, and its three tables."""
+"""Runs the herd part, and prints its three tables."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
     from bench.herd import Subject
 
-#: As many members share a process as in the goal: 5 to 15.
+#: Processes by size, so that 5 to 15 members share one.
 PACKED = 10
-#: Beyond these sizes a process for each member would measure the machine's memory, and 0.8.2.2 its own lock.
+#: Beyond these sizes one process per member would measure the machine's memory, and 0.8.2.2 its own lock.
 ONE_EACH_MAX = 20
 COUNTED_MAX = 50
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes, rounds and numbers of brokers."""
+    """Sizes, runs and numbers of brokers."""
 
     sizes: tuple[int, ...]
     runs: int
@@ -47,7 +47,7 @@ class Plan:
 
 
 def run(folder: Path, plan: Plan, console: Console) -> None:
-    """Everything, printed table by table as it is measured."""
+    """Measure everything, and print each table when it is complete."""
     for number in plan.brokers:
         with ExitStack() as stack:
             zookeeper, left_out = cluster(stack, folder / f"brokers-{number}", number)
@@ -61,7 +61,7 @@ def run(folder: Path, plan: Plan, console: Console) -> None:
 
 
 def cluster(stack: ExitStack, folder: Path, number: int) -> tuple[str, str]:
-    """A ZooKeeper and brokers with the topic: (its connect string, why there are no originals or "")."""
+    """Start a ZooKeeper and brokers with the topic: (connect string, why there are no originals, or "")."""
     try:
         return _real_cluster(stack, folder, number), ""
     except OriginalsUnavailable as error:
@@ -112,7 +112,7 @@ async def _measure(
         for size in plan.sizes:
             for subject in _subjects(folder, size, with_peers=with_peers):
                 try:
-                    # 0.8.2.2 members in one JVM wait for a lock that they share: it is here for its counts.
+                    # Members of 0.8.2.2 in one JVM wait for a shared lock, so only their counts are of interest.
                     if subject.label != "0.8.2.2":
                         changes += await herd.time(subject, size, plan.runs)
                     if size <= COUNTED_MAX and "each" not in subject.label:
@@ -123,7 +123,7 @@ async def _measure(
 
 
 def _subjects(folder: Path, size: int, *, with_peers: bool) -> Iterator[Subject]:
-    """Made one after the other: a subject's processes are there only while it is measured."""
+    """Yield one subject after the other; its processes run only while it is measured."""
     yield Ours("ours", -(-size // PACKED))
     if size <= ONE_EACH_MAX:
         yield Ours("ours, one each", size)
@@ -139,10 +139,12 @@ def _print(measured: tuple[list[Change], list[Count]], brokers: int, plan: Plan,
     changes, counts = measured
     console.width = max(console.width, 110)
     note = f"P={PARTITIONS}, B={brokers}, backoff 200 ms"
-    console.print(_times(changes, f"Herd: seconds to the last owner node, median (range) of {plan.runs}; {note}"))
-    console.print(_latencies(changes, f"Somebody uninvolved meanwhile: get and set in ms, p50 / p99; {note}"))
+    console.print(_times(changes, f"Herd: seconds to the last owner znode, median (range) of {plan.runs}; {note}"))
+    console.print(_latencies(changes, f"An unrelated client: get and set in ms, p50 / p99; {note}"))
     console.print(_counts(counts, f"Requests, counted by a proxy; {note}"))
-    console.print("Model: without failed attempts; of a mass start from one rebalance each to as if one by one.")
+    console.print(
+        "Model: without failed attempts; for a mass start, from one rebalance per member up to joining one by one."
+    )
 
 
 def _table(title: str, *columns: str) -> Table:

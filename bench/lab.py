@@ -1,4 +1,4 @@
-"""What is measured, each in a process of its own: our broker with the coordinator mounted, and the peer."""
+"""The measured servers, each in a process of its own: our broker with its coordinator, and the peer."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Server:
-    """A server that listens on loopback, and whose CPU can be read."""
+    """A server on loopback whose CPU time can be read."""
 
     name: str
     port: int
     pid: int
-    zookeeper: str = ""  #: its connect string, where there is one
+    zookeeper: str = ""  #: its connect string, if it has one
 
     def cpu_s(self) -> float:
         """User and system seconds of the process so far."""
@@ -36,7 +36,7 @@ class Server:
 
 @contextmanager
 def our_broker(run_dir: Path, settings: Mapping[str, str]) -> Iterator[Server]:
-    """One broker on an embedded ZooKeeper; it traces to the run folder as it does in a scenario."""
+    """One broker on an embedded ZooKeeper; it traces to the run folder as in a scenario."""
     run_dir.mkdir(parents=True)
     with EmbeddedZooKeeper(run_dir / "zookeeper") as zookeeper:
         config = {
@@ -62,11 +62,11 @@ def our_broker(run_dir: Path, settings: Mapping[str, str]) -> Iterator[Server]:
         with child:
             child.stdin.write(json.dumps(config) + "\n")
             child.stdin.flush()
-            told = json.loads(child.stdout.readline() or "{}")
-            if told.get("event") != "ready":
-                raise RuntimeError(f"the broker did not start: {told}")
+            ready = json.loads(child.stdout.readline() or "{}")
+            if ready.get("event") != "ready":
+                raise RuntimeError(f"the broker did not start: {ready}")
             try:
-                yield Server("ours", told["port"], child.pid, zookeeper.connect_string)
+                yield Server("ours", ready["port"], child.pid, zookeeper.connect_string)
             finally:
                 child.stdin.close()
                 child.wait(timeout=20)

@@ -1,7 +1,7 @@
-"""Groups of lean members over `lean_sockets`: connect, form, let one more join, heartbeat, leave; everything checked.
+"""Groups of lean members over `lean_sockets`: connect, form, let one more join, heartbeat, leave.
 
-What is checked: error codes, that everybody is in one generation, that the leader was told of everybody, and that each
-member was given what the leader has sent for it.
+Checked throughout: error codes, that all members are in one generation, that the leader got the ids of all members, and
+that each member got the assignment that the leader sent for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bench.lean_sockets import Connection, Sockets
 
 FINDING_S = 60.0
-#: Without any answer for so long, a measure gives up.
+#: A measure gives up after this long without any answer.
 SILENCE_S = 120.0
 COMING_MAX = 200
 _PAUSE_S = 0.02
@@ -29,23 +29,23 @@ _PAUSE_S = 0.02
 
 @dataclass(slots=True)
 class Course:
-    """How joining went, by `time.monotonic()`."""
+    """Times of a group's forming, by `time.monotonic()`."""
 
     started: float  #: the first JoinGroup
     joined_last: float = 0.0  #: the last JoinGroup with a member id was sent
     answered_first: float = 0.0  #: the first JoinGroup was answered with a generation
     ended: float = 0.0  #: the last answer to SyncGroup
     joins: int = 0  #: JoinGroups with a member id
-    coming: Iterator[Connection] = field(default_factory=lambda: iter(()))  #: whose members have not asked for an id
+    coming: Iterator[Connection] = field(default_factory=lambda: iter(()))  #: connections whose members have no id yet
 
     @property
     def seconds(self) -> float:
         return self.ended - self.started
 
     def delay_s(self, delay_s: float) -> float:
-        """How long an initial delay of `delay_s` was in the end, by the rule that whoever joins within it renews it.
+        """The actual length of an initial delay of `delay_s`, which every join within it extends.
 
-        Where a slow broker sees the last JoinGroup only in a later one, that is its own time and not the delay's.
+        If a slow broker sees the last JoinGroup only in a later delay, that time is the broker's own.
         """
         if delay_s == 0:
             return 0.0
@@ -55,9 +55,9 @@ class Course:
 
 
 def find_coordinator(sockets: Sockets, port: int, group: str, *, here: bool = True) -> None:
-    """Until there is one: the offsets topic is made at the first request, and then loaded.
+    """Wait for a coordinator: the first request creates the offsets topic, which is then loaded.
 
-    With `here` it has to be this broker, and it has to be ready.
+    With `here` it has to be this broker, and ready.
     """
     frame = lean.find(group, "bench")
     ((connection, answer),) = sockets.connect(port, [frame])
@@ -74,22 +74,22 @@ def find_coordinator(sockets: Sockets, port: int, group: str, *, here: bool = Tr
 
 
 def _until_asked(sockets: Sockets, connection: Connection, member: Member, answer: bytes) -> None:
-    """Until the member's group says that it does not know it; `answer` is that to its first heartbeat."""
+    """Wait until the group answers that the member is unknown; `answer` is that to its first heartbeat."""
     deadline = time.monotonic() + FINDING_S
     while (error := heartbeat_error(answer)) not in lean.UNKNOWN:
-        # NONE: the group is being loaded.
+        # NONE: the group is loading.
         if error not in {*lean.RETRIED, lean.NONE} or time.monotonic() > deadline:
-            raise RuntimeError(f"a heartbeat of somebody unknown in {member.group}: error {error}")
+            raise RuntimeError(f"heartbeat of an unknown member in {member.group}: error {error}")
         time.sleep(_PAUSE_S)
         answer = sockets.ask(connection, member.heartbeat())
 
 
 def connect(sockets: Sockets, port: int, members: Sequence[Member]) -> list[Connection]:
-    """A connection each. Its first request is a heartbeat, of somebody unknown as yet."""
+    """Open a connection per member. Its first request is a heartbeat, of a member still unknown."""
     made = sockets.connect(port, [member.heartbeat() for member in members])
     for member, (connection, answer) in zip(members, made, strict=True):
         connection.data = member
-        if heartbeat_error(answer) not in lean.UNKNOWN:  # its coordinator was not ready; it may be by now
+        if heartbeat_error(answer) not in lean.UNKNOWN:  # the coordinator was not ready; it may be now
             _until_asked(sockets, connection, member, sockets.ask(connection, member.heartbeat()))
     return [connection for connection, _ in made]
 
@@ -99,10 +99,10 @@ def heartbeat_error(answer: bytes) -> int:
 
 
 def settle(sockets: Sockets, connections: Sequence[Connection]) -> Course:
-    """Every connection's member joins, and syncs; raises RuntimeError at what is not as it should be.
+    """Let every connection's member join and sync. Raises RuntimeError on any unexpected answer.
 
-    `COMING_MAX` wait for their member ids at a time: with thousands, the initial delay of those who have theirs would
-    be over before the broker comes to the others.
+    At most `COMING_MAX` members wait for their ids at a time: with thousands, the initial delay of those that have one
+    would be over before the broker gets to the others.
     """
     course = Course(time.monotonic(), coming=iter(connections))
     for connection in itertools.islice(course.coming, COMING_MAX):
@@ -112,7 +112,7 @@ def settle(sockets: Sockets, connections: Sequence[Connection]) -> Course:
 
 
 def rebalance(sockets: Sockets, connections: Sequence[Connection], joiner: Connection) -> Course:
-    """One more joins; the others hear of it by a heartbeat, each at once when it shows, and join again."""
+    """Let one more join; the others learn of it by a heartbeat, as soon as it shows, and rejoin."""
     member: Member = joiner.data
     course = Course(time.monotonic())
     answer = lean.joined(sockets.ask(joiner, member.join()))
@@ -140,7 +140,7 @@ def _join(connection: Connection, course: Course) -> None:
 
 
 def _follow(sockets: Sockets, connections: Sequence[Connection], course: Course) -> None:
-    """Answer after answer, until all have synced; then the checks."""
+    """Handle answers until all have synced, then check."""
     members: list[Member] = [connection.data for connection in connections]
     given: dict[str, bytes] = {}
     left = len(connections)
@@ -180,7 +180,7 @@ def _joined(
         mine = {member_id: lean.assignment_of(numbers[member_id]) for member_id in said.members}
         if len(mine) != len(numbers):
             raise RuntimeError(
-                f"the leader of {member.group} was told of {len(mine)} members while {len(numbers)} are there: nobody "
+                f"the leader of {member.group} got {len(mine)} member ids of {len(numbers)}: nobody "
                 "joined for an initial delay, because something else keeps this machine busy"
             )
         given.update(mine)
@@ -201,16 +201,16 @@ def _check(members: list[Member], given: dict[str, bytes]) -> None:
     for member in members:
         generations.setdefault(member.group, set()).add(member.generation)
         if member.assignment != given.get(member.member_id):
-            raise RuntimeError(f"{member.name} was given {member.assignment!r}, which its leader has not sent")
+            raise RuntimeError(f"{member.name} was given {member.assignment!r}, which its leader did not send")
     torn = [group for group, seen in generations.items() if len(seen) != 1]
     if torn:
         raise RuntimeError(f"not in one generation: {', '.join(torn[:3])}")
     if len({member.member_id for member in members}) != len(members):
-        raise RuntimeError("two members have one id")
+        raise RuntimeError("two members have the same id")
 
 
 def beat(sockets: Sockets, connections: Sequence[Connection]) -> None:
-    """One heartbeat of each member of a stable group."""
+    """Send one heartbeat of each member of a stable group."""
     frames = [connection.data.heartbeat() for connection in connections]
     for connection, answer in zip(connections, ask_each(sockets, connections, frames), strict=True):
         if answer != connection.data.heartbeat_answer(lean.NONE):
@@ -218,7 +218,7 @@ def beat(sockets: Sockets, connections: Sequence[Connection]) -> None:
 
 
 def leave(sockets: Sockets, connections: Sequence[Connection]) -> None:
-    """All members leave by one request a group, so that no session is left to end later; then they disconnect."""
+    """Let all members leave, one request per group, so that no session is left to expire; then disconnect."""
     by_group: dict[str, list[Connection]] = {}
     for connection in connections:
         by_group.setdefault(connection.data.group, []).append(connection)
@@ -230,7 +230,7 @@ def leave(sockets: Sockets, connections: Sequence[Connection]) -> None:
 
 
 def ask_each(sockets: Sockets, connections: Sequence[Connection], frames: Sequence[bytes]) -> list[bytes]:
-    """One request on each connection, all at once; the answers in the order of the connections."""
+    """Send one request on each connection, all at once; return the answers in the order of the connections."""
     places = {connection: place for place, connection in enumerate(connections)}
     answers = [b""] * len(connections)
     for connection, frame in zip(connections, frames, strict=True):
@@ -244,8 +244,8 @@ def ask_each(sockets: Sockets, connections: Sequence[Connection], frames: Sequen
 
 
 def heartbeats_in_turn(sockets: Sockets, connections: Sequence[Connection], seconds: float, every_s: float) -> int:
-    """Everybody each `every_s`, evenly spread over it; how many were answered. One that is not answered when the next
-    is due raises."""
+    """Send a heartbeat of every member each `every_s`, evenly spread; return how many were answered. Raises if one is
+    unanswered when the next is due."""
     frames = [connection.data.heartbeat() for connection in connections]
     good = {connection: connection.data.heartbeat_answer(lean.NONE) for connection in connections}
     count, pause_s = len(connections), every_s / len(connections)
@@ -259,7 +259,7 @@ def heartbeats_in_turn(sockets: Sockets, connections: Sequence[Connection], seco
         if now >= seconds and answered == due:
             return answered
         if now > seconds + SILENCE_S:
-            raise RuntimeError(f"{due - answered} heartbeats were not answered")
+            raise RuntimeError(f"{due - answered} heartbeats got no answer")
         for connection, answer in sockets.answers_so_far(min(max(due * pause_s - now, 0.0005), 0.05)):
             if answer != good[connection]:
                 raise RuntimeError(f"heartbeat of {connection.data.name}: error {heartbeat_error(answer)}")

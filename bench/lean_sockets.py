@@ -1,9 +1,9 @@
-"""Many connections of one thread over epoll, one request in flight on each.
+"""Many connections in one thread over epoll, one request in flight on each.
 
 sockets = Sockets()
 connections = sockets.connect(port, frames)               # bounded, each answered once
 connection.send(frame)
-for connection, answer in sockets.answers(timeout_s): ... # whole answers, size included
+for connection, answer in sockets.answers(timeout_s): ... # complete answers, size included
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from kernel.ports import LOOPBACK
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: Kafka's listen backlog is 50 connections, and the kernel drops what comes when it is full: it comes again after 1 s.
+#: Kafka's listen backlog is 50 connections. When it is full the kernel drops a SYN, which is sent again after 1 s.
 CONNECTING_MAX = 40
 CONNECT_S = 60.0
 _RECEIVE_BYTES = 1 << 18
-#: A connection is closed with a reset: 10,000 ports that wait for a minute would soon be all there are.
+#: Close with a reset: 10,000 ports in TIME_WAIT for a minute would soon be all there are.
 _RESET = struct.pack("ii", 1, 0)
 
 
 class Connection:
-    """`data` is whatever its user keeps with it."""
+    """One connection; `data` is whatever its user keeps with it."""
 
     __slots__ = ("_epoll", "_incoming", "_outgoing", "data", "fileno", "socket")
 
@@ -49,7 +49,7 @@ class Connection:
             raise OSError(began, f"connecting to port {port}")
 
     def send(self, frame: bytes) -> None:
-        """At once as far as the socket takes it, the rest when it takes more."""
+        """Send what the socket takes at once, and the rest when it is writable."""
         assert not self._outgoing, "one request at a time"
         sent = self.socket.send(frame)
         if sent < len(frame):
@@ -61,14 +61,14 @@ class Connection:
         self._epoll.register(self.fileno, select.EPOLLIN | select.EPOLLOUT)
 
     def flush(self) -> None:
-        """The socket can be written again. Raises OSError where connecting has failed."""
+        """Handle a writable socket. Raises OSError if connecting failed."""
         sent = self.socket.send(self._outgoing)
         self._outgoing = self._outgoing[sent:]
         if not self._outgoing:
             self._epoll.modify(self.fileno, select.EPOLLIN)
 
     def receive(self) -> bytes | None:
-        """The answer when it is whole. Raises `ConnectionResetError` at the connection's end."""
+        """The answer once it is complete. Raises `ConnectionResetError` if the connection was closed."""
         data = self.socket.recv(_RECEIVE_BYTES)
         if not data:
             raise ConnectionResetError("the broker closed the connection")
@@ -78,12 +78,12 @@ class Connection:
             self._incoming = data
             return None
         self._incoming = b""
-        assert len(data) == 4 + int.from_bytes(data[:4], "big"), "an answer that nobody has asked for"
+        assert len(data) == 4 + int.from_bytes(data[:4], "big"), "an answer without a request"
         return data
 
 
 class Sockets:
-    """An epoll and its connections; `with` closes them."""
+    """An epoll and its connections; a context manager that closes them."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -104,9 +104,9 @@ class Sockets:
     def connect(
         self, port: int, frames: Sequence[bytes], *, window: int = CONNECTING_MAX
     ) -> list[tuple[Connection, bytes]]:
-        """A connection for each frame, which is sent on it, and the answer to that; `window` are under way at most.
+        """Open a connection per frame, send the frame, and return the answer; at most `window` are in flight.
 
-        An answer shows that the broker has accepted the connection, which its being connected does not.
+        Only an answer shows that the broker has accepted the connection; a completed connect does not.
         """
         made: dict[Connection, bytes] = {}
         order: list[Connection] = []
@@ -121,14 +121,14 @@ class Sockets:
         return [(connection, made[connection]) for connection in order]
 
     def answers(self, timeout_s: float) -> Iterator[tuple[Connection, bytes]]:
-        """What has arrived, after waiting for something; raises TimeoutError when nothing has."""
+        """Wait for answers and return them. Raises TimeoutError if none arrives."""
         ready = self._epoll.poll(max(timeout_s, 0))
         if not ready:
-            raise TimeoutError("the broker does not answer")
+            raise TimeoutError("the broker did not answer in time")
         yield from self._served(ready)
 
     def answers_so_far(self, timeout_s: float) -> Iterator[tuple[Connection, bytes]]:
-        """As `answers`, but nothing is fine, too."""
+        """As `answers`, but may return none."""
         yield from self._served(self._epoll.poll(max(timeout_s, 0)))
 
     def _served(self, ready: list[tuple[int, int]]) -> Iterator[tuple[Connection, bytes]]:
@@ -144,16 +144,16 @@ class Sockets:
                 raise ConnectionResetError("the broker closed the connection")
 
     def ask(self, connection: Connection, frame: bytes, *, timeout_s: float = 30.0) -> bytes:
-        """One request of one connection, while the others are silent."""
+        """Make one request on one connection, while the others are silent."""
         connection.send(frame)
         deadline = time.monotonic() + timeout_s
         while True:
             for answering, answer in self.answers(deadline - time.monotonic()):
-                assert answering is connection, "somebody else was answered"
+                assert answering is connection, "another connection got an answer"
                 return answer
 
     def drop(self, connections: Sequence[Connection]) -> None:
-        """Close some."""
+        """Close these connections."""
         for connection in connections:
             with contextlib.suppress(OSError):
                 self._epoll.unregister(connection.fileno)

@@ -1,7 +1,7 @@
-"""What the figures of a server depend on besides the server: its core, the limit on open files, the clock of its CPU.
+"""The machine's side of a measurement: cores, the limit on open files, CPU clocks.
 
-A server is measured on a core of its own and its load comes from another one. Where there is only one core, they share
-it, which `Cores.statement` says. Linux only: other systems know neither cores to pin to nor epoll.
+A server is measured on a core of its own, and its load comes from another core. If there is only one, they share it, as
+`Cores.statement` says. Linux only, because other systems have neither core pinning nor epoll.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import psutil
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Files that a process holds open besides the connections of a measure.
+#: Open files of a process besides the connections of a measure.
 _OTHER_FILES = 500
-#: CPUCLOCK_SCHED of the kernel's posix-timers.h: with the process id it makes the clock of all of a process's threads.
+#: CPUCLOCK_SCHED of the kernel's posix-timers.h: with a process id it makes the clock of all threads of that process.
 _CPU_CLOCK = 2
 
 
 @dataclass(frozen=True)
 class Cores:
-    """Numbers of the cores for the server that is measured, and for everybody else."""
+    """Core numbers: of the measured server, and of everything else."""
 
     server: int
     driver: int
@@ -38,12 +38,12 @@ class Cores:
     @property
     def statement(self) -> str:
         if self.server == self.driver:
-            return f"one core ({self.server}): servers and their load share it, and each waits for the other"
+            return f"one core ({self.server}): servers and their load share it and wait for each other"
         return f"servers on core {self.server}, their load on core {self.driver}"
 
 
 def choose_cores() -> Cores:
-    """The first and the last of those that we may use. Raises `click.ClickException` where there are none to choose."""
+    """The first and the last usable core. Raises `click.ClickException` on systems other than Linux."""
     if sys.platform != "linux":
         raise click.ClickException("these measures pin processes to cores and use epoll: run them on Linux")
     usable = sorted(os.sched_getaffinity(0))
@@ -51,15 +51,15 @@ def choose_cores() -> Cores:
 
 
 def _pin_own_threads(cores: set[int]) -> None:
-    """All threads: children inherit from the one that starts them."""
+    """Pin all threads, because a child inherits from the thread that starts it."""
     for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(ProcessLookupError):  # a thread that has just ended
+        with contextlib.suppress(ProcessLookupError):  # the thread has just ended
             os.sched_setaffinity(int(task.name), cores)
 
 
 @contextlib.contextmanager
 def pinned(core: int) -> Iterator[None]:
-    """We, and what we start in between, run on this core. A JVM counts its cores when it starts."""
+    """Run this process, and children started meanwhile, on this core. A JVM counts its cores when it starts."""
     before = os.sched_getaffinity(0)
     _pin_own_threads({core})
     try:
@@ -69,15 +69,15 @@ def pinned(core: int) -> Iterator[None]:
 
 
 def allow_connections(count: int) -> None:
-    """Raise our limit of open files, which children inherit, as far as `count` connections need it.
+    """Raise the limit of open files, which children inherit, to what `count` connections need.
 
-    Raises `click.ClickException` when the hard limit is below that.
+    Raises `click.ClickException` if the hard limit is lower.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = count + _OTHER_FILES
     if hard != resource.RLIM_INFINITY and hard < needed:
         raise click.ClickException(
-            f"{count} connections need {needed} open files, and the hard limit is {hard}: "
+            f"{count} connections need {needed} open files, but the hard limit is {hard}: "
             f"raise it (ulimit -Hn {needed}), or choose smaller sizes with --members"
         )
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -85,7 +85,7 @@ def allow_connections(count: int) -> None:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process so far, all threads, ended ones too, in the kernel's own resolution."""
+    """CPU seconds of a process so far, with all threads, ended ones too, in the kernel's resolution."""
     return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
 
 
@@ -95,9 +95,9 @@ def memory_mb(pid: int) -> float:
 
 
 def wait_for_quiet(pid: int, *, share: float = 0.03, timeout_s: float = 30.0) -> None:
-    """Until a process has used no more than `share` of a core for 0.3 s: what came before is over for it.
+    """Wait until a process uses at most `share` of a core for 0.3 s, so that earlier work is done.
 
-    A process that never rests is measured all the same, after `timeout_s`.
+    After `timeout_s`, a process that never rests is measured all the same.
     """
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
@@ -109,7 +109,7 @@ def wait_for_quiet(pid: int, *, share: float = 0.03, timeout_s: float = 30.0) ->
 
 @contextlib.contextmanager
 def no_collections() -> Iterator[None]:
-    """The driver makes no garbage in cycles; its collector would only be seen in what it measures."""
+    """Switch off garbage collection: the driver makes no cycles, and collections would disturb the measure."""
     gc.collect()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The peer for heartbeats: librdkafka's mock cluster (C, one thread) in a process of its own.
+"""The peer of the part `heartbeats`: librdkafka's mock cluster (C, one thread) in a process of its own.
 
 Prints its port and serves until its standard input ends.
 """

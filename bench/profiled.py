@@ -1,7 +1,7 @@
 """`rebalance-lab` under cProfile: `python -m bench.profiled FILE broker ...`.
 
-SIGUSR1 starts the profile, SIGUSR2 ends it and writes it to FILE, so that it holds what was measured and not the
-start. It covers the main thread, on which the event loop runs; the threads of the storage are not in it.
+SIGUSR1 starts the profile, SIGUSR2 ends it and writes it to FILE, so that it covers the measure and not the start. Only
+the main thread is profiled, on which the event loop runs; storage threads are not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from comparison.cli.main import main
 
 def run() -> None:
     file = Path(sys.argv[1])
-    # CPU time: what waits, or is not let run, is no work of ours.
+    # CPU time, which leaves out waiting.
     profile = cProfile.Profile(time.thread_time)
 
     def start(*_: object) -> None:
@@ -25,7 +25,7 @@ def run() -> None:
 
     def finish(*_: object) -> None:
         profile.disable()
-        # Renamed when it is complete: somebody waits for it.
+        # Renamed when complete, because the bench waits for the file.
         draft = file.with_suffix(".draft")
         profile.dump_stats(draft)
         draft.rename(file)

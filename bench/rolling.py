@@ -1,12 +1,12 @@
-"""Rolling restarts of the coordinator designs: what each change of a group costs, counted from what members were told.
+"""Rolling restarts of the coordinator designs: what each change of a group costs.
 
-A group forms; each member is restarted in turn, away for a while; one more joins; it leaves (a static one has no such
-end: it is only removed). A change is over when every partition has one owner, every member owns something, and nothing
-has moved for a while. Members are ours, or librdkafka's as a peer on the same broker.
+A group forms; each member is restarted in turn, down for a while; one more joins, and leaves (a static member cannot
+leave, it is only removed). A change is over when every partition has one owner, every member owns something, and
+nothing has moved for a while. Members are ours, or librdkafka's as a peer on the same broker.
 
-Counted for a change: generations of the group; partitions that were taken, even for a moment, from members that were
-not restarted (stopped); partitions that came to a member of another name (moved); seconds without an owner, summed over
-partitions (unowned). Generations are the broker's, from its trace; everything else is what members were told.
+Counted for a change: generations of the group; partitions taken, even briefly, from members that were not restarted
+(stopped); partitions that went to a member with another name (moved); seconds without an owner, summed over partitions
+(unowned). Generations come from the broker's trace, everything else from the assignments that members received.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ NEWCOMER = "m99"
 ROLLING, JOIN, LEAVE = "rolling restart", "one joins", "one leaves"
 
 POLL_S = 0.05
-#: One that is away for longer than this is not waited for.
+#: Members that are down for longer than this are not waited for.
 SETTLE_S = 60.0
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What one change cost; seconds apart, these do not depend on the machine."""
+    """Cost of one change; except for the seconds, independent of the machine."""
 
     generations: int
     stopped: int
@@ -52,19 +52,19 @@ class Counts:
 
 @dataclass(frozen=True)
 class Design:
-    """How its members are configured, and what librdkafka's cost on Kafka 4.1.1 (5 members, 12 partitions)."""
+    """Settings of the members, and the known costs of librdkafka's on Kafka 4.1.1 (5 members, 12 partitions)."""
 
     label: str
     strategy: str
     static: bool
     known: dict[str, Counts]
-    known_unowned_s: float  #: of the rolling restart, median; heartbeats of 1 s, away for 1 s
-    #: Moved in a rolling restart, where that is left to chance: Kafka's own assignor, and so ours, goes by the hashes
-    #: of member ids, which are random; librdkafka's does not.
+    known_unowned_s: float  #: of the rolling restart, median; heartbeats of 1 s, down for 1 s
+    #: Moves in a rolling restart, if they depend on chance: Kafka's own assignor, and so ours, sorts by hashes of
+    #: member ids, which are random; librdkafka's does not.
     moved_by_chance: range = range(0)
 
     def expects(self, kind: str, change: str, counts: Counts) -> bool:
-        """Whether members of this kind may have cost so much, with the sizes that the known counts are for."""
+        """Whether these costs are allowed for members of this kind, at the sizes of the known counts."""
         known = self.known[change]
         if kind == "ours" and change == ROLLING and counts.moved in self.moved_by_chance:
             known = replace(known, moved=counts.moved)
@@ -97,19 +97,19 @@ DESIGNS = (
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes and times; the known counts are for the first four's defaults."""
+    """Sizes and times; the known counts hold for the defaults of the first four."""
 
     members: int = 5
     partitions: int = 12
     heartbeat_ms: int = 1000
     down_s: float = 1.0
     session_ms: int = 10_000
-    quiet_s: float = 1.5  #: more than a heartbeat: nobody has anything left to hear of
+    quiet_s: float = 1.5  #: more than a heartbeat, so that every member is up to date
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one change."""
+    """Counts of one change."""
 
     counts: Counts
     unowned_s: float
@@ -121,7 +121,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Entry:
-    """A partition came to a member or went from it. `leaving`: the member itself was stopped."""
+    """A member gained or lost a partition. `leaving`: the member itself was stopped."""
 
     at: float
     member: str
@@ -131,7 +131,7 @@ class Entry:
 
 
 class Ledger:
-    """What members were told they own, over time. Safe to tell from any thread."""
+    """What members own over time. Thread-safe."""
 
     def __init__(self, partitions: int) -> None:
         self.entries: list[Entry] = []
@@ -143,11 +143,11 @@ class Ledger:
         self._enter(member, partitions, gained=True)
 
     def loses(self, member: str, partitions: Iterable[int]) -> None:
-        """What it does not own, since it was stopped, is passed over."""
+        """Ignores partitions that the member no longer owns because it was stopped."""
         self._enter(member, [n for n in partitions if member in self._owners[n]], gained=False)
 
     def leaves(self, member: str) -> None:
-        """It was told to stop, and delivers nothing any more."""
+        """The member was stopped and delivers nothing any more."""
         owned = [n for n, owners in self._owners.items() if member in owners]
         self._enter(member, owned, gained=False, leaving=True)
 
@@ -159,7 +159,7 @@ class Ledger:
                 self.entries.append(Entry(at, member, n, gained, leaving))
 
     def settled_since(self, members: Iterable[str], quiet_s: float) -> float | None:
-        """When the last thing happened, if everything has one owner, everybody something, and it is `quiet_s` ago."""
+        """Time of the last event, if every partition has one owner, every member owns some, and it is `quiet_s` ago."""
         with self._lock:
             one_each = all(len(owners) == 1 for owners in self._owners.values())
             everybody = {member for owners in self._owners.values() for member in owners} == set(members)
@@ -167,7 +167,7 @@ class Ledger:
             return self._changed_at if one_each and everybody and is_quiet else None
 
     def cost(self, begin: float, end: float, generations: int) -> Cost:
-        """Of what happened between two moments."""
+        """Counts of what happened between two moments."""
         owners: dict[int, set[str]] = {n: set() for n in self._owners}
         last: dict[int, str] = {}
         stopped = moved = 0
@@ -194,7 +194,7 @@ class Ledger:
 
 
 class Member(Protocol):
-    """One that joins when it is started, and leaves in its client's own order when it is stopped."""
+    """A member that joins when started, and leaves in its client's own way when stopped."""
 
     async def start(self) -> None: ...
 
@@ -203,7 +203,7 @@ class Member(Protocol):
 
 @dataclass
 class Membership:
-    """What a member is told."""
+    """What a member is created with."""
 
     name: str
     group: str
@@ -214,7 +214,7 @@ class Membership:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Kafka's names, which both kinds of client understand."""
+        """Settings by Kafka's names, which both kinds of client understand."""
         given = {
             "bootstrap.servers": f"127.0.0.1:{self.port}",
             "group.id": self.group,
@@ -228,22 +228,22 @@ class Membership:
 
 
 class Ours:
-    """A consumer of ours, on this event loop."""
+    """Our consumer, on this event loop."""
 
-    def __init__(self, told: Membership) -> None:
-        self._told = told
-        config, warnings = CoordinatorConsumerConfig.from_settings(told.settings)
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
+        config, warnings = CoordinatorConsumerConfig.from_settings(membership.settings)
         assert not warnings, warnings
-        self._consumer = CoordinatorConsumer(config, tracer=SilentTracer(), process=told.name)
+        self._consumer = CoordinatorConsumer(config, tracer=SilentTracer(), process=membership.name)
         self._polling: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         await self._consumer.start()
         await self._consumer.subscribe({TOPIC: 1}, self)
-        self._polling = asyncio.create_task(self._poll(), name=f"polls of {self._told.name}")
+        self._polling = asyncio.create_task(self._poll(), name=f"polls of {self._membership.name}")
 
     async def stop(self) -> None:
-        self._told.ledger.leaves(self._told.name)
+        self._membership.ledger.leaves(self._membership.name)
         if self._polling is not None:
             if not self._polling.done():
                 self._polling.cancel()
@@ -255,22 +255,22 @@ class Ours:
             await self._consumer.getmany(timeout_ms=round(POLL_S * 1000))
 
     async def on_assigned(self, _stream: int, partitions: frozenset[TopicPartition]) -> None:
-        self._told.ledger.gains(self._told.name, [tp.partition for tp in partitions])
+        self._membership.ledger.gains(self._membership.name, [tp.partition for tp in partitions])
 
     async def on_revoked(self, _stream: int, partitions: frozenset[TopicPartition]) -> None:
-        self._told.ledger.loses(self._told.name, [tp.partition for tp in partitions])
+        self._membership.ledger.loses(self._membership.name, [tp.partition for tp in partitions])
 
     async def on_lost(self, _stream: int, partitions: frozenset[TopicPartition]) -> None:
-        self._told.ledger.loses(self._told.name, [tp.partition for tp in partitions])
+        self._membership.ledger.loses(self._membership.name, [tp.partition for tp in partitions])
 
 
 class Stock:
     """librdkafka's consumer, polled by a thread."""
 
-    def __init__(self, told: Membership) -> None:
-        self._told = told
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"polls of {told.name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"polls of {membership.name}", daemon=True)
 
     async def start(self) -> None:
         self._thread.start()
@@ -282,18 +282,18 @@ class Stock:
     def _run(self) -> None:
         from confluent_kafka import Consumer
 
-        told = self._told
-        consumer = Consumer({**told.settings, "log_level": 3})
-        lost = lambda _, gone: told.ledger.loses(told.name, [tp.partition for tp in gone])  # noqa: E731 - given twice
+        membership = self._membership
+        consumer = Consumer({**membership.settings, "log_level": 3})
+        lost = lambda _, gone: membership.ledger.loses(membership.name, [tp.partition for tp in gone])  # noqa: E731 - given twice
         consumer.subscribe(
             [TOPIC],
-            on_assign=lambda _, come: told.ledger.gains(told.name, [tp.partition for tp in come]),
+            on_assign=lambda _, come: membership.ledger.gains(membership.name, [tp.partition for tp in come]),
             on_revoke=lost,
             on_lost=lost,
         )
         while not self._stopping.is_set():
             consumer.poll(POLL_S)
-        told.ledger.leaves(told.name)
+        membership.ledger.leaves(membership.name)
         consumer.close()
 
 
@@ -305,7 +305,7 @@ KINDS: dict[str, Callable[[Membership], Member]] = {"ours": Ours, "librdkafka": 
 
 @dataclass
 class Course:
-    """One group of one design from its forming to its end; what each change cost is in `costs`."""
+    """One group of one design from forming to its end; `costs` has the cost of each change."""
 
     kind: str
     design: Design
@@ -350,12 +350,12 @@ class Course:
         self.costs[what] = self._ledger.cost(begin, end, self._generation() - before)
 
     async def _anywhere(self) -> None:
-        """Members send heartbeats in step after a rebalance: begin anywhere between two of them."""
+        """Wait for a random part of a heartbeat interval, because heartbeats are in step after a rebalance."""
         await asyncio.sleep(self._random.uniform(0, self.plan.heartbeat_ms / 1000))
 
     async def _start(self, name: str) -> None:
-        told = Membership(name, self.group, self.port, self.design, self.plan, self._ledger)
-        self._members[name] = KINDS[self.kind](told)
+        membership = Membership(name, self.group, self.port, self.design, self.plan, self._ledger)
+        self._members[name] = KINDS[self.kind](membership)
         await self._members[name].start()
 
     async def _stop(self, name: str) -> None:
@@ -369,7 +369,7 @@ class Course:
         )
 
     def _generation(self) -> int:
-        """The group's newest generation, as the broker tells its trace."""
+        """The group's newest generation, from the broker's trace."""
         newest = 0
         for line in self.trace.read_bytes().splitlines():
             event = json.loads(line)
@@ -381,7 +381,7 @@ class Course:
 async def courses(
     kind: str, designs: Iterable[Design], plan: Plan, port: int, trace: Path, seed: int = 1
 ) -> list[Course]:
-    """All designs at the same time, each in a group of its own."""
+    """Run all designs at the same time, each in a group of its own."""
     client = ClusterClient([("127.0.0.1", port)], "rolling")
     try:
         connection = await client.any_connection()

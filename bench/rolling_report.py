@@ -1,4 +1,4 @@
-"""The table of `make bench ARGS="--only rolling"`: what rolling restarts cost, ours beside librdkafka's and Kafka's."""
+"""The table of `make bench ARGS="--only rolling"`: the cost of rolling restarts, ours beside librdkafka and Kafka."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from bench.rolling import Cost, Course, Design
 
 COUNTED = "generations / stopped / moved, unowned"
-#: Does it run? The known counts are not for this one.
+#: Only to see that it works; the known counts do not hold for these sizes.
 SMOKE = Plan(members=2, partitions=4, heartbeat_ms=200, down_s=0.2, session_ms=6000, quiet_s=0.5)
 
 
 def run(folder: Path, plan: Plan, runs: int, console: Console) -> None:
-    """Both kinds of members, one after the other, all designs of a kind at the same time."""
+    """Run both kinds of members one after the other, all designs of a kind at the same time."""
     made: list[Course] = []
     with lab.our_broker(folder, {}) as server:
         for seed in range(1, runs + 1):
@@ -38,7 +38,7 @@ def run(folder: Path, plan: Plan, runs: int, console: Console) -> None:
 def _table(change: str, made: list[Course], plan: Plan, runs: int, *, known: bool) -> Table:
     title = f"{change}: {plan.members} members, {plan.partitions} partitions, heartbeats of {plan.heartbeat_ms} ms"
     if change == ROLLING:
-        title += f", each away for {plan.down_s:g} s; runs: {runs}"
+        title += f", each down for {plan.down_s:g} s; runs: {runs}"
     table = Table(title=title, title_justify="left")
     for name in ("design", "members", *((COUNTED, "Kafka 4.1.1") if known else (COUNTED,))):
         table.add_column(name)
@@ -56,14 +56,14 @@ def _table(change: str, made: list[Course], plan: Plan, runs: int, *, known: boo
 
 
 def _figures(costs: list[Cost]) -> str:
-    """Counts as they were in every run, or all that there were; seconds as a median."""
+    """Counts, all of them if they differ between runs; seconds as a median."""
     seen = sorted({(cost.counts.generations, cost.counts.stopped, cost.counts.moved) for cost in costs})
     columns = (" or ".join(map(str, dict.fromkeys(column))) for column in zip(*seen, strict=True))
     return f"{' / '.join(columns)}, {statistics.median(cost.unowned_s for cost in costs):.1f} s"
 
 
 def _beside(design: Design, kind: str, change: str, costs: list[Cost]) -> str:
-    """What is known of Kafka 4.1.1 with librdkafka's members, in red where these cost something else."""
+    """The known costs on Kafka 4.1.1 with librdkafka's members, in red if these members cost something else."""
     counts = design.known[change]
     text = f"{counts.generations} / {counts.stopped} / {counts.moved}"
     if change == ROLLING:

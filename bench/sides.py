@@ -1,6 +1,6 @@
-"""The two that are compared: our broker as a user starts it, and Kafka 4.1.1, each on the core of servers.
+"""The two sides: our broker as a user starts it, and Kafka 4.1.1, both on the servers' core.
 
-Both have the same settings. Kafka runs with the options of its own start script, and is warmed up by whoever measures.
+Both have the same settings. Kafka runs with the options of its own start script; each measure warms it up.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 OURS, KAFKA, MOCK = "ours", "Kafka 4.1.1", "librdkafka's mock"
 KAFKA_VERSION = "4.1.1"
 
-#: Alike on both. Nobody's session ends under load, and a group of 10,000 fits into one record of the offsets topic.
+#: For both sides. No session ends under load, and a group of 10,000 fits into one record of the offsets topic.
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "500",
     "group.max.session.timeout.ms": "1800000",
@@ -44,7 +44,7 @@ SETTINGS = {
     "offsets.topic.replication.factor": "1",
     "auto.create.topics.enable": "false",
 }
-#: What kafka-server-start.sh and kafka-run-class.sh of 4.1.1 give to Java, without logs of the collector.
+#: Java options of kafka-server-start.sh and kafka-run-class.sh of 4.1.1, without those of garbage collection logs.
 JAVA_OPTIONS = (
     "-Xms1g",
     "-Xmx1g",
@@ -56,17 +56,17 @@ JAVA_OPTIONS = (
     "-XX:-UsePerfData",
     "-Djava.awt.headless=true",
 )
-#: Kafka's defaults, where the bench's other brokers of Kafka have fewer threads.
+#: Kafka's defaults; elsewhere our Kafka brokers run with fewer threads.
 KAFKA_SETTINGS = {"num.io.threads": "8", "num.network.threads": "3"}
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two, running."""
+    """One of the two servers, running."""
 
     name: str
     server: Server
-    profile: Path | None = None  #: where its profile will be, if it is profiled
+    profile: Path | None = None  #: file for its profile, if it is profiled
 
     @property
     def pid(self) -> int:
@@ -86,7 +86,7 @@ class Side:
         machine.wait_for_quiet(self.pid)
 
     def longest_turn_ms(self) -> dict[str, float]:
-        """Of our event loop since the last call; nothing of Kafka, which has none."""
+        """Longest turn of our event loop since the last call; empty for Kafka, which has no loop."""
         if self.name != OURS:
             return {}
         figures = loop_of(f"{LOOPBACK}:{self.port}", reset=True).figures
@@ -97,7 +97,7 @@ class Side:
 
     @contextmanager
     def profiling(self) -> Iterator[None]:
-        """The profile covers what happens in between."""
+        """Profile what happens inside."""
         if self.profile is None:
             yield
             return
@@ -110,7 +110,7 @@ class Side:
 
 
 class OurBroker:
-    """`rebalance-lab broker` as a user starts it, on the core of servers; `start` after `kill` or `stop` goes on with
+    """`rebalance-lab broker` as a user starts it, on the servers' core. After `kill` or `stop`, `start` continues with
     its data."""
 
     def __init__(
@@ -130,7 +130,7 @@ class OurBroker:
         return self._child.pid
 
     def start(self) -> Self:
-        """Until it serves. Raises `EnvironmentFault` with what it said when it does not."""
+        """Start it and wait until it serves. Raises `EnvironmentFault` with its log if it does not."""
         self._folder.mkdir(parents=True, exist_ok=True)
         file = self._folder / "broker.log"
         with machine.pinned(self._core), file.open("ab") as log:
@@ -150,13 +150,13 @@ class OurBroker:
         return self
 
     def stop(self) -> None:
-        """Orderly. Idempotent."""
+        """Stop it in order. Idempotent."""
         if self._child is not None:
             stop_child(self._child, grace_s=20)
             self._put_away()
 
     def kill(self) -> None:
-        """SIGKILL: it says goodbye to nobody."""
+        """Send SIGKILL."""
         assert self._child is not None, "the broker was not started"
         self._child.kill()
         self._child.wait()
@@ -177,7 +177,7 @@ class OurBroker:
 
 @contextmanager
 def our_side(folder: Path, cores: Cores, settings: Mapping[str, str], profile: Path | None = None) -> Iterator[Side]:
-    """Our broker on a ZooKeeper of its own, which is on the drivers' core."""
+    """Our broker, with a ZooKeeper of its own on the drivers' core."""
     with (
         EmbeddedZooKeeper(folder / "zookeeper") as zookeeper,
         OurBroker(folder / "broker", zookeeper.connect_string, cores, settings, profile) as broker,
@@ -187,7 +187,7 @@ def our_side(folder: Path, cores: Cores, settings: Mapping[str, str], profile: P
 
 @contextmanager
 def kafka_side(folder: Path, cores: Cores, settings: Mapping[str, str]) -> Iterator[Side]:
-    """Raises `OriginalsUnavailable`, `EnvironmentFault`."""
+    """Kafka 4.1.1. Raises `OriginalsUnavailable`, `EnvironmentFault`."""
     folder.mkdir(parents=True)
     broker = RealBroker(KAFKA_VERSION, folder, settings={**KAFKA_SETTINGS, **settings}, java_options=JAVA_OPTIONS)
     with ExitStack() as stack:
@@ -206,7 +206,7 @@ def mock_side(cores: Cores) -> Iterator[Side]:
 
 
 def top_functions(profile: Path, count: int = 25) -> str:
-    """The functions in which most time was spent, without those that they call."""
+    """The functions with the most time of their own, without the functions that they call."""
     lines = io.StringIO()
     pstats.Stats(str(profile), stream=lines).strip_dirs().sort_stats("tottime").print_stats(count)
     return lines.getvalue()

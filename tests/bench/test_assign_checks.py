@@ -1,4 +1,4 @@
-"""The checks of the assignor bench find what they are there for; without that its figures would be worth nothing."""
+"""The checks of the assignor bench find bad answers; otherwise its figures would be worthless."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_fewest_moves_of_equal_subscriptions_are_those_beyond_the_shares() -
     assert moves_least_of_equal(case, JOIN, np.array([0, 0, 1, 1, 2, 2], np.int32)) == 1
 
 
-def test_the_bound_of_other_subscriptions_holds_the_newcomer_apart() -> None:
+def test_bound_for_different_subscriptions_treats_the_newcomer_separately() -> None:
     case = Case("tiny", "one")  # member 1 has the first topic only
     assert moves_least(case, JOIN, np.array([1, 1, 0, 0, 2, 2], np.int32)) == 1
     assert moves_least(case, LEAVE, np.array([NOBODY, 0, 0, 2, 2, NOBODY], np.int32)) == 0
@@ -92,22 +92,22 @@ def test_the_bound_of_other_subscriptions_holds_the_newcomer_apart() -> None:
 
 @pytest.mark.parametrize("kind", assign_cases.KINDS)
 @pytest.mark.parametrize("in_user_data", [True, False])
-def test_a_group_is_written_as_members_would_and_an_answer_read_as_they_would(
-    tmp_path: Path, kind: str, in_user_data: bool
-) -> None:
+def test_groups_are_written_and_answers_read_as_members_do(tmp_path: Path, kind: str, in_user_data: bool) -> None:
     case = Case("small", kind)
     before = np.random.default_rng(3).integers(-1, 4, case.shape.partitions).astype(np.int32)
     case.write(tmp_path / "group", JOIN, before, in_user_data=in_user_data)
     sizes, members = read_group(tmp_path / "group")
-    told = {member: decode_subscription(data) for member, data in members.items()}
+    subscriptions = {member: decode_subscription(data) for member, data in members.items()}
     assert sizes == dict.fromkeys(case.topics, 5)
     for number, member in enumerate(case.members):
-        assert told[member].topics == tuple(np.array(case.topics)[case.subscribed[number]])
-        assert told[member].generation == 1
-        claimed = decode_sticky(told[member].user_data).partitions if in_user_data else told[member].owned
+        assert subscriptions[member].topics == tuple(np.array(case.topics)[case.subscribed[number]])
+        assert subscriptions[member].generation == 1
+        claimed = (
+            decode_sticky(subscriptions[member].user_data).partitions if in_user_data else subscriptions[member].owned
+        )
         owned = np.flatnonzero(before == number).tolist()
         assert [case.topics.index(tp.topic) * 5 + tp.partition for tp in claimed] == owned
-    answer = assign_sticky(sizes, told)
+    answer = assign_sticky(sizes, subscriptions)
     assign_cases.write_answer(tmp_path / "answer", {m: encode_assignment(tps) for m, tps in answer.items()})
     found = looked_at(case, JOIN, before, read_answer(case, tmp_path / "answer"), may_withhold=False)
     assert found.faults == ()

@@ -1,4 +1,4 @@
-"""What the bench says can be relied on: its frames are Kafka's, its arithmetic is right, and it runs."""
+"""The bench can be trusted: its frames are Kafka's, its arithmetic is right, and it runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def decoded(frame: bytes):
 
 
 def answer_of(api: Api, version: int, body: dict[str, object]) -> bytes:
-    """As a broker sends it, size included."""
+    """An answer as a broker sends it, size included."""
     return encode_response(api, version, 7, body)
 
 
@@ -63,7 +63,7 @@ def test_answers_known_beforehand_are_those_of_the_schema():
     assert member().commit_answer("t", [5, 6]) == answer_of(Api.OffsetCommit, 7, body)
 
 
-def test_answers_are_read_as_they_were_meant():
+def test_answers_are_decoded_as_they_were_encoded():
     rows = [{"member_id": f"m{n}", "group_instance_id": None, "metadata": b"x" * n} for n in range(3)]
     body = {"error_code": ErrorCode.none, "generation_id": 4, "protocol_name": "range", "leader": "m0"}
     joined = lean.joined(answer_of(Api.JoinGroup, 5, {**body, "member_id": "m0", "members": rows}))
@@ -85,16 +85,16 @@ def test_answers_are_read_as_they_were_meant():
         (0.0, 0.6, 0.5),  # nobody joined after the first one
         (0.3, 1.1, 1.0),
         (0.7, 1.6, 1.5),
-        (1.2, 1.6, 1.5),  # it was answered before a further delay could be over: the last was seen in an earlier one
+        (1.2, 1.6, 1.5),  # answered before another delay could end: the last join fell into an earlier one
     ],
 )
-def test_delay_is_renewed_by_whoever_joins_within_it(joined_last: float, answered_first: float, delay_s: float):
+def test_delay_is_extended_by_members_that_join_within_it(joined_last: float, answered_first: float, delay_s: float):
     joins = 1 if joined_last == 0.0 else 9
     course = Course(100.0, joined_last=100 + joined_last, answered_first=100 + answered_first, joins=joins)
     assert course.delay_s(0.5) == delay_s
 
 
-def test_bystanders_are_judged_only_by_what_was_under_way_meanwhile():
+def test_bystanders_are_judged_by_heartbeats_in_flight_during_the_change():
     before, across, within, after = (9.0, 1.0), (9.9, 300.0), (11.0, 7.0), (20.0, 900.0)
     course = {"began": 10.0, "connected": 10.5, "stable": 12.0, "ended": 13.0}
     filler = [(10.6 + number / 1000, 2.0) for number in range(500)]
@@ -105,7 +105,7 @@ def test_bystanders_are_judged_only_by_what_was_under_way_meanwhile():
 
 def test_bystanders_without_enough_samples_are_no_measurement():
     course = {"began": 10.0, "connected": 10.5, "stable": 12.0, "ended": 13.0}
-    with pytest.raises(RuntimeError, match="did not get its turns"):
+    with pytest.raises(RuntimeError, match="did not get enough CPU"):
         bystanders.judged([(11.0, 1.0)], 0, course)
 
 
@@ -146,6 +146,6 @@ def test_smallest_measure_runs_and_leaves_its_figures(tmp_path: Path):
     )
     assert done.returncode == 0, done.stderr
     written = json.loads(file.read_text())
-    assert written["left_out"] == ["Kafka 4.1.1: as asked for"]
+    assert written["left_out"] == ["Kafka 4.1.1: --ours-only"]
     assert [run["about"] for run in written["runs"]] == [{"connections": 3}]
     assert written["runs"][0]["figures"]["answers"] > 0
