@@ -1,7 +1,7 @@
-"""Every count of every message, made absurd, in a process with little memory: `python -m tests.support.absurd_counts`.
+"""Every count of every message made absurd, in a process with little memory: `python -m tests.support.absurd_counts`.
 
-kio reserves memory for an announced count, and a failed allocation aborts the process; so this runs as a child under a
-limit of its own. It prints how many frames were refused, and fails at the first one that was not.
+kio reserves memory for an announced count, and a failed allocation aborts the process, so this runs as a child with a
+memory limit of its own. It prints how many frames were refused, and fails at the first one that was not.
 """
 
 from __future__ import annotations

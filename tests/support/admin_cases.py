@@ -1,8 +1,8 @@
-"""What is asked of a real broker and of ours, one request after the other: administration, and where refusals differ.
+"""Requests sent to a real broker and to ours, one after the other: administration, and refusals that may differ.
 
 A request is (label, API, version, body). In bodies "@a" is topic `a` under the run's prefix, "#a" its topic id,
 "now+5" and "now-5" are milliseconds from the run's clock, and {"records": [...]} is a batch (`tests.support.asking`).
-The order matters: later requests look at what earlier ones have done, or were refused to do.
+The order matters: later requests depend on what earlier ones changed or failed to change.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Asking a broker what `tests.support.admin_cases` lists, and bringing its answers into a form that can be compared.
+"""Sends the requests of `tests.support.admin_cases` to a broker and makes its answers comparable.
 
-    python -m tests.support.asking 127.0.0.1:PORT OUT.json     records them; of a real broker with `broker.id` or
-                                                               `node.id` 1, automatic creation of topics, one partition
+    python -m tests.support.asking 127.0.0.1:PORT OUT.json     records the answers of a real broker with `broker.id` or
+                                                               `node.id` 1, automatic topic creation, one partition
 
-Recorded: `tests/kernel/broker/admin-4.1.1.json`. Topics lose their prefix ("@a"), their ids become names ("#a"), times
-near the run's clock become "now", sizes become whether there are any; messages stay where they speak of a setting
-(INVALID_CONFIG), elsewhere only whether there is one counts, since ours use words of their own. Lists have no order.
+Recorded: `tests/kernel/broker/admin-4.1.1.json`. Topics lose their prefix ("@a"), ids become names ("#a"), times near
+the run's clock become "now", and sizes become whether there are any. Messages about settings (INVALID_CONFIG) are kept;
+for others only their presence counts, because ours are worded differently. Lists have no order.
 """
 
 from __future__ import annotations

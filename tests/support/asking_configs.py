@@ -1,9 +1,8 @@
-"""Asking a real broker for a topic's settings and for what it says to values that may not fit.
+"""Asks a real broker for a topic's settings, and for its answers to values that may be invalid.
 
     python -m tests.support.asking_configs 127.0.0.1:PORT OUT.json
 
-Recorded: `tests/kernel/broker/settings/topic-configs-4.1.1.json`. Nothing is changed: every alteration is only
-validated.
+Recorded: `tests/kernel/broker/settings/topic-configs-4.1.1.json`. Nothing is changed: alterations are only validated.
 """
 
 from __future__ import annotations

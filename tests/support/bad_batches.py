@@ -1,4 +1,4 @@
-"""Batches with a checksum that fits and something wrong inside, and what 4.1.1 answered to a Produce of each."""
+"""Batches with a valid checksum and an invalid content, and what 4.1.1 answered to a Produce of each."""
 
 from __future__ import annotations
 

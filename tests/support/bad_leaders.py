@@ -1,9 +1,9 @@
-"""A group's leader made by hand, which gives the others what a test says.
+"""A hand-made group leader that assigns whatever a test wants.
 
     async with leading(broker, protocol="range", give=lambda number, members: {members[1]: b"..."}) as leader: ...
 
-It joins first, so it leads; when it is summoned it rejoins and gives anew. `give` is called with the number of the
-round, from 0, and the ids of the members, its own first.
+It joins first, so it leads; on a rebalance it rejoins and assigns again. `give` gets the number of the round, from 0,
+and the ids of the members, its own first.
 """
 
 from __future__ import annotations

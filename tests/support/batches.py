@@ -1,4 +1,4 @@
-"""Record batches in recorded conversations: what is produced as JSON, what is fetched as JSON.
+"""Record batches in recorded conversations: produced and fetched records as JSON.
 
     {"batch": {"sequence": 0, "values": ["a"], "producer": "2", "transactional": false}}
 

@@ -1,4 +1,4 @@
-"""One pure member of the server design and a clock that moves by hand: tests feed events and read effects."""
+"""One pure member of the server design under a manual clock: tests feed events and read effects."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A coordinator of the server design that says what its test says, mounted on a real broker; and consumers for it.
+"""A scripted coordinator of the server design, mounted on a real broker, and consumers for it.
 
 commander = Commander()
 async with running_broker(chroot, tmp_path, mount=(commander.mount,)) as broker:
-    commander.says(Command.START, 5, {TopicPartition("t", 0): 3})   # to whoever asks next
+    commander.says(Command.START, 5, {TopicPartition("t", 0): 3})   # the answer to the next AwaitCommand
     await commander.asked(lambda question: question.generation == 5)
 """
 

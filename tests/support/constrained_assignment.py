@@ -1,6 +1,6 @@
-"""Kafka's algorithm for equal subscriptions, one partition after the other: what the arrays are held against.
+"""Kafka's algorithm for equal subscriptions, one partition at a time: the reference for the array version.
 
-Members are gone through in hash order and keep what they had up to their share; what is left is dealt in turns.
+Goes through members in hash order; each keeps its partitions up to its share, and the rest are dealt in turn.
 
 Source: AbstractStickyAssignor.ConstrainedAssignmentBuilder of kafka-clients 4.1.1 without racks.
 """

@@ -1,4 +1,4 @@
-"""Consumers that run while a test looks on: each is polled by a task of its own, and remembers what it was handed."""
+"""Consumers that run during a test: each is polled by a task of its own and keeps the records it was given."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Playing recorded conversations: requests that were once sent to a real Kafka broker, and what it answered.
+"""Plays recorded conversations: requests once sent to a real Kafka broker, with its answers.
 
-A recording (tests/coordinator/conversations/*.json) holds the broker's settings, its topics, named bytes and the
+A recording (tests/coordinator/conversations/*.json) has the broker's settings, its topics, named bytes and the
 conversations; each is a list of steps on named connections, whose names are the client ids:
 
     call    send a request and wait for its answer        send    send it; `tag` names it
@@ -8,10 +8,10 @@ conversations; each is a list of steps on named connections, whose names are the
     wait    let time pass                                  close   close a connection
     read    fetch a partition to its end
 
-Values are symbolic: `$G` the conversation's own group, `$T` its topic, `$A` a member id that an answer was bound to,
-`@m1` named bytes, `{"batch": ...}` records of the producer that was bound (`tests.support.batches`). Answers are made
-symbolic by the same names before they are compared; the order of lists carries no meaning, names that begin with `~`
-are not compared.
+Values are symbolic: `$G` is the conversation's own group, `$T` its topic, `$A` a member id bound by an answer, `@m1`
+named bytes, `{"batch": ...}` records of the bound producer (`tests.support.batches`). Answers are made symbolic with
+the same names before they are compared. The order of lists does not matter, and names that begin with `~` are not
+compared.
 
 A `Connect` makes connections: to a live broker over TCP (`tests.support.wire_clients`), or to the handlers alone
 under a clock that jumps (`tests.support.coordinators`).

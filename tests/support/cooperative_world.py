@@ -1,7 +1,7 @@
-"""Several pure members and a small model of a classic coordinator, moved one step at a time by whoever tests them.
+"""Several pure members and a small model of a classic coordinator, moved one step at a time by a test.
 
-The model keeps no time: who is taken for dead, and when a rebalance stops waiting, is said from outside. Answers,
-callbacks and polls come when they are let, so that every order of them can be tried.
+The model keeps no time: the test decides which member is declared dead and when a rebalance stops waiting. Answers,
+callbacks and polls happen only when the test lets them, so it can try every order.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 `python -m tests.support.coordinator_child ZOOKEEPER DATA_DIR BROKER_ID SESSION_TIMEOUT_MS` prints its port once it
 serves, and ends with its standard input.
 
-When there is a file `FREEZE` in the data folder, the process stops itself (SIGSTOP) at its next write, behind the
-commit: where the file says.
+If the data folder has a file `FREEZE`, the process stops itself (SIGSTOP) after the commit of its next write, at the
+place that the file names.
 """
 
 from __future__ import annotations

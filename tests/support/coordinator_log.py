@@ -1,7 +1,8 @@
-"""Reading `__consumer_offsets` over the wire from any broker, and a conversation whose records are to be compared.
+"""Reads `__consumer_offsets` from any broker, and holds a conversation whose records can be compared.
 
-`python -m tests.support.coordinator_log PORT` converses with the broker there, which has a topic `t` of two partitions,
-and prints what it wrote, as JSON: `tests/coordinator/service/offsets-topic-4.1.1.json` is what a real 4.1.1 wrote.
+`python -m tests.support.coordinator_log PORT` holds the conversation with the broker there, which has a topic `t` of
+two partitions, and prints the records it wrote, as JSON: `tests/coordinator/service/offsets-topic-4.1.1.json` has those
+of a real 4.1.1.
 """
 
 from __future__ import annotations

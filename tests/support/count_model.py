@@ -1,9 +1,9 @@
-"""The count model: what membership changes of the 0.8 consumer cost in ZooKeeper requests, to the last one.
+"""The count model: the exact cost of the 0.8 consumer's membership changes in ZooKeeper requests.
 
-Pure functions of a group's shape. N members after the change, T topics of each, P partitions in all, B brokers;
-of one member k owned before, k' after, u with progress that is not committed. Source: the specification's section 7
-with the corrections measured on the originals (160 of 160 rounds of 0.8.2.2 and 1.1.1 equal). `by_step` gives one
-attempt's requests as the trace names them, `reads_of_*` a whole change, without conflicts; each failed attempt adds
+Pure functions of a group's shape: N members after the change, T topics of each, P partitions in all, B brokers; of one
+member, k partitions owned before, k' after, u with uncommitted progress. Source: the specification's section 7 with the
+corrections measured on the originals (160 of 160 rounds of 0.8.2.2 and 1.1.1 equal). `by_step` gives one attempt's
+requests as the trace names them, `reads_of_*` a whole change without conflicts; each failed attempt adds
 `failed_attempt`.
 """
 

@@ -1,8 +1,8 @@
 """Mutated answers and record batches, decoded in a process with little memory: `python -m
 tests.support.decoded_in_a_child NUMBER SEED`.
 
-What a hostile broker may do to our clients. Only our own errors may come of it; what slips through the bounds aborts
-the process. It prints how many of each were refused.
+This is what a hostile broker may do to our clients. Only our own errors may be raised; anything that slips through the
+bounds aborts the process. It prints how many of each were refused.
 """
 
 from __future__ import annotations

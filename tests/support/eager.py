@@ -1,4 +1,4 @@
-"""Classic consumers of ours, eager unless told otherwise, for tests: quick timers, a topic and a group by name."""
+"""Our classic consumers for tests, eager by default: quick timers, a topic and a group by name."""
 
 from __future__ import annotations
 

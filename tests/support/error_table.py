@@ -1,16 +1,16 @@
-"""The error table as a text, `tests/coordinator/groups/error_table.txt`, and one group for each of its columns.
+"""The error table `tests/coordinator/groups/error_table.txt`, and one group for each of its columns.
 
-The text has a block for each request; below its name a line for each state:
+The text has a block for each request, and below its name a line for each state:
 
     heartbeat
       absent      25
       Preparing   27; a lives
         kafka: testHeartbeatDuringPreparingRebalance testHeartbeatDuringRebalanceCausesRebalanceInProgress
 
-First what the request is answered: the wire's error number, `parked`, or `0` and what is handed out. Then
-`-> State` if the state changes, and everything else that happens, in order: who else is answered, whose session
-starts anew (`lives`), what is stored. What is not written does not happen. A line below a cell may say which of
-Kafka's tests it answers for.
+A line begins with the answer: the wire's error number, `parked`, or `0` with the values returned. Then follow
+`-> State` if the state changes, and everything else that happens, in order: other members that are answered, session
+timers that are reset (`lives`), records that are stored. Whatever is not written does not happen. A line below a cell
+may name the tests of Kafka's that it covers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One run of a scenario under one design, from start to verdicts; its processes must all be gone afterwards."""
+"""One run of a scenario under one design, from start to verdicts; all its processes must be gone afterwards."""
 
 from __future__ import annotations
 

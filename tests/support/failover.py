@@ -1,10 +1,10 @@
-"""A cluster of broker processes to be killed, and clients that commit on through it.
+"""A cluster of broker processes to kill, and clients that keep committing meanwhile.
 
 async with cluster(chroot, tmp_path, 2) as brokers:
     async with committing(brokers, "g1", "g2") as clients:      # members, many commits in flight
         await until(lambda: clients[0].acknowledged > 100, 10, "commits")
         await brokers.kill(1)
-        await clients[0].verify()       # what was acknowledged is there, wherever it is coordinated now
+        await clients[0].verify()       # every acknowledged commit is there, wherever its coordinator is now
 """
 
 from __future__ import annotations

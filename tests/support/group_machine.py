@@ -1,7 +1,7 @@
-"""The group machine under a clock that is moved by hand, with verbs of the domain.
+"""The group machine under a manual clock, with verbs of the domain.
 
-Members go by short names: `join("a")` sends what member a would send, with the id that the machine last told it.
-A request's token is looked up to say who is answered. Writes are stored at once unless `hold` was called.
+Members have short names: `join("a")` sends what member a would send, with the id that it got last. Tokens of requests
+are looked up to name the member that is answered. Writes are stored at once unless `hold` was called.
 """
 
 from __future__ import annotations

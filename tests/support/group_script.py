@@ -1,7 +1,7 @@
-"""Conversations with the group machine as text files: prose, commands, and what came of them.
+"""Conversations with the group machine as text files: prose, commands, and their effects.
 
-A file begins with prose (`# ...`); then blocks of a command line, `----`, and the recorded effects, one a line, up
-to a blank line. `REWRITE=1 pytest ...` records afresh: read the diff, and commit it only if it is wanted.
+A file begins with prose (`# ...`). Then come blocks: a command line, `----`, and the recorded effects, one per line, up
+to a blank line. `REWRITE=1 pytest ...` records them again: read the diff, and commit it only if it is wanted.
 
     limits initial_rebalance_delay_ms=50     settings of the machine (first)
     join a [new] [v3] [session_timeout_ms=..] [rebalance_timeout_ms=..] [instance_id=i] [protocols=range:t,rr:u]

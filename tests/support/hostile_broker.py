@@ -1,4 +1,4 @@
-"""A broker that answers everything but ApiVersions with counts that nobody could allocate."""
+"""A broker that answers everything but ApiVersions with counts too large to allocate."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Kafka's own Admin of 4.1.1 in a JVM of a child process: `python -m tests.support.java_admin BOOTSTRAP`.
 
-One JSON object says what it saw of a topic that it created, altered, described by id, emptied and deleted. Of a real
-4.1.1 it says the same.
+Prints one JSON object: what it saw of a topic that it created, altered, described by id, emptied and deleted. Against a
+real 4.1.1 it prints the same.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What Kafka makes of keys in `__consumer_offsets`: one question, asked of a JVM in a child process.
+"""How Kafka reads keys in `__consumer_offsets`, from a JVM in a child process.
 
-    kinds("4.1.1", keys)   # for each key, "offset", "group" or "unknown", which a reader passes over
+    kinds("4.1.1", keys)   # for each key "offset", "group", or "unknown", which a reader skips
 
 Run as a module it is that child: the version as its argument, keys in hexadecimal on standard input.
 """

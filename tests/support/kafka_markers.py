@@ -1,6 +1,6 @@
-"""Which of our tests covers which of Kafka's, read from the sources without running them.
+"""Reads from the test sources which of our tests covers which of Kafka's, without running them.
 
-Three places may name Kafka's tests, all below `tests/coordinator`: a literal marker on a test function,
+Three places below `tests/coordinator` may name Kafka's tests: a literal marker on a test function,
 `@pytest.mark.kafka("testName", ...)`; a line `# kafka: testName ...` in the prose of a conversation; a line
 `kafka: testName ...` below a cell of the error table. Only tests that `make test` runs count.
 """

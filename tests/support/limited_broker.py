@@ -1,4 +1,4 @@
-"""A broker with its coordinator as a child process that may not have more than `ADDRESS_SPACE` bytes of memory.
+"""A broker with its coordinator as a child process limited to `ADDRESS_SPACE` bytes of memory.
 
     async with limited_broker(chroot, tmp_path, {"queued.max.request.bytes": "25000000"}) as broker:
         before = broker.peak_bytes()

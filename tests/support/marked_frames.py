@@ -1,7 +1,7 @@
-"""Valid frames whose parts are known: where each count, length, number and tag section stands. What attacks begin with.
+"""Valid frames with known parts: the places of each count, length, number and tag section, for attacks to start from.
 
-`random_body` fills a message from a seeded generator (Hypothesis would take milliseconds for each), `marks` walks the
-frame that was encoded from it.
+`random_body` fills a message from a seeded generator (Hypothesis would take milliseconds for each); `marks` walks the
+encoded frame.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Mermaid reads, as far as our diagrams use it."""
+"""The part of Mermaid's syntax that our diagrams use."""
 
 from __future__ import annotations
 

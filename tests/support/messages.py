@@ -1,4 +1,4 @@
-"""Random Kafka messages, made from the schemas that the codec uses, as the mappings that `kernel.wire` takes."""
+"""Random Kafka messages, generated from the codec's schemas as the mappings that `kernel.wire` takes."""
 
 from __future__ import annotations
 

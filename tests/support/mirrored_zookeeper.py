@@ -1,7 +1,7 @@
-"""The model of ZooKeeper beside a real one: every request goes to both, and what they say must be the same.
+"""The model of ZooKeeper beside a real one: every request goes to both, and the answers must be equal.
 
-Members get the real server's answers, with its session ids and zxids turned into the model's. What is compared:
-data, names of children, errors, versions, owners of ephemeral nodes, the order of all changes (by zxid), and the
+Members get the real server's answers, with its session ids and zxids translated to the model's. Compared are data,
+names of children, errors, versions, owners of ephemeral nodes, the order of all changes (by zxid), and the
 notifications of each session, in order.
 """
 

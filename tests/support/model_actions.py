@@ -1,6 +1,6 @@
-"""What can happen to a model group: actions whose choices are drawn, by hypothesis or by a seeded generator alike.
+"""What can happen to a model group: actions whose choices are drawn by Hypothesis or by a seeded generator.
 
-An action whose circumstance is not given does nothing. `choose(n)` gives a number from 0 to n-1.
+An action that is not possible at the moment does nothing. `choose(n)` returns a number from 0 to n-1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The faults that options remove, as what must not be seen in a model group: each raises AssertionError."""
+"""The faults that options remove, as checks on a model group: each raises AssertionError if the fault occurs."""
 
 from __future__ import annotations
 

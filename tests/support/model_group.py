@@ -1,4 +1,4 @@
-"""A group of model members on a model of ZooKeeper, its brokers and topics, and what every state is held against."""
+"""A group of model members on a model of ZooKeeper, with brokers and topics, and the checks of every state."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What holds in every state of a model group, whatever happened to it, and what holds while nothing too bad did.
+"""Invariants of a model group: those that hold in every state, and those that hold unless something severe happened.
 
-`Invariants(group)` looks at every step (`group.looked_at`); the other methods are asked between steps. Each raises
+`Invariants(group)` checks every step (`group.looked_at`); the other methods are called between steps. Each raises
 AssertionError with what it saw.
 """
 

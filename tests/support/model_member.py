@@ -1,13 +1,12 @@
-"""One member for the deciding table: its machine, and in small what stands around it in a real one.
+"""One member for the deciding table: its machine, with small versions of the parts around it.
 
 A member has up to four programs, and one for each reminder: *start* (register, listen, demand the first rebalance),
-*executor* (performs batches), *delivery* (answers notifications and new sessions) and *commit*. Each is a generator
-that stands at the one thing that it wants next: a `Call` to ZooKeeper, a `Pause`, or a `Wait`. Whoever holds the member
-says which program goes on (`go_on`). What a lost connection does to a call, and that it is repeated in whatever session
-comes next, is as in ZkClient's retryUntilConnected.
+*executor* (performs batches), *delivery* (handles notifications and new sessions) and *commit*. Each is a generator
+that waits for one thing: a `Call` to ZooKeeper, a `Pause`, or a `Wait`. The test says which program goes on (`go_on`).
+A lost connection affects a call, and the call is repeated in the next session, as in ZkClient's retryUntilConnected.
 
-What it stands for: the executor, the consumer, `zkconsumer.watching` and the registration, each in a
-dozen lines. Records are offsets: a partition is endless, and reading one moves `consumed`.
+It replaces the executor, the consumer, `zkconsumer.watching` and the registration, each in a dozen lines. Records are
+offsets: a partition is endless, and reading one moves `consumed`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Valid requests and what is made of them: counts, lengths, numbers, tags, cuts, doubled and random bytes.
+"""Valid requests and their mutations: counts, lengths, numbers, tags, cuts, duplicated and random bytes.
 
     for frame in MutatedFrames(seed=3).take(1000): ...
 
-Every API and version gets the same share. What was done is in `how`, so that a failure says which frame it was; the
-same seed gives the same frames. `is_refused` is what our own decoder says of it.
+Every API and version gets the same share. `how` names the mutation, so that a failure identifies its frame; the same
+seed gives the same frames. `is_refused` is our own decoder's verdict.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The part of a ZooKeeper member that commits, alone: a session, a registry that the test fills, and its offsets."""
+"""The committing part of a ZooKeeper member alone: a session, a registry that the test fills, and its offsets."""
 
 from __future__ import annotations
 

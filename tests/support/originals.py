@@ -1,10 +1,10 @@
-"""Original Kafka for tests: skipped, with the reason, where its jars or JPype cannot be had.
+"""Original Kafka for tests, which are skipped, with the reason, if its jars or JPype are not available.
 
-    require("1.1.1")                                       # in a fixture or a test: skips, fetches what is missing
+    require("1.1.1")                                       # in a fixture or a test: skips, fetches missing jars
     with real_broker("1.1.1", folder, zookeeper=chroot) as broker: ...
     with original_host("0.8.2.2", folder) as host: ...
 
-A jar with another SHA-256 than the lock file's fails the tests: that is no missing network.
+A jar whose SHA-256 differs from the lock file's fails the tests: that is not a missing network.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Covering arrays: few rows in which every two options meet with every two of their values.
+"""Covering arrays: a few rows that combine every two options in every two of their values.
 
-Most faults of options need one value or two together, so all pairs find what all combinations would, in tens of rows
-instead of tens of thousands.
+Most faults of options need one value, or two together. All pairs therefore find what all combinations would, in tens of
+rows instead of tens of thousands.
 """
 
 from __future__ import annotations

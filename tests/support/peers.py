@@ -1,4 +1,4 @@
-"""Sees the connections that brokers on the test's own event loop open to each other.
+"""Counts the connections that brokers on the test's own event loop open to each other.
 
 opened = opened_by_coordinators(monkeypatch)
 ... assert len(opened()) == 1

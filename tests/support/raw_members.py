@@ -1,9 +1,9 @@
-"""Members of the server design by the codec alone: a ZooKeeper session for the id, a connection to the coordinator.
+"""Members of the server design built from the codec alone: a ZooKeeper session for the id, and a connection.
 
     async with raw_member(chroot, brokers, "a") as member:
         await member.running(1)
 
-A member registers, and then obeys by itself; while `hears` is cleared it neither obeys nor asks again.
+A member registers and then obeys commands; while `hears` is cleared it neither obeys nor sends AwaitCommand.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A small world for the deciding table: a model of ZooKeeper's rules and members that take one batch at a time.
+"""A small world for the deciding table: a model of ZooKeeper's rules, and members that take one batch at a time.
 
-The model keeps znodes, sessions and one-shot watches, and answers a `Request` as a server would. Nothing runs
-by itself: a test says who takes the next step, so every interleaving can be written down, or drawn at random.
+The model keeps znodes, sessions and one-shot watches, and answers a `Request` as a server would. Nothing runs by
+itself: the test says which member takes the next step, so any interleaving can be written down or drawn at random.
 """
 
 from __future__ import annotations

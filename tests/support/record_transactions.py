@@ -3,7 +3,7 @@
     python -m tests.support.record_transactions HOST:PORT
 
 The broker needs the settings below (transaction.abort.timed.out.transaction.cleanup.interval.ms=200 keeps the wait for
-a timeout short). Each conversation is played twice, and what differs between the two is reported.
+a timeout short). Each conversation is played twice, and differences between the two are reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A run's figures made up for tests of what reads them: everything kept, unless said otherwise."""
+"""Figures of an invented run, for tests of what reads them: everything is as promised unless stated otherwise."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A broker in memory that does as it is told: real frames over a real socket, and an answer for each partition that a
-test can set. Its like on a live broker is tested in `tests/zkconsumer/test_fetching_live.py`.
+"""A broker in memory whose answers a test sets, partition by partition, with real frames over a real socket.
+
+`tests/zkconsumer/test_fetching_live.py` tests the same with a live broker.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The server design's machine under a clock that is moved by hand: ZooKeeper is a dict, the log too.
+"""The server design's machine under a manual clock; ZooKeeper is a dict, and so is the log.
 
-Members go by their ids. `ask("a")` asks what a member asks that has followed its commands so far: a `Player` remembers
-what it runs. What the machine wants to see of ZooKeeper it sees at once, unless `blind` was set.
+Members go by their ids. `ask("a")` sends the AwaitCommand of a member that has followed its commands so far: a `Player`
+remembers what it runs. The machine sees changes in ZooKeeper at once, unless `blind` is set.
 """
 
 from __future__ import annotations

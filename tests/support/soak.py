@@ -1,7 +1,7 @@
 """Random joins, leaves, kills, freezes and expiries of real members on a real ensemble whose servers die as well.
 
-Every member is a process of its own, or lives here (those can be expired without being stopped); all write their
-traces into the folder, and what is judged is judged from those and from ZooKeeper itself.
+Every member is a process of its own, or lives in this one (so that its session can expire while it runs). All write
+their traces to the folder, and the checks use only those and ZooKeeper itself.
 """
 
 from __future__ import annotations

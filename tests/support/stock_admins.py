@@ -1,7 +1,7 @@
 """Stock admin clients as child processes: `python -m tests.support.stock_admins CLIENT BOOTSTRAP`.
 
-One JSON object says what the client saw of a topic that it created, altered, emptied and deleted. Of a real 4.1.1 it
-says the same.
+Prints one JSON object: what the client saw of a topic that it created, altered, emptied and deleted. Against a real
+4.1.1 it prints the same.
 """
 
 from __future__ import annotations

@@ -3,11 +3,10 @@
     async with stock_member("confluent", bootstrap, "g", "t", strategy="roundrobin") as member:
         member.owned, member.read, member.failure
 
-They differ in everything but this: joining with one strategy, 200 ms heartbeats, no auto-commit, committing
-what they have read after each poll. A child is run as `python -m tests.support.stock_members KIND BOOTSTRAP GROUP
-TOPIC STRATEGY INSTANCE SESSION_MS`; it writes a JSON line {"owned": [partition...], "read": [[partition, offset]...]}
-when something has changed, and leaves the group when its standard input ends; a static one (INSTANCE is not empty)
-stays in it.
+The clients have this in common: one strategy, heartbeats of 200 ms, no auto-commit, and a commit of the records read
+after each poll. A child is run as `python -m tests.support.stock_members KIND BOOTSTRAP GROUP TOPIC STRATEGY INSTANCE
+SESSION_MS`. It writes a JSON line {"owned": [partition...], "read": [[partition, offset]...]} on every change, and
+leaves the group when its standard input ends, unless it is static (INSTANCE is not empty).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Commands: lead (epoch), flood (append and report every acknowledgement until refused), write (texts), read, pairs
 (epoch), upsert (pairs), flood_pairs (as flood), items, bye. Answers: {"ok": ...} or {"refused": <error name>,
 "message": ...}.
-`--linger N` waits N ms inside every transaction, between the rows and the commit, so that a stop finds it there.
+`--linger N` waits N ms inside every transaction, between the rows and the commit, so that a stop hits it there.
 `--file-limit N` sets RLIMIT_FSIZE once the storage has been opened.
 """
 

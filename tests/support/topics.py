@@ -1,4 +1,4 @@
-"""Topics that come, grow and go while a test looks on, through any broker."""
+"""Creates, grows and deletes topics during a test, through any broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transactional producer on the wire, which follows coordinator and leaders and asks again as stock clients do.
+"""A transactional producer on the wire that follows coordinator and leaders, and retries as stock clients do.
 
 async with transactional(bootstrap, "x") as producer:
     await producer.init()

@@ -1,7 +1,7 @@
-"""A broker under mutated frames beside a twin that is left alone: both do the same work, and have to come to the same.
+"""A broker under mutated frames, and an undisturbed twin: both do the same work and must end in the same state.
 
-`blast` sends frames over bare sockets, each on a connection of its own; `Workload` is what both brokers are asked by a
-well-behaved client meanwhile; `state_of` is what they can be asked about afterwards.
+`blast` sends frames over bare sockets, each on a connection of its own; `Workload` is the work of a well-behaved client
+on both brokers meanwhile; `state_of` asks for their state afterwards.
 """
 
 from __future__ import annotations

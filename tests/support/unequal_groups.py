@@ -1,4 +1,4 @@
-"""Groups whose members subscribe to different topics, in arrays for `balanced.balance`; what to ask of its answers."""
+"""Groups whose members subscribe to different topics, as arrays for `balanced.balance`, with checks of its answers."""
 
 from __future__ import annotations
 

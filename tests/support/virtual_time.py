@@ -1,6 +1,6 @@
-"""An event loop whose time is a number: when nothing is ready it jumps to the next timer instead of waiting.
+"""An event loop with simulated time: when nothing is ready it jumps to the next timer instead of waiting.
 
-For code that waits with asyncio's own timers and touches no socket or thread: a test of many seconds takes
+It is for code that waits with asyncio's own timers and touches no socket or thread. A test of many seconds takes
 milliseconds, and every run takes the same course.
 """
 

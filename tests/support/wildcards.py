@@ -1,4 +1,4 @@
-"""For live tests of topic patterns: members that subscribe by one, and topics that come and go behind their backs."""
+"""Live tests of topic patterns: members that subscribe by one, and topics created and deleted meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For live tests of the ZooKeeper consumer: a broker, numbered records, and members that keep what they got."""
+"""Live tests of the ZooKeeper consumer: a broker, numbered records, and members that keep what they got."""
 
 from __future__ import annotations
 

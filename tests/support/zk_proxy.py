@@ -1,27 +1,27 @@
-"""A proxy in front of a ZooKeeper server that reads every request, and that can cut, refuse, hold and pause.
+"""A proxy in front of a ZooKeeper server that reads every request, and can cut, refuse, hold and pause.
 
     with ZooKeeperProxy(chroot) as proxy:                       # "host:port" or "host:port/chroot"
         async with member(proxy.connect_string, "c1", {"t": 1}) as c1:
             proxy.operations()      # [Op(op="create", path="/consumers/g/ids/g_c1", result="ok", ...), ...]
             proxy.events()          # watch notifications that were delivered
-            since = proxy.mark()    # operations(since) and events(since): what came later
+            since = proxy.mark()    # operations(since) and events(since): only later ones
 
             pause = proxy.pause_at(lambda op: op.op == "delete" and "/owners/" in op.path)
             ...
-            await pause.reached()                               # the request is here and has not been sent on
-            pause.release()                                     # now it is, and everything behind it; or proxy.cut()
+            await pause.reached()                               # the proxy has the request and has not sent it on
+            pause.release()                                     # send it on, with everything behind it; or proxy.cut()
 
-            proxy.hold(True)    # bytes of both directions are kept, TCP stays up ...
-            proxy.hold(False)   # ... and delivered now, also on connections that a side has closed meanwhile
-            proxy.refuse(True)  # new connections are closed at once; those that stand are left alone
-            proxy.cut()         # those are broken, in both directions
-            await proxy.quiet(0.5)                              # until nothing but pings has passed for so long
+            proxy.hold(True)    # keep the bytes of both directions; TCP stays up ...
+            proxy.hold(False)   # ... and deliver them, even on connections that one side has closed meanwhile
+            proxy.refuse(True)  # close new connections at once; leave existing ones alone
+            proxy.cut()         # break existing connections, in both directions
+            await proxy.quiet(0.5)                              # until only pings have passed for that long
 
-`cut`, `refuse` and `hold` take a connection's name as well: the member's id (`g_c1`) from its first create under
-`/consumers/G/ids` on, also over reconnects of the same session, before that `port N`. One proxy a member makes names
-needless. Paths come without the chroot. Requests are recorded when they are sent on, so a paused or held one is not
-there yet. The proxy runs in a thread of its own: use it from async and other tests alike. After `close` (the end of
-the `with`) an error in reading the traffic is raised.
+`cut`, `refuse` and `hold` also take a connection's name: the member's id (`g_c1`) from its first create under
+`/consumers/G/ids` on, across reconnects of the same session; before that, `port N`. With one proxy per member no names
+are needed. Paths come without the chroot. A request is recorded when it is sent on, so a paused or held one is not
+recorded yet. The proxy runs in a thread of its own, so async tests and others can use it. An error in reading the
+traffic is raised after `close` (the end of the `with`).
 """
 
 from __future__ import annotations

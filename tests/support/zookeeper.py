@@ -1,4 +1,4 @@
-"""For tests against a real ZooKeeper: sessions, expiring them for real, and comparing traces with counters."""
+"""Sessions on a real ZooKeeper for tests, expiring them for real, and comparing traces with its counters."""
 
 from __future__ import annotations
 
