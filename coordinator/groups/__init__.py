@@ -1,21 +1,21 @@
-"""The broker's side, as it decides: the groups of one partition of `__consumer_offsets` as a pure state machine.
+"""The broker's side, deciding: the groups of one partition of `__consumer_offsets` as a pure state machine.
 
-`machine` is the one entrance, for both kinds of group: `shard` has the classic ones (`classic/`, with their `offsets/`
-and transactions), `server/` those of the server design. Requests, time and storage results go in, an `Outcome` comes
-out.
+`machine` is the one entrance for groups of all designs: `classic/` has groups with JoinGroup and SyncGroup, `server/`
+those of the server design, `offsets/` the committed offsets and transactions of both. Requests, time and storage
+results go in, `Effects` come out.
 
-Nothing here waits, reads a clock, draws a random number or touches a socket. A caller does, in this order, for every
-`Outcome` that it is handed:
+Nothing here waits, reads a clock, draws a random number or touches a socket. For all `Effects` that it is handed, a
+caller does the following, in this order:
 
-1. set and cancel the timers, and pass on the trace events;
-2. send the answers (`Reply`), and forget the tokens in `abandoned`: nobody will ever answer them;
-3. store the records of each `Write`, all of one partition in the order in which they were handed out, and then tell the
-   machine (`stored` or `not_stored`), which hands out the next `Outcome`.
+1. set and cancel the timers, and emit the trace events;
+2. send the answers (`Reply`), and forget the tokens in `abandoned`, which will never be answered;
+3. store the records of each `Write`, all of one partition in the order in which they were handed out, and report each
+   (`stored` or `not_stored`), which hands out further `Effects`.
 
-What a client is told is durable (a commit, an assignment) is therefore answered only by step 3's outcome.
+An answer that promises durability (a commit's, an assignment's) is therefore among the effects of step 3.
 
-    outcome = shard.join(request, now)
-    for write in outcome.writes:
+    effects = machine.handle(request, now)
+    for write in effects.writes:
         await log.upsert(...)
-        outcome = shard.stored(write.then, now)
+        effects = machine.stored(write, now)
 """

@@ -1,4 +1,4 @@
-"""What clients are told, as values; the doing side gives them their wire form."""
+"""Answers to clients, as values; the service side encodes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class JoinAnswer(NamedTuple):
-    """JoinGroup's. Only the leader gets `members`, of each its id, its instance id and its subscription."""
+    """To JoinGroup. Only the leader gets `members`: id, instance id and subscription of each."""
 
     member_id: str
     error: Error = Error.NONE
@@ -27,7 +27,7 @@ class JoinAnswer(NamedTuple):
 
 
 class SyncAnswer(NamedTuple):
-    """SyncGroup's."""
+    """To SyncGroup."""
 
     error: Error = Error.NONE
     protocol_type: str | None = None
@@ -37,7 +37,7 @@ class SyncAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer:
-    """Heartbeat's."""
+    """To Heartbeat."""
 
     error: Error
 
@@ -52,7 +52,7 @@ class Left(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveAnswer:
-    """LeaveGroup's; up to v2 the only member's error is the answer's."""
+    """To LeaveGroup. Up to v2 the only member's error is the answer's error."""
 
     error: Error = Error.NONE
     members: tuple[Left, ...] = ()
@@ -68,21 +68,21 @@ class PartitionError(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
-    """OffsetCommit's."""
+    """To OffsetCommit and TxnOffsetCommit."""
 
     partitions: tuple[PartitionError, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroupAnswer:
-    """One group's of a DeleteGroups."""
+    """For one group of a DeleteGroups."""
 
     error: Error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteOffsetsAnswer:
-    """OffsetDelete's."""
+    """To OffsetDelete."""
 
     error: Error = Error.NONE
     partitions: tuple[PartitionError, ...] = ()
@@ -90,7 +90,7 @@ class DeleteOffsetsAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionAnswer:
-    """InitProducerId's, AddOffsetsToTxn's, EndTxn's and WriteTxnMarkers'; the producer is InitProducerId's."""
+    """To InitProducerId (with the producer), AddPartitionsToTxn, AddOffsetsToTxn, EndTxn and WriteTxnMarkers."""
 
     error: Error = Error.NONE
     producer: Producer = NO_PRODUCER
@@ -112,5 +112,5 @@ _HEARTBEATS = {error: HeartbeatAnswer(error) for error in Error}
 
 
 def heartbeat_answer(error: Error) -> HeartbeatAnswer:
-    """The one value for each error: heartbeats are most of what a coordinator answers."""
+    """One shared value per error: most answers of a coordinator are to heartbeats."""
     return _HEARTBEATS[error]

@@ -1,7 +1,7 @@
-"""What the authority says of ownership, for the trace: who is named for which partition, and since which generation.
+"""Ownership as the coordinator sees it, for the trace: which member owns which partition, since which generation.
 
-An assignment stands from the moment it is durable until the next generation begins. While a rebalance is being
-prepared nothing is cleared: the coordinator still names the owners of the generation that ends.
+An assignment is in force from the moment it is durable until the next generation begins. PreparingRebalance clears
+nothing: the coordinator still names the owners of the ending generation.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, Malfo
 
 if TYPE_CHECKING:
     from coordinator.groups.classic.group import Group
-    from coordinator.groups.outcome import Turn
+    from coordinator.groups.effects import Turn
 
 
 def name(group: Group, turn: Turn) -> None:
-    """The group's assignments are in force. Bytes that are no consumer assignment name nobody."""
+    """Trace the owners of assignments that are now in force. Bytes that are no consumer assignment name no owner."""
     if not turn.limits.traced or group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return
     for member in group.members.values():
@@ -30,7 +30,7 @@ def name(group: Group, turn: Turn) -> None:
 
 
 def rename(group: Group, former: str, successor: str, turn: Turn) -> None:
-    """A static member's place was taken: what was its is its successor's, in the same generation."""
+    """Trace that a static member's successor owns its partitions, in the same generation."""
     renamed = []
     for topic, partition, owner in group.named:
         if owner == former:
@@ -41,7 +41,7 @@ def rename(group: Group, former: str, successor: str, turn: Turn) -> None:
 
 
 def clear(group: Group, generation: int, reason: str, turn: Turn) -> None:
-    """Nobody is named any more; `generation` is the one that ended."""
+    """Trace that all ownership ended; `generation` is the one that ended."""
     for named in group.named:
         _cleared(group, named, generation, reason, turn)
     group.named = []

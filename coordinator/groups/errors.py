@@ -1,4 +1,4 @@
-"""Kafka's error codes as far as a group coordinator answers with them (numbers are the wire's)."""
+"""The Kafka error codes that a group coordinator answers with; the numbers are those on the wire."""
 
 from __future__ import annotations
 

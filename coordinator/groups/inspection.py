@@ -1,4 +1,4 @@
-"""Looking at groups: DescribeGroups and ListGroups as values."""
+"""Describing and listing groups: DescribeGroups and ListGroups as values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GroupDescription:
 
 
 def describe(group: Group | None) -> GroupDescription:
-    """Protocol and subscriptions show only in Stable; assignments are the last ones until the sync phase fails."""
+    """Protocol and subscriptions show only in Stable; assignments are the latest, until a sync phase fails."""
     if group is None or group.state is State.DEAD:
         return GroupDescription()
     stable = group.state is State.STABLE
@@ -71,7 +71,7 @@ GROUP_TYPE = "classic"  #: what ListGroups v5 shows, and filters by (KIP-848)
 def listed(groups: Iterable[Group], states: Iterable[str] = (), types: Iterable[str] = ()) -> Iterator[ListedGroup]:
     """Groups whose state and type are among the given ones (no filter: all); letter case does not matter.
 
-    The groups are those of the first `next`; each row shows its group as it is when the row is made.
+    The groups are those at the first `next`; each row shows its group's state when the row is made.
     """
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}

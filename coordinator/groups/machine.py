@@ -1,149 +1,201 @@
-"""One partition of `__consumer_offsets` as one machine: the classic groups' shard and the server design's groups.
+"""One partition of `__consumer_offsets` as one machine: classic groups, groups of the server design, their offsets
+and transactions.
 
-Both kinds have their offsets in the shard. A group id belongs to one design at a time: whichever has members. What
-the other one's members ask for is refused with INCONSISTENT_GROUP_PROTOCOL, and commits of nobody in particular with
-UNKNOWN_MEMBER_ID, as Kafka refuses them for a group with members.
+A group id belongs to one design at a time: the one that has members. Requests of the other design's members get
+INCONSISTENT_GROUP_PROTOCOL. Commits without a member get UNKNOWN_MEMBER_ID, Kafka's answer for a group with members.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from coordinator.groups.answers import DeleteGroupAnswer, DeleteOffsetsAnswer, JoinAnswer
+from coordinator.groups.classic import liveness, sync
+from coordinator.groups.classic.groups import ClassicGroups
 from coordinator.groups.classic.states import State
+from coordinator.groups.effects import TimerKey, TimerKind, Turn
 from coordinator.groups.errors import Error
-from coordinator.groups.inspection import GROUP_TYPE, GroupDescription, ListedGroup, MemberDescription
-from coordinator.groups.offsets import offsets
-from coordinator.groups.outcome import (
-    GenerationStored,
-    Outcome,
-    ServerGroupDeleted,
-    TimerKind,
-    Turn,
+from coordinator.groups.inspection import (
+    GROUP_TYPE,
+    GroupDescription,
+    ListedGroup,
+    MemberDescription,
+    describe,
+    listed,
 )
-from coordinator.groups.records import OffsetRecord, ServerKey
-from coordinator.groups.requests import Commit, DeleteGroup, DeleteOffsets, Join, OffsetToCommit, Sync
+from coordinator.groups.offsets import offsets
+from coordinator.groups.offsets.committed_offsets import CommittedOffsets
+from coordinator.groups.offsets.transactions import Transactions
+from coordinator.groups.records import GroupKey, OffsetRecord, ProducerKey, ServerKey, TransactionKey
+from coordinator.groups.requests import (
+    AddGroup,
+    AddPartitions,
+    Commit,
+    DeleteGroup,
+    DeleteOffsets,
+    EndTransaction,
+    Heartbeat,
+    InitProducer,
+    Join,
+    Leave,
+    Mark,
+    OffsetToCommit,
+    Sync,
+)
 from coordinator.groups.server.groups import ServerGroups
 from coordinator.groups.server.requests import Await, OwnedCommit
-from coordinator.groups.shard import Shard
 from coordinator.protocol.consumer_protocol import encode_assignment
 from coordinator.protocol.server_commands import Commanded
 from coordinator.protocol.server_errors import ServerError
 from kernel.values import NO_OFFSET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from coordinator.groups.offsets.committed_offsets import Holdings
-    from coordinator.groups.offsets.offsets import Fetched
-    from coordinator.groups.offsets.transactions import Transactions
-    from coordinator.groups.outcome import Continuation, Limits, Marker, Moment, TimerKey
-    from coordinator.groups.records import ServerRecord, StoredChange
-    from coordinator.groups.requests import Request
+    from coordinator.groups.effects import Effects, Moment, Write
+    from coordinator.groups.limits import Limits
+    from coordinator.groups.records import GroupRecord, ProducerRecord, ServerChange, StoredChange, TransactionRecord
+    from coordinator.groups.requests import Request, TransactionRequest
     from coordinator.groups.server.group import Rules, ServerGroup
-    from coordinator.groups.server.requests import Decide
+
+    Event = Callable[[Turn], None]
+    RarerRequest = TransactionRequest | Mark | Leave | DeleteGroup | DeleteOffsets | Await | OwnedCommit
 
 #: What DescribeGroups and ListGroups call the design.
 SERVER_PROTOCOL_TYPE = "server"
 
+_RETENTION = TimerKey(TimerKind.RETENTION, "")
+
 
 class Machine:
-    """For one leader epoch. Every event is one call, as of `Shard`, which returns everything that follows from it."""
+    """For one leader epoch; thrown away after `unload`. Each event is one call that returns all its effects.
+
+    `handle` takes requests, `timer_fired`, `stored` and `not_stored` what the doing side reports, and `step` every
+    other event: a method of one of the parts that takes a turn.
+    """
 
     def __init__(self, limits: Limits, rules: Rules, size_of: Callable[[str], int]) -> None:
-        """`size_of(topic)` is the number of a topic's partitions now, 0 where there is none."""
-        self._limits = limits
-        self.served = ServerGroups(rules, size_of, self._offset_of)
-        self.classic = Shard(limits, kept=self.served.keeps)
-
-    @property
-    def transactions(self) -> Transactions:
-        return self.classic.transactions
-
-    @property
-    def holdings(self) -> Holdings:
-        return self.classic.holdings
+        """`size_of(topic)` is the topic's current number of partitions, 0 if it does not exist."""
+        self.limits = limits
+        self.server = ServerGroups(rules, size_of, self._offset_of)
+        self.classic = ClassicGroups()
+        self.offsets = CommittedOffsets(self.classic.groups, self.server.keeps)
+        self.transactions = Transactions()
 
     def _offset_of(self, group_id: str, topic: str, partition: int) -> int:
-        ((_, _, found),) = self.classic.fetch_offsets(group_id, ((topic, partition),))
+        ((_, _, found),) = self.offsets.fetch(group_id, ((topic, partition),))
         return found.offset if isinstance(found, OffsetRecord) else NO_OFFSET
+
+    def step(self, event: Event, now: Moment) -> Effects:
+        turn = Turn(now, self.limits)
+        event(turn)
+        return turn.effects()
 
     # -- hard state -------------------------------------------------------------------------------------------------
 
-    def load(self, changes: Iterable[StoredChange], now: Moment) -> Outcome:
-        """Everything that is stored, in any order, at once."""
+    def load(self, changes: Iterable[StoredChange], now: Moment) -> Effects:
+        """Take over everything that is stored, in any order, at once."""
         for change in changes:
             self.apply(change)
-        turn = Turn(now, self._limits)
-        for step in self._wake():
-            step(turn)
-        return turn.outcome()
+        turn = Turn(now, self.limits)
+        for event in self.wake():
+            event(turn)
+        return turn.effects()
 
     def apply(self, change: StoredChange) -> None:
-        """Take over one stored record, as the first part of loading in pieces."""
-        if isinstance(change[0], ServerKey):
-            self.served.apply(change)
+        """Take over one stored record: the first part of loading in pieces."""
+        key, value = change
+        if isinstance(key, GroupKey):
+            self.classic.apply(key, cast("GroupRecord | None", value))
+        elif isinstance(key, TransactionKey):
+            self.transactions.apply(key, cast("TransactionRecord | None", value))
+        elif isinstance(key, ProducerKey):
+            self.offsets.pending.know(key, cast("ProducerRecord | None", value))
+        elif isinstance(key, ServerKey):
+            self.server.apply(cast("ServerChange", change))
         else:
-            self.classic.apply(change)
+            self.offsets.apply(key, cast("OffsetRecord | None", value))
 
-    def wake(self) -> Iterator[Callable[[Moment], Outcome]]:
-        """The second part, when all records have been applied: events, each to be put when its turn comes."""
-        for step in self._wake():
-            yield partial(self._taken, step)
+    def wake(self) -> Iterator[Event]:
+        """The second part, once all records are applied: events, each of which may be a step of its own.
 
-    def _wake(self) -> Iterator[Callable[[Turn], None]]:
+        Every member's session restarts. Transactions come last: they have markers for the groups.
+        """
+        self.offsets.pending.settle(self.offsets.by_group)
+        yield self._expire_later
         yield from self.classic.wake()
-        yield from self.served.wake()
+        yield self.transactions.load
+        yield from self.server.wake()
 
-    def _taken(self, step: Callable[[Turn], None], now: Moment) -> Outcome:
-        turn = Turn(now, self._limits)
-        step(turn)
-        return turn.outcome()
-
-    def unload(self, now: Moment) -> Outcome:
-        turn = Turn(now, self._limits)
-        self.served.unload(turn)
-        return merged(self.classic.unload(now), turn.outcome())
+    def unload(self, now: Moment) -> Effects:
+        """Another broker leads the partition. Waiting requests get NOT_COORDINATOR, timers are cancelled."""
+        turn = Turn(now, self.limits)
+        self.classic.unload(turn)
+        self.transactions.unload(turn)
+        turn.cancel_timer(_RETENTION)
+        self.server.unload(turn)
+        return turn.effects()
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    def handle(self, request: Request | Await | OwnedCommit, now: Moment) -> Outcome:
-        """One request; its group id has been found good, and this machine is the one for it."""
+    def handle(self, request: Request | Await | OwnedCommit, now: Moment) -> Effects:
+        """One request. Its group id is valid, and this machine is responsible for it."""
+        turn = Turn(now, self.limits)
         match request:
-            case Sync():  # what thousands ask at once comes first, with Join if the other design has no such group
-                return self.classic.handle(request, now)
-            case Join() if not self.served.in_use(request.group_id):
-                return self.classic.handle(request, now)
+            case Heartbeat():  # the most frequent requests come first
+                liveness.heartbeat(self.classic.groups.get(request.group_id), request, turn)
+            case Sync():
+                sync.sync(self.classic.groups.get(request.group_id), request, turn)
+            case Join():
+                if self.server.in_use(request.group_id):
+                    error = Error.INCONSISTENT_GROUP_PROTOCOL
+                    turn.reply(request.token, JoinAnswer(error=error, member_id=request.member_id))
+                else:
+                    self.classic.join(request, turn)
+            case Commit():
+                if self.server.in_use(request.group_id):
+                    offsets.refuse_commit(request, Error.UNKNOWN_MEMBER_ID, turn)
+                else:
+                    self.offsets.commit(request, turn)
+            case _:
+                self._handle_rarer(request, turn)
+        return turn.effects()
+
+    def _handle_rarer(self, request: RarerRequest, turn: Turn) -> None:
+        match request:
+            case Mark():
+                self.offsets.mark(request, turn)
+            case InitProducer() | AddGroup() | AddPartitions() | EndTransaction():
+                self.transactions.handle(request, turn)
             case Await():
-                turn = Turn(now, self._limits)
-                if self._is_classic(request.asked.group_id):
+                if self._has_classic_members(request.asked.group_id):
                     turn.reply(request.token, Commanded(error=ServerError.INCONSISTENT_GROUP_PROTOCOL))
                 else:
-                    self.served.ask(request, turn)
-                return turn.outcome()
+                    self.server.ask(request, turn)
             case OwnedCommit():
-                return self.classic.handle(self._judged(request), now)
-            case DeleteGroup() if request.group_id in self.served.groups:
-                return self._delete_group(request, now)
-            case Join() | Commit() | DeleteOffsets() if self.served.in_use(request.group_id):
-                turn = Turn(now, self._limits)
-                self._refuse(request, turn)
-                return turn.outcome()
-        return self.classic.handle(request, now)
+                self.offsets.commit(self._judged(request), turn)
+            case Leave():
+                liveness.leave(self.classic.groups.get(request.group_id), request, turn)
+            case DeleteGroup():
+                self._delete_group(request, turn)
+            case DeleteOffsets():
+                if self.server.in_use(request.group_id):
+                    turn.reply(request.token, DeleteOffsetsAnswer(error=Error.NON_EMPTY_GROUP))
+                else:
+                    self.offsets.delete(request, turn)
 
-    def _is_classic(self, group_id: str) -> bool:
-        """Whether JoinGroup's members have the group id."""
+    def _has_classic_members(self, group_id: str) -> bool:
+        """Whether members that joined by JoinGroup have the group id."""
         group = self.classic.groups.get(group_id)
         return group is not None and group.state is not State.DEAD and bool(group.members or group.pending)
 
     def _judged(self, request: OwnedCommit) -> Commit:
         commit = request.commit
-        if self._is_classic(commit.group_id):
+        if self._has_classic_members(commit.group_id):
             every = ((owned.topic, owned.partition) for owned in commit.offsets)
             verdicts = dict.fromkeys(every, Error.INCONSISTENT_GROUP_PROTOCOL)
         else:
-            verdicts = self.served.verdicts(commit)
+            verdicts = self.server.verdicts(commit)
         return Commit(
             token=request.token,
             group_id=commit.group_id,
@@ -153,95 +205,57 @@ class Machine:
             verdicts=verdicts,
         )
 
-    @staticmethod
-    def _refuse(request: Join | Commit | DeleteOffsets, turn: Turn) -> None:
-        match request:
-            case Join():
-                error = Error.INCONSISTENT_GROUP_PROTOCOL
-                turn.reply(request.token, JoinAnswer(error=error, member_id=request.member_id))
-            case Commit():
-                offsets.refuse_commit(request, Error.UNKNOWN_MEMBER_ID, turn)
-            case DeleteOffsets():
-                turn.reply(request.token, DeleteOffsetsAnswer(error=Error.NON_EMPTY_GROUP))
-
-    def _delete_group(self, request: DeleteGroup, now: Moment) -> Outcome:
-        """With all that it holds: the classic shard has the offsets, under a group of its own if there are any."""
-        turn = Turn(now, self._limits)
-        if self.served.in_use(request.group_id):
+    def _delete_group(self, request: DeleteGroup, turn: Turn) -> None:
+        """With its offsets, which a group of the server design has under a classic group of the same id."""
+        group_id = request.group_id
+        if group_id not in self.server.groups:
+            self.offsets.delete_group(request, turn)
+        elif self.server.in_use(group_id):
             turn.reply(request.token, DeleteGroupAnswer(Error.NON_EMPTY_GROUP))
-            return turn.outcome()
-        if request.group_id not in self.classic.groups:
-            self.served.delete(request.group_id, request.token, turn)
-            return turn.outcome()
-        outcome = self.classic.handle(request, now)
-        if not outcome.replies:  # it is on its way, and will answer
-            self.served.delete(request.group_id, None, turn)
-        return merged(outcome, turn.outcome())
-
-    # -- ZooKeeper, topics ------------------------------------------------------------------------------------------
-
-    def seen(self, group_id: str, ids: Mapping[str, tuple[str, ...]], now: Moment) -> Outcome:
-        """What `WatchIds` asked for: {member id: topics}."""
-        turn = Turn(now, self._limits)
-        self.served.seen(group_id, ids, turn)
-        return turn.outcome()
-
-    def topics_changed(self, now: Moment) -> Outcome:
-        """Topics came, went or grew: what `size_of` says is not what it was."""
-        turn = Turn(now, self._limits)
-        self.served.topics_changed(turn)
-        return turn.outcome()
-
-    def decided(self, asked: Decide, record: ServerRecord | None, now: Moment) -> Outcome:
-        """What `Decide` asked for; None: the strategy has failed."""
-        turn = Turn(now, self._limits)
-        self.served.decided(asked, record, turn)
-        return turn.outcome()
+        elif group_id not in self.classic.groups:
+            self.server.delete(group_id, request.token, turn)
+        elif self.offsets.delete_group(request, turn):
+            self.server.delete(group_id, None, turn)  # the deletion of the offsets answers
 
     # -- reports of the doing side ----------------------------------------------------------------------------------
 
-    def timer_fired(self, key: TimerKey, now: Moment) -> Outcome:
-        turn = Turn(now, self._limits)
+    def timer_fired(self, key: TimerKey, now: Moment) -> Effects:
+        """A timer that was set and not cancelled is due."""
+        turn = Turn(now, self.limits)
         if key.kind is TimerKind.RETENTION:
-            self.served.forget_old(self.classic.groups, turn)
-            return merged(self.classic.timer_fired(key, now), turn.outcome())
-        if key.kind not in (TimerKind.AWAIT, TimerKind.ROUND):
-            return self.classic.timer_fired(key, now)
-        self.served.timer_fired(key, turn)
-        return turn.outcome()
+            self.offsets.expire(turn)
+            self._expire_later(turn)
+            self.server.forget_old(self.classic.groups, turn)
+        elif key.kind is TimerKind.TRANSACTION:
+            self.transactions.timer_fired(key.group_id, turn)
+        elif key.kind is TimerKind.AWAIT or key.kind is TimerKind.ROUND:
+            self.server.timer_fired(key, turn)
+        else:
+            self.classic.timer_fired(key, turn)
+        return turn.effects()
 
-    def stored(self, done: Continuation, now: Moment) -> Outcome:
-        if not isinstance(done, GenerationStored | ServerGroupDeleted):
-            return self.classic.stored(done, now)
-        turn = Turn(now, self._limits)
-        self.served.stored(done, turn)
-        return turn.outcome()
+    def _expire_later(self, turn: Turn) -> None:
+        turn.set_timer(_RETENTION, turn.now.ms + self.limits.retention_check_ms)
 
-    def not_stored(self, done: Continuation, error: Error, now: Moment) -> Outcome:
-        if not isinstance(done, GenerationStored | ServerGroupDeleted):
-            return self.classic.not_stored(done, error, now)
-        turn = Turn(now, self._limits)
-        self.served.not_stored(done, error, turn)
-        return turn.outcome()
+    def stored(self, write: Write, now: Moment) -> Effects:
+        turn = Turn(now, self.limits)
+        write.stored(turn)
+        return turn.effects()
 
-    def marked(self, marker: Marker, now: Moment) -> Outcome:
-        return self.classic.marked(marker, now)
+    def not_stored(self, write: Write, error: Error, now: Moment) -> Effects:
+        turn = Turn(now, self.limits)
+        write.not_stored(error, turn)
+        return turn.effects()
 
-    # -- looking ----------------------------------------------------------------------------------------------------
-
-    def fetch_offsets(
-        self, group_id: str, wanted: tuple[tuple[str, int], ...] | None, *, stable: bool = False
-    ) -> list[Fetched]:
-        """As `Shard.fetch_offsets`, of groups of both designs."""
-        return self.classic.fetch_offsets(group_id, wanted, stable=stable)
+    # -- inspection -------------------------------------------------------------------------------------------------
 
     def knows(self, group_id: str) -> bool:
-        return group_id in self.classic.groups or group_id in self.served.groups
+        return group_id in self.classic.groups or group_id in self.server.groups
 
     def describe(self, group_id: str) -> GroupDescription:
-        group = self.served.groups.get(group_id)
-        if group is None or self._is_classic(group_id):
-            return self.classic.describe(group_id)
+        group = self.server.groups.get(group_id)
+        if group is None or self._has_classic_members(group_id):
+            return describe(self.classic.groups.get(group_id))
         return _description(group)
 
     def list(self, states: Collection[str] = (), types: Collection[str] = ()) -> Iterator[ListedGroup]:
@@ -251,8 +265,8 @@ class Machine:
         """
         if types and GROUP_TYPE not in {kind.lower() for kind in types}:
             return
-        served = {group.id: group for group in self.served.groups.values() if not self._is_classic(group.id)}
-        yield from (row for row in self.classic.list(states) if row.group_id not in served)
+        served = {group.id: group for group in self.server.groups.values() if not self._has_classic_members(group.id)}
+        yield from (row for row in listed(self.classic.groups.values(), states) if row.group_id not in served)
         wanted = {state.lower() for state in states}
         for group in served.values():
             if not wanted or group.state.value.lower() in wanted:
@@ -260,7 +274,7 @@ class Machine:
 
 
 def _description(group: ServerGroup) -> GroupDescription:
-    """As DescribeGroups shows a classic group; subscriptions are in ZooKeeper and are not repeated here."""
+    """As DescribeGroups shows a classic group, without subscriptions, which are in ZooKeeper."""
     return GroupDescription(
         state=State(group.state.value),
         protocol_type=SERVER_PROTOCOL_TYPE,
@@ -276,18 +290,4 @@ def _description(group: ServerGroup) -> GroupDescription:
             )
             for member in group.record.members
         ),
-    )
-
-
-def merged(first: Outcome, second: Outcome) -> Outcome:
-    """What follows from both, in this order."""
-    return Outcome(
-        first.timers + second.timers,
-        first.events + second.events,
-        first.replies + second.replies,
-        first.abandoned + second.abandoned,
-        first.writes + second.writes,
-        first.markers + second.markers,
-        first.looks + second.looks,
-        first.decisions + second.decisions,
     )

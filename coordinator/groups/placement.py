@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets`, and so which broker, is responsible for a group."""
+"""The partition of `__consumer_offsets`, and so the broker, that is responsible for a group."""
 
 from __future__ import annotations
 

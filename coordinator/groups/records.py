@@ -1,7 +1,7 @@
-"""The hard state: what is stored in `__consumer_offsets`, as values. `coordinator.service.record_codec` has the bytes.
+"""The hard state: records of `__consumer_offsets` as values. `coordinator.service.record_codec` has the bytes.
 
-A key with value None is a tombstone. What is not here is not stored: pending ids, parked requests, timers,
-and every protocol of a member but the chosen one (so a reloaded member supports exactly one).
+A key with value None is a tombstone. Not stored are pending ids, parked requests, timers, and all protocols of a
+member but the chosen one (so a reloaded member supports exactly one).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class OffsetKey(NamedTuple):
 class Profile:
     """What a generation knows of a member: who it is, and its subscription under the chosen protocol.
 
-    A value, one for a member as long as nothing of it changes, so that whoever gives it another form can keep that
-    form with it: a group of thousands is listed and stored from such forms at every rebalance.
+    A member keeps the same profile until one of its fields changes, so its encoded forms are cached here: every
+    rebalance of a group lists and stores thousands of them.
     """
 
     member_id: str
@@ -43,9 +43,9 @@ class Profile:
     rebalance_timeout_ms: int
     session_timeout_ms: int
     subscription: bytes
-    #: Its entry in a leader's JoinGroup answer, and the version of that (`coordinator.service.group_answers`).
+    #: Its encoded entry in a leader's JoinGroup answer, after the version (`coordinator.service.group_answers`).
     listed: tuple[int, bytes] | None = field(default=None, compare=False, repr=False)
-    #: Its part of a group's record, in front of the assignment (`coordinator.service.record_codec`).
+    #: Its encoded part of a group's record, before the assignment (`coordinator.service.record_codec`).
     stored: bytes | None = field(default=None, compare=False, repr=False)
 
 
@@ -61,7 +61,7 @@ class MemberRecord(NamedTuple):
 
 
 class GroupRecord(NamedTuple):
-    """A group at the end of a rebalance; `state_wall_ms` is when it entered its state (epoch ms)."""
+    """A group after a rebalance; `state_wall_ms` is when it entered its state (epoch ms)."""
 
     protocol_type: str
     generation: int
@@ -81,7 +81,7 @@ class OffsetRecord(NamedTuple):
 
 
 class PendingKey(NamedTuple):
-    """Key of an offset that counts when its producer's transaction is committed; its value is an OffsetRecord."""
+    """Key of an offset that takes effect when its producer's transaction commits; its value is an OffsetRecord."""
 
     producer_id: int
     group_id: str
@@ -90,29 +90,29 @@ class PendingKey(NamedTuple):
 
 
 class Phase(IntEnum):
-    """Of a transaction; the numbers are those of Kafka's TransactionState."""
+    """A transaction's phase; the numbers are those of Kafka's TransactionState."""
 
     EMPTY = 0  #: a producer without a transaction
     ONGOING = 1  #: partitions and groups may be added
-    PREPARE_COMMIT = 2  #: decided; the partitions, and those of the groups, are being told
+    PREPARE_COMMIT = 2  #: decided; markers are being written
     PREPARE_ABORT = 3
-    COMPLETE_COMMIT = 4  #: all have been told
+    COMPLETE_COMMIT = 4  #: all markers are written
     COMPLETE_ABORT = 5
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionKey:
-    """Key of what is known of a transactional id (no tuple: it would equal a group's key)."""
+    """Key of a transactional id (not a tuple, which would equal a group's key)."""
 
     transactional_id: str
 
 
 class TransactionRecord(NamedTuple):
-    """A transactional id's producer and the state of its transaction; points in time are epoch milliseconds."""
+    """A transactional id's producer and its transaction; times are epoch milliseconds."""
 
     producer_id: int
     producer_epoch: int
-    last_epoch: int  #: the one before, for an InitProducerId whose answer was lost (KIP-360)
+    last_epoch: int  #: the previous epoch, for an InitProducerId whose answer was lost (KIP-360)
     timeout_ms: int
     phase: Phase
     groups: tuple[str, ...]  #: whose offsets take part
@@ -122,13 +122,13 @@ class TransactionRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProducerKey:
-    """Key of the fence of one producer id in this partition."""
+    """Key of a producer id's fence in this partition."""
 
     producer_id: int
 
 
 class ProducerRecord(NamedTuple):
-    """The highest epochs that were seen: of the producer, and of the coordinator that ended its transactions."""
+    """The highest epochs seen: the producer's, and that of the coordinator that ended its transactions."""
 
     producer_epoch: int
     coordinator_epoch: int
@@ -150,7 +150,7 @@ class ServerMember(NamedTuple):
 
 
 class ServerRecord(NamedTuple):
-    """A generation of a group of the server design; `sizes` are the partitions of its topics when it was decided."""
+    """A generation of a group of the server design; `sizes` are its topics' partition counts when it was decided."""
 
     generation: int
     strategy: str
@@ -169,5 +169,5 @@ Change = (
 )
 
 ServerChange = tuple[ServerKey, ServerRecord | None]
-#: Whatever one partition of the log may hold.
+#: Any record in one partition of the log.
 StoredChange = Change | ServerChange

@@ -1,7 +1,7 @@
-"""What clients ask, as values without a wire version except where the version changes the answer.
+"""Requests of clients as values, without a wire version except where it changes the answer.
 
-`token` stands for whoever waits for the answer: any integer, unique while the request is open. Durations are
-milliseconds.
+`token` identifies the request that waits for an answer: any integer, unique while the request is open. Durations are
+in milliseconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from coordinator.groups.errors import Error
     from kernel.values import TopicPartition
 
-UNKNOWN_MEMBER = ""  #: JoinGroup of somebody who has no member id yet
+UNKNOWN_MEMBER = ""  #: in the JoinGroup of a member without an id
 NO_GENERATION = -1
 MEMBER_ID_BYTES = 37  #: of the random part of a member id, and the hyphen before it
 
@@ -28,7 +28,7 @@ class Protocol(NamedTuple):
 
 
 class Join(NamedTuple):
-    """JoinGroup. `fresh_id` is a random part for the member id, used if one has to be made."""
+    """JoinGroup. `fresh_id` is the random part of the member id, if one has to be created."""
 
     token: int
     group_id: str
@@ -42,16 +42,16 @@ class Join(NamedTuple):
     fresh_id: str
     instance_id: str | None = None
     must_return_with_id: bool = True  #: v4+ (KIP-394): a new dynamic member first gets MEMBER_ID_REQUIRED
-    may_skip_assignment: bool = False  #: v9+ (KIP-814): a restarted static leader is told that it leads
+    may_skip_assignment: bool = False  #: v9+ (KIP-814): a restarted static leader learns that it leads
 
     @property
     def size(self) -> int:
-        """Bytes that a group keeps of this member: who it says it is, and all subscriptions that it offers."""
+        """Bytes that a group keeps of this member: its identity and the subscriptions of all its protocols."""
         return size_of(self.client_id, self.client_host, self.instance_id, self.protocols)
 
 
 def size_of(client_id: str, client_host: str, instance_id: str | None, protocols: tuple[Protocol, ...]) -> int:
-    """As `Join.size`. The member id, and with it the client id or the instance id once more, is among it."""
+    """As `Join.size`. Includes the member id, which repeats the client id or the instance id."""
     size = 2 * (len(client_id) + len(instance_id or "")) + len(client_host) + MEMBER_ID_BYTES
     for name, metadata in protocols:
         size += len(name) + len(metadata)
@@ -59,7 +59,7 @@ def size_of(client_id: str, client_host: str, instance_id: str | None, protocols
 
 
 class Sync(NamedTuple):
-    """SyncGroup. Up to v4 there is no protocol type or name (None); from v5 on they are mandatory."""
+    """SyncGroup. Protocol type and name are None up to v4 and mandatory from v5 on."""
 
     token: int
     group_id: str
@@ -110,7 +110,7 @@ class OffsetToCommit(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """One incarnation of a producer: a later one has a higher epoch, and fences the earlier ones (KIP-98)."""
+    """One incarnation of a producer. A later one has a higher epoch and fences the earlier ones (KIP-98)."""
 
     id: int
     epoch: int
@@ -135,7 +135,7 @@ class Commit:
     offsets: tuple[OffsetToCommit, ...]
     producer: Producer | None = None  #: the offsets are pending until its transaction ends
     absent_group_is_named: bool = False  #: v9+: GROUP_ID_NOT_FOUND where older ones get ILLEGAL_GENERATION
-    #: Of the server design, which has judged every partition by itself: the refusals. None: the group judges.
+    #: Server design: the partitions it refuses, each with its error. None: the classic group decides.
     verdicts: Mapping[tuple[str, int], Error] | None = None
 
 
@@ -158,18 +158,18 @@ class DeleteOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitProducer:
-    """InitProducerId with a transactional id. `fresh_id` is a new producer id, used if one is needed."""
+    """InitProducerId with a transactional id. `fresh_id` is a new producer id, if one is needed."""
 
     token: int
     transactional_id: str
     timeout_ms: int
-    producer: Producer = NO_PRODUCER  #: what a producer that goes on after an error believes it is (KIP-360)
+    producer: Producer = NO_PRODUCER  #: the identity claimed by a producer that recovers from an error (KIP-360)
     fresh_id: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddGroup:
-    """AddOffsetsToTxn: the group's offsets will be part of the transaction."""
+    """AddOffsetsToTxn: adds the group's offsets to the transaction."""
 
     token: int
     transactional_id: str
@@ -179,7 +179,7 @@ class AddGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPartitions:
-    """AddPartitionsToTxn: records in these partitions will be part of the transaction. They are known to exist."""
+    """AddPartitionsToTxn: adds these partitions, which exist, to the transaction."""
 
     token: int
     transactional_id: str
@@ -199,11 +199,11 @@ class EndTransaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """WriteTxnMarkers, as far as it concerns this partition: the producer's pending offsets count, or are dropped."""
+    """WriteTxnMarkers for this partition: commit or drop the producer's pending offsets."""
 
     token: int
     producer: Producer
-    coordinator_epoch: int  #: of whoever decided it; an older one is refused
+    coordinator_epoch: int  #: of the coordinator that decided it; older ones are refused
     commits: bool
 
 

@@ -11,8 +11,6 @@ from coordinator.groups.server.rounds import next_generation
 from kernel.computing import computed
 
 if TYPE_CHECKING:
-    from coordinator.groups.machine import Machine
-    from coordinator.groups.outcome import Moment, Outcome
     from coordinator.groups.records import ServerRecord
     from coordinator.groups.server.group import Rules
     from coordinator.groups.server.requests import Decide
@@ -52,8 +50,4 @@ class Decisions:
                     record = await computed(partial(next_generation, asked, self._rules), "assign")
                 except Exception:  # a strategy that was plugged in may raise anything; the group is told
                     log.exception("strategy %s has no assignment for group %s", self._rules.strategy, asked.group_id)
-        partition.tell(partial(_decided, asked, record))
-
-
-def _decided(asked: Decide, record: ServerRecord | None, machine: Machine, now: Moment) -> Outcome:
-    return machine.decided(asked, record, now)
+        partition.notify(lambda machine, turn: machine.server.decided(asked, record, turn))

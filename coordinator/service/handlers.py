@@ -116,8 +116,8 @@ class GroupHandlers:
             if isinstance(at, Error):
                 yield translation.described(group_id, GroupDescription(), error=at, operations=False)
                 continue
-            group = at.shard.describe(group_id)
-            absent = not at.shard.knows(group_id)
+            group = at.machine.describe(group_id)
+            absent = not at.machine.knows(group_id)
             error = Error.GROUP_ID_NOT_FOUND if absent and names_absent else Error.NONE
             shows = operations and error is Error.NONE
             yield translation.described(group_id, group, error=error, operations=shows)
@@ -127,7 +127,7 @@ class GroupHandlers:
         if isinstance(led, Error):
             return {"error_code": int(led), "groups": []}
         states, types = getattr(body, "states_filter", ()), getattr(body, "types_filter", ())
-        groups = (group for partition in led for group in partition.shard.list(states, types))
+        groups = (group for partition in led for group in partition.machine.list(states, types))
         rows = (translation.listed(group, GROUP_TYPE) for group in groups)
         return in_rows({"error_code": int(Error.NONE)}, "groups", rows)
 
@@ -231,7 +231,7 @@ class OffsetHandlers:
         at = self._partitions.at(body.group_id)
         if isinstance(at, LedPartition):
             stable = context.version >= translation.FETCH_KNOWS_UNSTABLE and body.require_stable
-            offsets = at.shard.fetch_offsets(body.group_id, wanted, stable=stable)
+            offsets = at.machine.offsets.fetch(body.group_id, wanted, stable=stable)
             return {"error_code": int(Error.NONE), "topics": translation.fetched(body.topics, offsets)}
         if context.version < translation.FETCH_HAS_TOP_ERROR:
             nothing = [(topic, partition, None) for topic, partition in wanted or ()]
@@ -242,7 +242,7 @@ class OffsetHandlers:
         at = self._partitions.at(group_id)
         if isinstance(at, Error):
             return {"group_id": group_id, "topics": [], "error_code": int(at)}
-        offsets = at.shard.fetch_offsets(group_id, translation.wanted(topics), stable=stable)
+        offsets = at.machine.offsets.fetch(group_id, translation.wanted(topics), stable=stable)
         return {"group_id": group_id, "topics": translation.fetched(topics, offsets), "error_code": int(Error.NONE)}
 
     def delete(self, context: RequestContext, body: Body) -> Plain | Awaitable[PlainResponse]:

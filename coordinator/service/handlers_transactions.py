@@ -52,7 +52,7 @@ class TransactionHandlers:
         if (getattr(body, "producer_id", -1) == -1) != (getattr(body, "producer_epoch", -1) == -1):
             at = Error.INVALID_REQUEST
         fresh_id = -1
-        if isinstance(at, LedPartition) and at.shard.transactions.needs_producer_id(body.transactional_id):
+        if isinstance(at, LedPartition) and at.machine.transactions.needs_producer_id(body.transactional_id):
             fresh = await new_producer(self._cluster)
             if fresh["producer_id"] < 0:
                 return fresh

@@ -68,7 +68,7 @@ class HeartbeatHandler:
             return None
         instance_id = getattr(body, "group_instance_id", None)
         generation = body.generation_id
-        group = at.shard.classic.groups.get(group_id)
+        group = at.machine.classic.groups.get(group_id)
         if (
             group is None
             or group.state is _PREPARING

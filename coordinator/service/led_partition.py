@@ -6,8 +6,8 @@ durable, and only then is anybody told. Answers go out in turns (`coordinator.se
 fenced means that somebody else leads by now: everything that waits is answered NOT_COORDINATOR, ahead of what the
 cluster's view will say.
 
-What the machine raises, or what is raised while its outcome is performed or its records are encoded, is a mistake of
-ours (`internal_errors`): what the machine holds cannot be relied on any more, and the partition stops.
+What the machine raises, or what is raised while its effects are performed or its records are encoded, is a mistake of
+ours (kernel.broker.storage.internal_errors): what the machine holds cannot be relied on any more, and the partition stops.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from coordinator.groups.effects import NOTHING, Moment, SetTimer, Write
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import NOTHING, AssignmentStored, Moment, OffsetsStored, ReplacementStored, SetTimer
 from coordinator.service.loading import in_pieces
 from coordinator.service.record_codec import decode_all, encode, encode_ahead
 from coordinator.service.reply_queue import Outbox
@@ -33,8 +33,8 @@ from kernel.clock import NS_PER_MS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
+    from coordinator.groups.effects import Effects, Marker, Reply, TimerKey, TraceEvent, Turn
     from coordinator.groups.machine import Machine
-    from coordinator.groups.outcome import Marker, Outcome, Reply, TimerKey, TraceEvent, Write
     from coordinator.groups.requests import Request
     from coordinator.groups.server.requests import Await, Decide, Look, OwnedCommit
     from coordinator.service.loading import Loading
@@ -52,8 +52,6 @@ WRITES_OF_A_PIECE = 16
 WRITES_PER_BATCH = 500
 #: What a batch of Kafka's, and each record in it, needs besides keys and values (a record's numbers are varints).
 BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES = 61, 10
-#: Whose size is the clients' doing; what the coordinator itself decides is written whatever its size.
-_FROM_CLIENTS = (AssignmentStored, OffsetsStored, ReplacementStored)
 
 Response = TypeVar("Response")
 #: Tokens are unique in the process, so that one of an unloaded partition is never taken for another's.
@@ -70,7 +68,7 @@ class LedPartition:
 
     def __init__(
         self,
-        shard: Machine,
+        machine: Machine,
         log_: KeyValueLog,
         services: BrokerServices,
         *,
@@ -84,7 +82,7 @@ class LedPartition:
         what is seen and decided comes by `tell`.
         """
         self._batch_bytes_max = services.config.number("message.max.bytes")
-        self.shard = shard
+        self.machine = machine
         self.closed = False
         self._log = log_
         self._clock = services.clock
@@ -119,12 +117,12 @@ class LedPartition:
         pages = await self._log.pages()
         await loading.run(itertools.chain(self._apply(pages), self._wake()))
         # What topics became meanwhile was told to those who had been loaded.
-        self.tell(lambda machine, now: machine.topics_changed(now))
+        self.notify(lambda machine, turn: machine.server.topics_changed(turn))
         if self._failure is not None:
             raise self._failure
 
     def _apply(self, pages: Iterable[Iterable[tuple[bytes, bytes]]]) -> Iterator[int]:
-        apply = self.shard.apply
+        apply = self.machine.apply
         changes = decode_all(itertools.chain.from_iterable(pages))
         while piece := list(itertools.islice(changes, CHANGES_OF_A_PIECE)):
             for change in piece:
@@ -132,8 +130,8 @@ class LedPartition:
             yield len(piece)
 
     def _wake(self) -> Iterator[int]:
-        for event in self.shard.wake():
-            self._perform(event(self._now()))
+        for event in self.machine.wake():
+            self._perform(self.machine.step(event, self._now()))
             yield 0
 
     def ask(
@@ -152,23 +150,23 @@ class LedPartition:
         never ends: its connection is read no further, as in Kafka, where clients expect their answers in order.
         """
         try:
-            outcome = self.shard.handle(request, self._now())
-            replies = outcome.replies
+            effects = self.machine.handle(request, self._now())
+            replies = effects.replies
             if len(replies) != 1 or replies[0].token != token:
                 later = self._outbox.expect(token, translate)
-                if outcome is not NOTHING:  # as it is for most who wait
-                    self._perform(outcome, replies=replies)
+                if effects is not NOTHING:  # as it is for most who wait
+                    self._perform(effects, replies=replies)
                 return later
-            self._perform(outcome, replies=())
+            self._perform(effects, replies=())
         except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             self.stop(mistake)
             return failed_response()
         return translate(replies[0].answer)
 
-    def tell(self, event: Callable[[Machine, Moment], Outcome]) -> None:
-        """Something was observed: `event` puts it to the machine. A partition that was given up hears nothing."""
+    def notify(self, event: Callable[[Machine, Turn], None]) -> None:
+        """Put an observation to the machine; ignored once the partition is given up."""
         if not self.closed:
-            self._performed(lambda: event(self.shard, self._now()))
+            self._performed(lambda: self.machine.step(partial(event, self.machine), self._now()))
 
     async def close(self) -> None:
         """Give up: answer whoever waits, and see the writes out that are on their way."""
@@ -187,7 +185,7 @@ class LedPartition:
         """As `close`, but nothing is waited for: writes on their way are answered when they have landed."""
         if not self.closed:
             self.closed = True
-            self._performed(lambda: self.shard.unload(self._now()))
+            self._performed(lambda: self.machine.unload(self._now()))
             self._timers.close()
             for delivery in self._deliveries:
                 delivery.cancel()
@@ -202,37 +200,37 @@ class LedPartition:
         return self._moment
 
     def _timer_fired(self, key: TimerKey) -> None:
-        self._performed(lambda: self.shard.timer_fired(key, self._now()))
+        self._performed(lambda: self.machine.timer_fired(key, self._now()))
 
-    def _performed(self, event: Callable[[], Outcome]) -> None:
+    def _performed(self, event: Callable[[], Effects]) -> None:
         """Perform what follows from an event that nobody waits for."""
         try:
             self._perform(event())
         except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             self.stop(mistake)
 
-    def _perform(self, outcome: Outcome, *, replies: Iterable[Reply] | None = None) -> None:
-        """In the order that `coordinator.groups` asks for; `replies` instead of the outcome's, if given."""
-        for timer in outcome.timers:
+    def _perform(self, effects: Effects, *, replies: Iterable[Reply] | None = None) -> None:
+        """In the order that `coordinator.groups` asks for; `replies` instead of the effects's, if given."""
+        for timer in effects.timers:
             if isinstance(timer, SetTimer):
                 self._timers.set(timer.key, timer.at_ms)
             else:
                 self._timers.cancel(timer.key)
-        for event in outcome.events:
+        for event in effects.events:
             self._emit(event)
-        self._outbox.put(outcome.replies if replies is None else replies)
-        for token in outcome.abandoned:
+        self._outbox.put(effects.replies if replies is None else replies)
+        for token in effects.abandoned:
             self._outbox.abandon(token)
-        if outcome.writes:
-            self._writes += outcome.writes
+        if effects.writes:
+            self._writes += effects.writes
             if self._writer is None:
                 self._writer = asyncio.create_task(self._write_all(), name="coordinator-writes")
 
-        for look in outcome.looks:
+        for look in effects.looks:
             self._look(look, self)
-        for decision in outcome.decisions:
+        for decision in effects.decisions:
             self._decide(decision, self)
-        for marker in outcome.markers:
+        for marker in effects.markers:
             delivery = asyncio.create_task(self._deliver_marker(marker), name="coordinator-marker")
             self._deliveries.add(delivery)
             delivery.add_done_callback(self._deliveries.discard)
@@ -243,7 +241,7 @@ class LedPartition:
         except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             self.stop(mistake)
         if not self.closed:
-            self._performed(lambda: self.shard.marked(marker, self._now()))
+            self._performed(lambda: self.machine.step(partial(self.machine.transactions.marked, marker), self._now()))
 
     def _emit(self, event: TraceEvent) -> None:
         fields: dict[str, Any] = dict(event.fields)  # none of them is called member or stream
@@ -277,14 +275,14 @@ class LedPartition:
 
     def _fits(self, write: Write, pairs: list[tuple[bytes, bytes | None]]) -> bool:
         """Whether Kafka could write it as one batch; 4.1.1 answers UNKNOWN_SERVER_ERROR where it cannot."""
-        if not isinstance(write.then, _FROM_CLIENTS):
+        if not write.is_from_client:
             return True
         size = sum(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES for key, value in pairs)
         if BATCH_OVERHEAD_BYTES + size <= self._batch_bytes_max:
             return True
         log.warning(
             "%s is refused with UNKNOWN_SERVER_ERROR: its records have %d bytes, more than message.max.bytes=%d",
-            _what(write.then),
+            write,
             size,
             self._batch_bytes_max,
         )
@@ -303,14 +301,13 @@ class LedPartition:
         for number, (write, error) in enumerate(zip(writes, errors, strict=True)):
             if number and not number % WRITES_OF_A_PIECE:
                 yield WRITES_OF_A_PIECE
-            then = write.then
-            if then is None:
+            if type(write) is Write:
                 continue
             # One that fails keeps no other from being reported: somebody waits for each.
             if error is None:
-                self._performed(partial(self.shard.stored, then, self._now()))
+                self._performed(partial(self.machine.stored, write, self._now()))
             else:
-                self._performed(partial(self.shard.not_stored, then, error, self._now()))
+                self._performed(partial(self.machine.not_stored, write, error, self._now()))
 
     async def _write(self, pairs: list[tuple[bytes, bytes | None]]) -> Error | None:
         try:
@@ -325,14 +322,3 @@ class LedPartition:
         except LogStopped:  # the traceback has been logged
             return Error.UNKNOWN_SERVER_ERROR
         return None
-
-
-def _what(then: AssignmentStored | OffsetsStored | ReplacementStored) -> str:
-    """For the log."""
-    match then:
-        case OffsetsStored():
-            return f"a commit of group {then.request.group_id!r}"
-        case ReplacementStored():
-            return f"the return of a static member to group {then.request.group_id!r}"
-        case AssignmentStored():
-            return f"the assignment of group {then.group_id!r}, of {len(then.record.members)} members,"

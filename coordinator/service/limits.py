@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coordinator.groups.outcome import Limits
+from coordinator.groups.limits import Limits
 
 if TYPE_CHECKING:
     from kernel.broker.settings.configuration import BrokerConfig

@@ -33,7 +33,7 @@ from kernel.broker.server.handlers import DeferredResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from coordinator.groups.outcome import Reply
+    from coordinator.groups.effects import Reply
     from kernel.broker.loop.turns import Turns
 
 

@@ -12,7 +12,7 @@ from kernel.clock import NS_PER_MS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coordinator.groups.outcome import TimerKey
+    from coordinator.groups.effects import TimerKey
     from kernel.clock import Clock
 
 

@@ -27,7 +27,7 @@ from kernel.wire.versions import Api
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from coordinator.groups.outcome import Marker
+    from coordinator.groups.effects import Marker
     from coordinator.service.led_partitions import LedPartitions
     from coordinator.service.peers import Peers
     from kernel.broker.services import BrokerServices

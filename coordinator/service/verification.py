@@ -52,7 +52,7 @@ class TransactionVerifier:
         producer = Producer(body.producer_id, body.producer_epoch)
         number = self._partitions.number_of(body.group_id)
         group = self._partitions.at_number(number)
-        if not isinstance(group, Error) and group.shard.holdings.pending.is_open(producer):
+        if not isinstance(group, Error) and group.machine.offsets.pending.is_open(producer):
             return Error.NONE  # whatever transactional id it claims
         if not body.transactional_id:
             return Error.INVALID_REQUEST
@@ -74,7 +74,7 @@ class TransactionVerifier:
             groups = record.groups if tp.topic == GROUP_METADATA_TOPIC else ()
             return any(self._partitions.number_of(group_id) == tp.partition for group_id in groups)
 
-        return at.shard.transactions.takes_part(transactional_id, producer, includes)
+        return at.machine.transactions.takes_part(transactional_id, producer, includes)
 
     async def _check_remotely(self, transactional_id: str, producer: Producer, tp: TopicPartition) -> Error:
         coordinator = TopicPartition(GROUP_METADATA_TOPIC, self._partitions.number_of(transactional_id))

@@ -16,8 +16,8 @@ from coordinator.service.watcher import MemberWatches
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from coordinator.groups.effects import Turn
     from coordinator.groups.machine import Machine
-    from coordinator.groups.outcome import Moment, Outcome
     from coordinator.groups.server.requests import Look
     from coordinator.service.led_partition import LedPartition
     from coordinator.service.watcher import Ids
@@ -44,7 +44,7 @@ class Eyes:
             self._topics = asyncio.create_task(self._follow_topics(), name="server-groups-topics")
             self._topics.add_done_callback(self._stop_all_on_mistake)
         self._watches.look(
-            look, partition, lambda ids: partition.tell(partial(_seen, look.group_id, ids)), partition.stop
+            look, partition, lambda ids: partition.notify(partial(_seen, look.group_id, ids)), partition.stop
         )
 
     async def stop(self) -> None:
@@ -68,15 +68,15 @@ class Eyes:
             await self._cluster.until(partial(operator.is_not, before), _WAIT_MS)
             if _sizes(self._cluster.snapshot) != sizes:
                 for partition in self._every_led():
-                    partition.tell(_topics_changed)
+                    partition.notify(_topics_changed)
 
 
-def _seen(group_id: str, ids: Ids, machine: Machine, now: Moment) -> Outcome:
-    return machine.seen(group_id, ids, now)
+def _seen(group_id: str, ids: Ids, machine: Machine, turn: Turn) -> None:
+    machine.server.seen(group_id, ids, turn)
 
 
-def _topics_changed(machine: Machine, now: Moment) -> Outcome:
-    return machine.topics_changed(now)
+def _topics_changed(machine: Machine, turn: Turn) -> None:
+    machine.server.topics_changed(turn)
 
 
 def _sizes(snapshot: ClusterSnapshot) -> dict[str, int]:

@@ -10,11 +10,14 @@ import heapq
 import itertools
 from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from coordinator.groups import machine
 from coordinator.groups.answers import Answer, JoinAnswer
+from coordinator.groups.effects import Effects, Marker, Moment, SetTimer, TimerKey, TraceEvent, Write
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import Limits, Marker, Moment, Outcome, SetTimer, TimerKey, TraceEvent, Write
+from coordinator.groups.limits import Limits
 from coordinator.groups.requests import (
     AddGroup,
     Commit,
@@ -33,8 +36,9 @@ from coordinator.groups.requests import (
     Request,
     Sync,
 )
-from coordinator.groups.shard import Shard
+from coordinator.groups.server.group import Rules
 from coordinator.protocol.consumer_protocol import encode_assignment, encode_subscription
+from kernel.assignors.registry import ASSIGNORS
 from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
 
@@ -55,6 +59,8 @@ def assignment(topic: str, *partitions: int) -> bytes:
     return encode_assignment([TopicPartition(topic, p) for p in partitions], version=0)
 
 
+#: Of the server design, which no group here uses.
+RULES = Rules("range", ASSIGNORS["range"], frozenset(ASSIGNORS), 1_000)
 RANGE = (Protocol("range", subscription("t")),)
 
 
@@ -70,7 +76,7 @@ class Asked:
 
 @dataclass
 class Machine:
-    """One shard, one group by default, and everything that came out of it."""
+    """One machine, one group by default, and everything that came out of it."""
 
     limits: Limits = LIMITS
     now_ms: int = 0
@@ -79,11 +85,11 @@ class Machine:
     asked: dict[int, Asked] = field(default_factory=dict)
     log: dict[Any, GroupRecord | OffsetRecord] = field(default_factory=dict)
     events: list[TraceEvent] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[Effects] = field(default_factory=list)
     holding: bool = False
 
     def __post_init__(self) -> None:
-        self.shard = Shard(self.limits)
+        self.subject = machine.Machine(self.limits, RULES, lambda _: 0)
         self.delivering = True  #: markers reach their group at once; if not, they gather in `markers`
         self.markers: list[Marker] = []
         self.writes: deque[Write] = deque()
@@ -165,7 +171,7 @@ class Machine:
     def init_producer(self, transactional_id: str = "x", **fields: Any) -> Asked:
         """InitProducerId; new producer ids count from 100."""
         request = {"timeout_ms": 1_000, **fields}
-        if self.shard.transactions.needs_producer_id(transactional_id):
+        if self.subject.transactions.needs_producer_id(transactional_id):
             request = {"fresh_id": 100 + next(self._producer_ids), **request}
         number = next(self._numbers)
         return self._ask("p", "init", InitProducer(token=number, transactional_id=transactional_id, **request))
@@ -195,13 +201,17 @@ class Machine:
         for marker in markers:
             asked = self.mark(marker.producer, commits=marker.commits)
             if getattr(asked.answer, "error", None) is Error.NONE:
-                self._perform(self.shard.marked(marker, self.now))
+                self.marked(marker)
             else:
                 self.markers.append(marker)
 
+    def marked(self, marker: Marker) -> None:
+        """All partitions have the marker."""
+        self._perform(self.subject.step(partial(self.subject.transactions.marked, marker), self.now))
+
     def _ask(self, who: str, verb: str, request: Request) -> Asked:
         asked = self.asked[request.token] = Asked(who, verb)
-        self._perform(self.shard.handle(request, self.now))
+        self._perform(self.subject.handle(request, self.now))
         return asked
 
     # -- time, storage, leadership --------------------------------------------------------------------------------
@@ -218,7 +228,7 @@ class Machine:
             if self._timers.get(key) == at_ms:
                 del self._timers[key]
                 self.now_ms = max(self.now_ms, at_ms)
-                self._perform(self.shard.timer_fired(key, self.now))
+                self._perform(self.subject.timer_fired(key, self.now))
         self.now_ms = until
 
     def hold(self) -> None:
@@ -234,12 +244,10 @@ class Machine:
         """Everything that is on its way is refused."""
         self.holding = False
         while self.writes:
-            then = self.writes.popleft().then
-            if then is not None:
-                self._perform(self.shard.not_stored(then, error, self.now))
+            self._perform(self.subject.not_stored(self.writes.popleft(), error, self.now))
 
     def unload(self) -> None:
-        self._perform(self.shard.unload(self.now))
+        self._perform(self.subject.unload(self.now))
 
     def successor(self) -> Machine:
         """Another coordinator that loads what is stored."""
@@ -247,24 +255,24 @@ class Machine:
         # Ids that were handed out before are not made a second time.
         other._numbers, other._producer_ids = self._numbers, self._producer_ids
         changes: list[Change] = list(self.log.items())
-        other._perform(other.shard.load(changes, other.now))
+        other._perform(other.subject.load(changes, other.now))
         return other
 
     # -- looking --------------------------------------------------------------------------------------------------
 
     @property
     def group(self) -> Group | None:
-        return self.shard.groups.get(self.group_id)
+        return self.subject.classic.groups.get(self.group_id)
 
     @property
     def state(self) -> str:
-        return self.shard.describe(self.group_id).state.value
+        return self.subject.describe(self.group_id).state.value
 
     def committed(self, *names: str) -> list[int | None]:
         """Offsets of `topic-partition`s."""
         split = [name.rpartition("-") for name in names]
         wanted = tuple((topic, int(partition)) for topic, _, partition in split)
-        fetched = self.shard.fetch_offsets(self.group_id, wanted)
+        fetched = self.subject.offsets.fetch(self.group_id, wanted)
         return [record.offset if record else None for _, _, record in fetched]
 
     def timers(self) -> dict[str, int]:
@@ -273,7 +281,7 @@ class Machine:
 
     # -- performing -----------------------------------------------------------------------------------------------
 
-    def _perform(self, outcome: Outcome) -> None:
+    def _perform(self, outcome: Effects) -> None:
         self.outcomes.append(outcome)
         for timer in outcome.timers:
             if isinstance(timer, SetTimer):
@@ -306,8 +314,7 @@ class Machine:
                     self.log.pop(key, None)
                 else:
                     self.log[key] = value
-            if write.then is not None:
-                self._perform(self.shard.stored(write.then, self.now))
+            self._perform(self.subject.stored(write, self.now))
 
 
 _TELLS_AN_ID = {Error.NONE, Error.MEMBER_ID_REQUIRED}
@@ -351,7 +358,7 @@ def empty(limits: Limits = LIMITS) -> Machine:
 
 
 def dead(limits: Limits = LIMITS) -> Machine:
-    """A group whose partition was taken away (nobody but the shard itself can still ask it)."""
+    """A group whose partition was taken away (only the machine itself can still ask it)."""
     machine = stable("a", limits=limits)
     machine.unload()
     return machine

@@ -27,8 +27,9 @@ from coordinator.groups.answers import (
     LeaveAnswer,
     SyncAnswer,
 )
+from coordinator.groups.effects import SetTimer
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import Limits, SetTimer
+from coordinator.groups.limits import Limits
 from coordinator.groups.records import GroupKey, GroupRecord, OffsetRecord, PendingKey
 from coordinator.groups.requests import Protocol
 from coordinator.protocol.consumer_protocol import decode_assignment
@@ -37,7 +38,7 @@ from tests.support.group_machine import Machine, assignment, subscription
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from coordinator.groups.outcome import Outcome, TraceEvent, Write
+    from coordinator.groups.effects import Effects, TraceEvent, Write
 
 PAUSE = "----"
 RETENTION = "retention"
@@ -120,18 +121,18 @@ class Script:
         self.machine, self._seen = self.machine.successor(), 0
 
     def _do_describe(self, _: list[str], __: dict[str, Any]) -> Iterator[str]:
-        group = self.machine.shard.describe(self.machine.group_id)
+        group = self.machine.subject.describe(self.machine.group_id)
         yield f"{group.state.value} type={group.protocol_type!r} protocol={group.protocol_name!r}"
         for member in group.members:
             yield f"  {self._name(member.member_id)} {_given(member.assignment)}"
-        for topic, partition, offset in self.machine.shard.fetch_offsets(self.machine.group_id, None):
+        for topic, partition, offset in self.machine.subject.offsets.fetch(self.machine.group_id, None):
             yield f"  {topic}-{partition} at {offset.offset if offset else -1}"
         timers = {name: ms for name, ms in self.machine.timers().items() if name != RETENTION}
         yield f"  timers: {', '.join(f'{self._timer(key)} in {ms}' for key, ms in sorted(timers.items())) or 'none'}"
 
     # -- effects ----------------------------------------------------------------------------------------------------
 
-    def _shown(self, outcome: Outcome) -> Iterator[str]:
+    def _shown(self, outcome: Effects) -> Iterator[str]:
         now = self.machine.now_ms
         for timer in outcome.timers:
             if timer.key.kind.value == RETENTION:

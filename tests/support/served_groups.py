@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from coordinator.groups.effects import Effects, Moment, SetTimer, TimerKey, TraceEvent, Write
+from coordinator.groups.limits import Limits
 from coordinator.groups.machine import Machine
-from coordinator.groups.outcome import Limits, Moment, Outcome, SetTimer, TimerKey, TraceEvent, Write
 from coordinator.groups.records import OffsetRecord, ServerKey, ServerRecord
 from coordinator.groups.server.group import Rules
 from coordinator.groups.server.requests import Await, Decide, ForgetIds, OwnedCommit, ReadAgain, WatchIds
@@ -185,11 +187,11 @@ class Served:
     def see(self) -> None:
         """The watch has fired, and the ids were read."""
         if GROUP in self.watched and not self.blind:
-            self._perform(self.machine.seen(GROUP, dict(self.ids), self.now))
+            self._perform(self.machine.step(partial(self.machine.server.seen, GROUP, dict(self.ids)), self.now))
 
     def grow(self, topic: str, size: int) -> None:
         self.sizes[topic] = size
-        self._perform(self.machine.topics_changed(self.now))
+        self._perform(self.machine.step(self.machine.server.topics_changed, self.now))
 
     def pass_ms(self, ms: int) -> None:
         """Time passes; timers that are due fire in order."""
@@ -235,13 +237,13 @@ class Served:
         return self.machine.describe(GROUP).state.value
 
     def committed(self) -> dict[str, int]:
-        found = self.machine.fetch_offsets(GROUP, None)
+        found = self.machine.offsets.fetch(GROUP, None)
         return {f"{topic}-{n}": record.offset for topic, n, record in found if isinstance(record, OffsetRecord)}
 
     def traced(self, kind: str, *fields: str) -> list[tuple[object, ...]]:
         return [tuple(event.fields[name] for name in fields) for event in self.events if event.kind == kind]
 
-    def _perform(self, outcome: Outcome) -> None:
+    def _perform(self, outcome: Effects) -> None:
         for timer in outcome.timers:
             if isinstance(timer, SetTimer):
                 self.timers[timer.key] = timer.at_ms
@@ -267,7 +269,7 @@ class Served:
             record = next_generation(asked, self.rules)
         except RebalanceLabError:
             record = None
-        self._perform(self.machine.decided(asked, record, self.now))
+        self._perform(self.machine.step(partial(self.machine.server.decided, asked, record), self.now))
 
     def _look(self, look: Any) -> None:
         self.looks.append(look)
@@ -288,9 +290,7 @@ class Served:
                 self.log.pop(key, None)
                 if value is not None:
                     self.log[key] = value
-        if write.then is None:
-            return
         if error is None:
-            self._perform(self.machine.stored(write.then, self.now))
+            self._perform(self.machine.stored(write, self.now))
         else:
-            self._perform(self.machine.not_stored(write.then, error, self.now))
+            self._perform(self.machine.not_stored(write, error, self.now))

@@ -1,8 +1,7 @@
 """A classic group: its members, its generation, and the counters that keep every join at O(1).
 
-`Group` knows what is true of a group and keeps it consistent; what happens when lies with the handlers.
-Iteration order is the order of admission everywhere (Kafka's is that of its hash map), so that the leader's
-successor and the order of answers are defined.
+`Group` keeps its data consistent; the request modules decide what happens when. Members are always iterated in the
+order of admission (in Kafka, in hash map order), so that the leader's successor and the order of answers are defined.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from kernel.assignors.hash_order import texts_in_hash_order
 
 if TYPE_CHECKING:
     from coordinator.groups.answers import JoinAnswer
-    from coordinator.groups.outcome import Turn
+    from coordinator.groups.effects import Turn
     from coordinator.groups.requests import Join
 
 Counted = TypeVar("Counted", str, tuple[str, ...])
@@ -30,22 +29,22 @@ Counted = TypeVar("Counted", str, tuple[str, ...])
 
 @dataclass(slots=True)
 class InitialDelay:
-    """The window of group.initial.rebalance.delay.ms (KIP-134): this part of it, and what may still follow."""
+    """The current part of group.initial.rebalance.delay.ms (KIP-134), and the time left for further parts."""
 
     delay_ms: int
     remaining_ms: int
-    member_added: bool = False  #: somebody came since this part began: there will be another one
+    member_added: bool = False  #: in this part, so that another part follows
 
 
 @dataclass
 class Subscribed:
-    """What one generation is subscribed to: decoded when somebody asks, which is seldom, each subscription once."""
+    """One generation's topics. Decoded on first use, which is rare, each distinct subscription once."""
 
     profiles: tuple[Profile, ...]
 
     @functools.cached_property
     def topics(self) -> frozenset[str] | None:
-        """None: some subscription is not readable."""
+        """None if a subscription cannot be decoded."""
         topics: set[str] = set()
         for subscription in {profile.subscription for profile in self.profiles}:
             try:
@@ -57,7 +56,7 @@ class Subscribed:
 
 @dataclass(slots=True)
 class Group:
-    """One group. Requests in flight, pending ids and timers are soft state and die with the coordinator."""
+    """One group. Parked requests, pending ids and timers are soft state, lost with the coordinator."""
 
     id: str
     state: State = State.EMPTY
@@ -70,20 +69,20 @@ class Group:
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)  #: instance id -> member id (KIP-345)
     pending: dict[str, Vigil] = field(default_factory=dict)  #: ids handed out with MEMBER_ID_REQUIRED
-    unsynced: dict[str, None] = field(default_factory=dict)  #: members of this generation, as a set
+    unsynced: dict[str, None] = field(default_factory=dict)  #: members without a SyncGroup in this generation, as a set
     joined: int = 0  #: members with a parked JoinGroup
     supporters: Counter[str] = field(default_factory=Counter)  #: protocol name -> members that support it
-    #: Names of protocols in the order in which a member prefers them -> members that do: usually all the same.
+    #: Protocol names in order of preference -> members with that order. Usually there is only one.
     preferences: Counter[tuple[str, ...]] = field(default_factory=Counter)
     size: int = 0  #: of all members, in bytes (`Join.size`)
     initial_delay: InitialDelay | None = None
-    subscribed: Subscribed | None = None  #: in this generation; None: of another type than consumers'
+    subscribed: Subscribed | None = None  #: in this generation; None for groups that are not consumers'
     named: list[tuple[str, int, str]] = field(default_factory=list)  #: (topic, partition, owner) as traced
 
     # -- moving -----------------------------------------------------------------------------------------------
 
     def move(self, trigger: Trigger, turn: Turn) -> None:
-        """Take the transition of the table; the only place where a state changes."""
+        """Take a transition of the table. The only place where the state changes."""
         target = TRANSITIONS[self.state].get(trigger)
         assert target is not None, f"group {self.id!r} cannot be moved from {self.state.value} by {trigger.name}"
         self.previous_state, self.state = self.state, target
@@ -104,13 +103,13 @@ class Group:
 
     @property
     def all_joined(self) -> bool:
-        """Every member has a JoinGroup parked, and no id is out that has not come back (KAFKA-7909)."""
+        """Whether every member has a parked JoinGroup, and no pending id is outstanding (KAFKA-7909)."""
         return self.joined == len(self.members) and not self.pending
 
     # -- members ----------------------------------------------------------------------------------------------
 
     def add(self, member: Member, protocol_type: str, token: int) -> None:
-        """Admit a member whose JoinGroup is parked. The first one ever leads, and sets the protocol type."""
+        """Admit a member and park its JoinGroup. The first member leads and sets the protocol type."""
         assert member.id not in self.members, f"member {member.id} is in group {self.id!r} already"
         if not self.members:
             self.protocol_type = protocol_type
@@ -121,12 +120,12 @@ class Group:
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.id
         self._count(member, +1)
-        # As it will most likely be wanted: made by and by, not for thousands when the generation begins.
+        # Made now, one by one, rather than for thousands of members when the generation begins.
         member.profile(self.protocol_name or member.protocols[0].name)
         self.park_join(member, token)
 
     def remove(self, member_id: str) -> Member | None:
-        """Forget a member or a pending id. The leader's successor is the oldest member."""
+        """Remove a member or a pending id. The oldest member succeeds a leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._count(member, -1)
@@ -141,7 +140,7 @@ class Group:
         return member
 
     def update(self, member: Member, request: Join) -> None:
-        """Take over a rejoining member's protocols and timeouts."""
+        """Update a rejoining member's protocols and timeouts."""
         self._set_terms(member, request)
 
     def take_back(self, member: Member, former: Member) -> None:
@@ -149,7 +148,7 @@ class Group:
         self._set_terms(member, former)
 
     def _set_terms(self, member: Member, source: Join | Member) -> None:
-        """Most members come again with what they had: then there is nothing to be counted anew."""
+        """Most members rejoin unchanged; then the counters stay as they are."""
         terms = (source.rebalance_timeout_ms, source.session_timeout_ms, source.protocols)
         if terms != (member.rebalance_timeout_ms, member.session_timeout_ms, member.protocols):
             self._count(member, -1)
@@ -157,7 +156,7 @@ class Group:
             self._count(member, +1)
 
     def replace(self, former: Member, member_id: str) -> Member:
-        """Give a static member's place, leadership included, to a new member id."""
+        """Replace a static member, leadership included, by a new member id."""
         assert former.instance_id is not None, f"member {former.id} has no instance id"
         successor = Member(
             id=member_id,
@@ -184,14 +183,14 @@ class Group:
         member.parked_join = token
 
     def answer_join(self, member: Member, answer: JoinAnswer, turn: Turn) -> None:
-        """Answer the member's parked JoinGroup, if there is one."""
+        """Answer the member's parked JoinGroup, if any."""
         if member.parked_join is not None:
             turn.reply(member.parked_join, answer)
             member.parked_join = None
             self.joined -= 1
 
     def refusal(self, member_id: str, instance_id: str | None) -> Error | None:
-        """Why a request of this member is refused, None if it is not (KIP-345: the instance comes first)."""
+        """The error for a request of this member, if any (KIP-345: the instance id is checked first)."""
         if instance_id is not None:
             known = self.instances.get(instance_id)
             if known is None:
@@ -201,45 +200,47 @@ class Group:
         return None if member_id in self.members else Error.UNKNOWN_MEMBER_ID
 
     def refusal_at(self, generation: int, member_id: str, instance_id: str | None) -> Error | None:
-        """As `refusal`, and then: whether the member speaks of the current generation."""
+        """As `refusal`, and then whether the generation is the current one."""
         refused = self.refusal(member_id, instance_id)
         if refused is None and generation != self.generation:
             return Error.ILLEGAL_GENERATION
         return refused
 
     def rebalance_timeout_ms(self) -> int:
-        """The longest of all members; asked once per rebalance."""
+        """The longest of all members; computed once per rebalance."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     # -- protocols --------------------------------------------------------------------------------------------
 
     def accepts(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """Whether a joiner fits: type equal, and one protocol at least that all present members support."""
+        """Whether a joining member is compatible: the same type, and a protocol that all members support."""
         if self.state is State.EMPTY:
             return bool(protocol_type) and bool(protocols)
-        everybody = len(self.members)
-        return self.protocol_type == protocol_type and any(self.supporters[name] == everybody for name, _ in protocols)
+        all_members = len(self.members)
+        return self.protocol_type == protocol_type and any(
+            self.supporters[name] == all_members for name, _ in protocols
+        )
 
     def elected_protocol(self) -> str:
-        """Each member votes for its first protocol that all support; most votes win.
+        """Each member votes for its first protocol that all members support; the most votes win.
 
-        In a tie it is the first in the order of Kafka's HashMap: with one vote each `range` wins over `roundrobin`.
+        A tie goes to the first in the order of Kafka's HashMap: with one vote each `range` beats `roundrobin`.
         """
-        everybody = len(self.members)
+        all_members = len(self.members)
         votes: Counter[str] = Counter()
         for names, voters in self.preferences.items():
-            votes[next(name for name in names if self.supporters[name] == everybody)] += voters
+            votes[next(name for name in names if self.supporters[name] == all_members)] += voters
         return max(texts_in_hash_order(votes), key=votes.__getitem__)
 
     def begin_generation(self) -> None:
-        """The next generation's number, protocol and subscriptions; the state is moved by the caller."""
+        """Set the next generation's number, protocol and subscriptions. The caller moves the state."""
         self.generation += 1
         self.protocol_name = self.elected_protocol() if self.members else None
         self._know_subscriptions()
         self.unsynced.clear()
 
     def profiles(self) -> tuple[Profile, ...]:
-        """What the generation knows of its members."""
+        """The members of this generation."""
         name = self.protocol_name
         return tuple([member.profile(name) for member in self.members.values()])
 
@@ -249,7 +250,7 @@ class Group:
 
     @property
     def topics(self) -> frozenset[str] | None:
-        """Subscribed to in this generation; None: not readable."""
+        """The topics this generation is subscribed to; None if they cannot be decoded."""
         return None if self.subscribed is None else self.subscribed.topics
 
     def _count(self, member: Member, step: int) -> None:
@@ -262,7 +263,7 @@ class Group:
     # -- hard state -------------------------------------------------------------------------------------------
 
     def record(self, assignments: dict[str, bytes], wall_ms: int) -> GroupRecord:
-        """What is stored of this group when `assignments` (by member id) are in force."""
+        """The group's record with `assignments`, by member id."""
         return GroupRecord(
             protocol_type=self.protocol_type or "",
             generation=self.generation,
@@ -273,7 +274,7 @@ class Group:
         )
 
     def apply(self, record: GroupRecord) -> None:
-        """Take over what a record says: when it is durable, and again, into a fresh group, on load."""
+        """Apply a record: when it has become durable, or to a new group on load."""
         self.generation = record.generation
         self.protocol_type = record.protocol_type or None
         self.protocol_name = record.protocol_name
@@ -287,7 +288,7 @@ class Group:
 
     @classmethod
     def from_record(cls, group_id: str, record: GroupRecord) -> Group:
-        """A group as it was last stored: Stable, or Empty when the record names no members."""
+        """A group as last stored: Stable, or Empty if the record has no members."""
         group = cls(group_id)
         group.apply(record)
         group._know_subscriptions()

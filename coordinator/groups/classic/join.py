@@ -1,8 +1,8 @@
 """JoinGroup: who is admitted, under which id, and whether that starts a rebalance.
 
-new dynamic member    v4+: an id first (MEMBER_ID_REQUIRED, KIP-394), then as a pending id that comes back
-new static member     admitted at once; a known instance id replaces its holder (KIP-345, `replacement`)
-known member          parked while joining; otherwise a rebalance only if it is the leader or has changed
+new dynamic member    v4+: first gets an id (MEMBER_ID_REQUIRED, KIP-394), and joins when it returns with it
+new static member     admitted at once; a known instance id replaces its holder (KIP-345, `static_replacement`)
+known member          parked in PreparingRebalance; otherwise it starts a rebalance only if it leads or has changed
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from coordinator.groups.requests import UNKNOWN_MEMBER
 
 if TYPE_CHECKING:
     from coordinator.groups.classic.group import Group
-    from coordinator.groups.outcome import Turn
+    from coordinator.groups.effects import Turn
     from coordinator.groups.requests import Join
 
 
@@ -52,12 +52,12 @@ def join(group: Group, request: Join, turn: Turn) -> None:
 
 
 def refuse(request: Join, error: Error, turn: Turn) -> None:
-    """The answer repeats the id that the member came with."""
+    """Answer with an error and the member id of the request."""
     turn.reply(request.token, JoinAnswer(error=error, member_id=request.member_id))
 
 
 def _turn_away(group: Group, request: Join, error: Error, turn: Turn) -> None:
-    """A member that brings too much is one no longer: nobody waits for it, and what it had is shared out."""
+    """Refuse a member whose metadata is too large, and remove it, so that its partitions are reassigned."""
     turn.reply(request.token, JoinAnswer(error=error, member_id=""))
     if (pending := group.pending.pop(request.member_id, None)) is not None:
         dismiss(group, request.member_id, pending, turn)
@@ -68,10 +68,10 @@ def _turn_away(group: Group, request: Join, error: Error, turn: Turn) -> None:
 
 
 def _bytes_with(group: Group, request: Join, size: int) -> int:
-    """What the group would keep of its members with this one of `size`, in place of what it keeps of it now.
+    """The group's size in bytes if this member had `size`.
 
-    Kafka has no such limit: 4.1.1 takes whatever a request may hold, and refuses everybody's SyncGroup with
-    UNKNOWN_SERVER_ERROR when the group is too large for one record. So one member could end all others.
+    Kafka has no such limit: 4.1.1 accepts whatever fits a request, and when the group is too large for one record it
+    refuses every SyncGroup with UNKNOWN_SERVER_ERROR. One member could thus stop all others.
     """
     holder = group.instances.get(request.instance_id, "") if request.instance_id is not None else request.member_id
     former = group.members.get(holder)
@@ -79,7 +79,7 @@ def _bytes_with(group: Group, request: Join, size: int) -> int:
 
 
 def _has_room(group: Group, member_id: str, turn: Turn) -> bool:
-    """group.max.size (KAFKA-7641). While a rebalance is prepared the first to come have the places."""
+    """group.max.size (KAFKA-7641). In PreparingRebalance the first members to rejoin get the places."""
     members_max = turn.limits.members_max
     if group.state is State.EMPTY:
         return True
@@ -111,7 +111,7 @@ def _join_new_dynamic(group: Group, request: Join, turn: Turn) -> None:
 
 def _join_pending(group: Group, request: Join, turn: Turn) -> None:
     if request.instance_id is not None:
-        # A pending id is never a static member's: Kafka fails here, and answers what it answers to a failure.
+        # A static member never has a pending id. Kafka throws here, and this is its answer to an exception.
         turn.reply(request.token, JoinAnswer(error=Error.UNKNOWN_SERVER_ERROR, member_id=""))
         return
     _admit(group, request, request.member_id, turn)
@@ -125,8 +125,8 @@ def _admit(group: Group, request: Join, member_id: str, turn: Turn) -> None:
         member.vigil = pending
     group.add(member, request.protocol_type, request.token)
     turn.trace("group_member_joined", group=group.id, id=member_id)
-    # Its connection is muted while the request is parked, so that a client that is gone would never be noticed;
-    # one that is still there comes again (KAFKA-7610).
+    # Its connection is muted while the request is parked, so a dead client would go unnoticed. A live one rejoins
+    # (KAFKA-7610).
     watch(group, member_id, member.vigil, turn.limits.new_member_join_timeout_ms, turn)
     rebalance.rebalance_or_complete(group, Trigger.MEMBER_ADDED, turn)
 
@@ -143,7 +143,7 @@ def _join_known(group: Group, request: Join, turn: Turn) -> None:
         _park(group, member, request, turn)
         rebalance.complete_if_ready(group, turn)
     elif group.state is State.COMPLETING and unchanged:
-        # The answer was lost, or the member did not wait for it.
+        # The answer was lost, or the client gave up waiting.
         turn.reply(request.token, rebalance.current_generation(group, member, with_members=True))
     elif group.state is State.STABLE and unchanged and not leads:
         turn.reply(request.token, rebalance.current_generation(group, member, with_members=False))
@@ -154,6 +154,6 @@ def _join_known(group: Group, request: Join, turn: Turn) -> None:
 
 def _park(group: Group, member: Member, request: Join, turn: Turn) -> None:
     if member.parked_join is not None:
-        turn.abandon(member.parked_join)  # a second JoinGroup leaves the first unanswered for ever, as in Kafka
+        turn.abandon(member.parked_join)  # the first JoinGroup is never answered, as in Kafka
     group.update(member, request)
     group.park_join(member, request.token)

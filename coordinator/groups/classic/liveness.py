@@ -1,4 +1,4 @@
-"""Who is still there: Heartbeat, LeaveGroup, and the session timer."""
+"""Member liveness: Heartbeat, LeaveGroup, and the session timer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from coordinator.groups.errors import Error
 
 if TYPE_CHECKING:
     from coordinator.groups.classic.group import Group
-    from coordinator.groups.outcome import Turn
+    from coordinator.groups.effects import Turn
     from coordinator.groups.requests import Heartbeat, Leave, Leaving
 
 
 def heartbeat(group: Group | None, request: Heartbeat, turn: Turn) -> None:
-    """One Heartbeat. Good in CompletingRebalance too (KAFKA-10134); while preparing it says so, and counts."""
+    """One Heartbeat. NONE in CompletingRebalance too (KAFKA-10134); PreparingRebalance renews the session as well."""
     error = _heartbeat_refusal(group, request)
     if error is None:
         assert group is not None, "an absent group is a refusal"
@@ -35,7 +35,7 @@ def _heartbeat_refusal(group: Group | None, request: Heartbeat) -> Error | None:
 
 
 def leave(group: Group | None, request: Leave, turn: Turn) -> None:
-    """One LeaveGroup; however many leave, there is one rebalance, after all are gone."""
+    """One LeaveGroup. All its members leave before the one rebalance starts."""
     if group is None:
         gone = tuple(Left(*leaving, Error.UNKNOWN_MEMBER_ID) for leaving in request.members)
         turn.reply(request.token, LeaveAnswer(members=gone))
@@ -50,7 +50,7 @@ def leave(group: Group | None, request: Leave, turn: Turn) -> None:
 
 
 def _leave_one(group: Group, leaving: Leaving, turn: Turn) -> Error:
-    """Remove one member; an empty id with an instance id is an administrator's way (KIP-345)."""
+    """Remove one member. Administrators send an instance id and no member id (KIP-345)."""
     member_id = leaving.member_id
     if not member_id:
         holder = group.instances.get(leaving.instance_id) if leaving.instance_id is not None else None
@@ -70,7 +70,7 @@ def _leave_one(group: Group, leaving: Leaving, turn: Turn) -> Error:
 
 
 def session_timer_fired(group: Group, member_id: str, turn: Turn) -> None:
-    """The timer of a member, or of a pending id, is due; whether its session is over is seen now."""
+    """The timer of a member or a pending id is due; its session may have been renewed since it was set."""
     pending = group.pending.get(member_id)
     if pending is not None:
         if is_over(group, member_id, pending, turn):
@@ -82,5 +82,5 @@ def session_timer_fired(group: Group, member_id: str, turn: Turn) -> None:
         return
     waits_for_us = member.parked_join is not None or member.parked_sync is not None
     if waits_for_us and not member.is_new:
-        return  # its next session starts when its request is answered
+        return  # its session restarts when its request is answered
     rebalance.drop_and_rebalance(group, member, "session", Trigger.SESSION_EXPIRED, turn)

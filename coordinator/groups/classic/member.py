@@ -1,4 +1,4 @@
-"""A member of a classic group, and the one timer that watches over it."""
+"""A member of a classic group, and its session timer."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Vigil:
-    """A lazy timer: the deadline moves with every heartbeat, the armed timer only when it fires too early.
+    """A lazy timer: each heartbeat moves the deadline; the timer itself moves only when it fires before the deadline.
 
-    So a heartbeat costs one assignment and no effect; the timer fires at most once per session timeout.
+    A heartbeat costs one assignment and no effect; the timer fires at most once per session timeout.
     """
 
     deadline_ms: int = 0
-    armed_ms: int | None = None  #: when the set timer will fire; None when none is set
+    armed_ms: int | None = None  #: when the timer will fire; None if it is not set
 
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """One member. `parked_join` and `parked_sync` are the tokens of the requests that wait."""
+    """One member. `parked_join` and `parked_sync` are the tokens of its waiting requests."""
 
     id: str
     instance_id: str | None
@@ -37,11 +37,11 @@ class Member:
     assignment: bytes = b""
     parked_join: int | None = None
     parked_sync: int | None = None
-    #: Admitted, but its first JoinGroup is not answered: it cannot heartbeat, so a time limit of its own applies.
+    #: Its first JoinGroup is not answered yet, so it cannot heartbeat, and a longer timeout applies.
     is_new: bool = False
     vigil: Vigil = field(default_factory=Vigil)
-    _profile: tuple[str | None, Profile] | None = None  #: the last one, and the protocol that it is of
-    _size: int = 0  #: once it has been asked for
+    _profile: tuple[str | None, Profile] | None = None  #: the latest, after its protocol
+    _size: int = 0  #: computed on first use
 
     @classmethod
     def joining(cls, request: Join, member_id: str) -> Member:
@@ -75,7 +75,7 @@ class Member:
         return b""
 
     def set_terms(self, rebalance_timeout_ms: int, session_timeout_ms: int, protocols: tuple[Protocol, ...]) -> None:
-        """Take over what a JoinGroup says beside who the member is."""
+        """Set what a JoinGroup may change."""
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.session_timeout_ms = session_timeout_ms
         self.protocols = protocols
@@ -83,7 +83,7 @@ class Member:
         self._size = 0
 
     def profile(self, protocol_name: str | None) -> Profile:
-        """What a generation with this protocol knows of the member: the same object until something changes."""
+        """The member's profile in a generation with this protocol: the same object until something changes."""
         known = self._profile
         if known is not None and known[0] == protocol_name:
             return known[1]
@@ -100,5 +100,5 @@ class Member:
         return profile
 
     def known_as(self, protocol_name: str | None, profile: Profile) -> None:
-        """The profile that this member was made from."""
+        """Cache the profile that this member was created from."""
         self._profile = (protocol_name, profile)

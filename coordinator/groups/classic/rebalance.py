@@ -1,11 +1,11 @@
 """The join barrier: how a rebalance begins, waits, and ends in a new generation.
 
-    prepare            leaves the present generation; in Empty opens the initial delay (KIP-134)
-    complete_if_ready  ends the wait early once everybody has joined; asked after every join, leave and expiry
-    complete           ends it: drops who did not come, elects, begins the generation, answers all parked joins
+    prepare            leaves the current generation; from Empty it starts the initial delay (KIP-134)
+    complete_if_ready  ends the wait once all members have joined; called after every join, leave and expiry
+    complete           ends it: drops absent members, elects, begins the generation, answers all parked joins
 
-The initial delay never ends early, and goes on in a further part, within the rebalance timeout of the member
-that opened it, as long as somebody new came in the last part (in 4.1.1 also for a group that was used before).
+The initial delay never ends early. It is extended, up to the rebalance timeout of the member that started it, while
+new members keep joining (in 4.1.1 also for a group that was used before).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from coordinator.groups.answers import JoinAnswer, SyncAnswer
 from coordinator.groups.classic.group import InitialDelay
 from coordinator.groups.classic.session_timers import dismiss, expect_heartbeat
 from coordinator.groups.classic.states import State, Trigger
+from coordinator.groups.effects import TimerKey, TimerKind, Write
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import TimerKey, TimerKind
 from coordinator.groups.records import GroupKey
 
 if TYPE_CHECKING:
     from coordinator.groups.classic.group import Group
     from coordinator.groups.classic.member import Member
-    from coordinator.groups.outcome import Turn
+    from coordinator.groups.effects import Turn
 
 
 def rebalance_or_complete(group: Group, trigger: Trigger, turn: Turn) -> None:
-    """After a change of members: start a rebalance, or see whether the running one is complete now."""
+    """After a change of members: start a rebalance, or complete the running one if it is ready."""
     if group.may_rebalance:
         prepare(group, trigger, turn)
     else:
@@ -36,7 +36,7 @@ def rebalance_or_complete(group: Group, trigger: Trigger, turn: Turn) -> None:
 
 
 def prepare(group: Group, trigger: Trigger, turn: Turn) -> None:
-    """Leave the present generation and wait for everybody to join again."""
+    """Leave the current generation and wait for all members to rejoin."""
     if group.state is State.COMPLETING:
         refuse_parked_syncs(group, Error.REBALANCE_IN_PROGRESS, turn)
     turn.cancel_timer(_sync_timer(group))
@@ -53,13 +53,13 @@ def prepare(group: Group, trigger: Trigger, turn: Turn) -> None:
 
 
 def complete_if_ready(group: Group, turn: Turn) -> None:
-    """End the wait when nobody is missing; the initial delay is always waited out."""
+    """End the wait if all members have joined; the initial delay never ends early."""
     if group.state is State.PREPARING and group.all_joined and group.initial_delay is None:
         complete(group, turn)
 
 
 def join_timer_fired(group: Group, turn: Turn) -> None:
-    """A part of the initial delay, or the rebalance timeout, is over."""
+    """A part of the initial delay, or the rebalance timeout, has passed."""
     if group.state is not State.PREPARING:
         return
     delay = group.initial_delay
@@ -72,13 +72,13 @@ def join_timer_fired(group: Group, turn: Turn) -> None:
 
 
 def complete(group: Group, turn: Turn) -> None:
-    """End the wait. Static members that did not come stay (KAFKA-8220), dynamic ones are dropped."""
+    """End the wait. Absent dynamic members are dropped, static ones stay (KAFKA-8220)."""
     group.initial_delay = None
     turn.cancel_timer(_join_timer(group))
     for absent in [m for m in group.members.values() if m.parked_join is None and not m.is_static]:
         drop(group, absent, "not rejoined", turn)
     if group.members and not _leader_has_joined(group):
-        # Only static members are left and none of them came: wait until they do or their sessions end.
+        # Only static members are left and none has joined: wait until one does or their sessions expire.
         turn.set_timer(_join_timer(group), turn.now.ms + group.rebalance_timeout_ms())
         return
     ended = group.generation
@@ -89,11 +89,11 @@ def complete(group: Group, turn: Turn) -> None:
         _answer_joins(group, turn)
     else:
         group.move(Trigger.ALL_GONE, turn)
-        turn.write((GroupKey(group.id), group.record({}, turn.now.wall_ms)))
+        turn.write(Write(((GroupKey(group.id), group.record({}, turn.now.wall_ms)),)))
 
 
 def _leader_has_joined(group: Group) -> bool:
-    """Whether the leader is there; if not, any member that is takes over."""
+    """Whether a joined member leads. If the leader is absent, the first joined member succeeds it."""
     leader = group.members.get(group.leader or "")
     if leader is not None and leader.parked_join is not None:
         return True
@@ -104,10 +104,10 @@ def _leader_has_joined(group: Group) -> bool:
 
 
 def _answer_joins(group: Group, turn: Turn) -> None:
-    told = current_generation(group, group.members[group.leader or ""], with_members=True)
-    everybody_gets = told[1:-1]
+    leaders_answer = current_generation(group, group.members[group.leader or ""], with_members=True)
+    shared = leaders_answer[1:-1]
     for member in group.members.values():
-        answer = told if member.id == group.leader else JoinAnswer(member.id, *everybody_gets)
+        answer = leaders_answer if member.id == group.leader else JoinAnswer(member.id, *shared)
         group.answer_join(member, answer, turn)
         expect_heartbeat(group, member, turn)
         member.is_new = False
@@ -116,7 +116,7 @@ def _answer_joins(group: Group, turn: Turn) -> None:
 
 
 def current_generation(group: Group, member: Member, *, with_members: bool) -> JoinAnswer:
-    """What a member is told of the generation; the list of members goes to the leader only."""
+    """The JoinGroup answer in the current generation; only the leader gets the list of members."""
     listed = with_members and group.leader == member.id
     return JoinAnswer(
         member_id=member.id,
@@ -128,11 +128,11 @@ def current_generation(group: Group, member: Member, *, with_members: bool) -> J
     )
 
 
-# -- members going ------------------------------------------------------------------------------------------------
+# -- removing members ------------------------------------------------------------------------------------------------
 
 
 def drop(group: Group, member: Member, reason: str, turn: Turn) -> None:
-    """Forget a member. Its parked join tells it to come again; its parked sync stays unanswered, as in Kafka."""
+    """Remove a member. Its parked join gets UNKNOWN_MEMBER_ID; its parked sync is never answered, as in Kafka."""
     group.answer_join(member, JoinAnswer(error=Error.UNKNOWN_MEMBER_ID, member_id=""), turn)
     if member.parked_sync is not None:
         turn.abandon(member.parked_sync)
@@ -147,7 +147,7 @@ def drop_and_rebalance(group: Group, member: Member, reason: str, trigger: Trigg
 
 
 def rebalance_or_complete_unless_empty(group: Group, trigger: Trigger, turn: Turn) -> None:
-    """After somebody left: an Empty group has nothing to rebalance."""
+    """After a member left: an Empty group has nothing to rebalance."""
     if group.state in {State.STABLE, State.COMPLETING, State.PREPARING}:
         rebalance_or_complete(group, trigger, turn)
 
@@ -156,14 +156,14 @@ def rebalance_or_complete_unless_empty(group: Group, trigger: Trigger, turn: Tur
 
 
 def synced(group: Group, member_id: str, turn: Turn) -> None:
-    """This member has sent its SyncGroup; the sync timer ends with the last one."""
+    """The member has sent its SyncGroup. The last one cancels the sync timer."""
     group.unsynced.pop(member_id, None)
     if not group.unsynced:
         turn.cancel_timer(_sync_timer(group))
 
 
 def sync_timer_fired(group: Group, turn: Turn) -> None:
-    """Members that have not sent their SyncGroup in time are removed, in Stable too (KAFKA-12890)."""
+    """Remove members that have not sent their SyncGroup in time, in Stable too (KAFKA-12890)."""
     if group.state not in {State.COMPLETING, State.STABLE} or not group.unsynced:
         return
     for member_id in list(group.unsynced):
@@ -178,7 +178,7 @@ def sync_timer_fired(group: Group, turn: Turn) -> None:
 def propagate_assignments(group: Group, turn: Turn) -> None:
     """Answer every parked SyncGroup with its member's assignment.
 
-    Sessions start anew: an expiry that came while the sync was parked was passed over and will not come again.
+    Sessions restart: an expiry while the sync was parked was ignored, and its timer is not set again.
     """
     for member in group.members.values():
         if member.parked_sync is not None:
@@ -188,7 +188,7 @@ def propagate_assignments(group: Group, turn: Turn) -> None:
 
 
 def refuse_parked_syncs(group: Group, error: Error, turn: Turn) -> None:
-    """The generation ends before it had an assignment, or storing it failed."""
+    """Fail parked SyncGroups: the generation ended without an assignment, or storing it failed."""
     for member in group.members.values():
         member.assignment = b""
         if member.parked_sync is not None:
@@ -204,7 +204,7 @@ def sync_answer(group: Group, member: Member) -> SyncAnswer:
 
 
 def cancel_timers(group: Group, turn: Turn) -> None:
-    """The group goes away."""
+    """For a group that is deleted or unloaded."""
     turn.cancel_timer(_join_timer(group))
     turn.cancel_timer(_sync_timer(group))
     for member in group.members.values():

@@ -1,9 +1,8 @@
 """The states of a classic group and every legal move between them.
 
-Rule: a group's state changes only through `Group.move`, which looks the move up in `TRANSITIONS`. A move
-that is not in the table is our mistake and fails an assertion. The docstring of `State` says of each state
-what it does with requests (*action*) and what leads out of it (*transition*); a test reads it and holds it
-against the table.
+A group's state changes only through `Group.move`, which looks the move up in `TRANSITIONS`. A move that is not in the
+table is a bug and fails an assertion. The docstring of `State` says for each state how it handles requests (*action*)
+and what leads out of it (*transition*); a test compares it with the table.
 """
 
 from __future__ import annotations
@@ -48,16 +47,16 @@ class State(Enum):
         transition: UNLOADED -> Dead
 
     PreparingRebalance
-        action: JoinGroups are parked until every member has joined or the rebalance timeout (the initial
-            delay, when it came from Empty) is over. Heartbeat and Sync get REBALANCE_IN_PROGRESS; commits of
-            the generation that ends are accepted.
+        action: JoinGroups are parked until every member has joined or the rebalance timeout (from Empty: the initial
+            delay) has passed. Heartbeat and Sync get REBALANCE_IN_PROGRESS; commits of the ending generation are
+            accepted.
         transition: JOIN_COMPLETED -> CompletingRebalance
         transition: ALL_GONE -> Empty
         transition: UNLOADED -> Dead
 
     CompletingRebalance
         action: the generation has begun; followers' SyncGroups are parked until the leader's is stored.
-            Heartbeats are good; commits get REBALANCE_IN_PROGRESS; an unchanged rejoin is answered at once.
+            Heartbeats get NONE, commits REBALANCE_IN_PROGRESS; an unchanged rejoin is answered at once.
         transition: ASSIGNMENT_STORED -> Stable
         transition: MEMBER_ADDED -> PreparingRebalance
         transition: MEMBER_CHANGED -> PreparingRebalance

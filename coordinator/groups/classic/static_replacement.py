@@ -1,32 +1,33 @@
-"""A static member that comes back without an id takes the place of the one that holds its instance id (KIP-345).
+"""A static member that returns without an id replaces the holder of its instance id (KIP-345).
 
-The one that holds it is fenced at once. In Stable the group goes on without a rebalance if the vote for the
-protocol would not change; in CompletingRebalance the leader may be assigning to the old id, so there always is
-one (KAFKA-9801); while joins are parked the newcomer parks too.
+The former holder is fenced at once. In Stable there is no rebalance if the elected protocol stays the same. In
+CompletingRebalance there always is one, because the leader may be assigning to the old id (KAFKA-9801). In
+PreparingRebalance the newcomer's JoinGroup is parked like the others.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from coordinator.groups import authority
 from coordinator.groups.answers import JoinAnswer, SyncAnswer
 from coordinator.groups.classic import rebalance
 from coordinator.groups.classic.session_timers import dismiss, expect_heartbeat
 from coordinator.groups.classic.states import State, Trigger
+from coordinator.groups.effects import Write
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import ReplacementStored
 from coordinator.groups.records import GroupKey
 
 if TYPE_CHECKING:
     from coordinator.groups.classic.group import Group
     from coordinator.groups.classic.member import Member
-    from coordinator.groups.outcome import Turn
+    from coordinator.groups.effects import Turn
     from coordinator.groups.requests import Join
 
 
 def replace(group: Group, request: Join, former: Member, member_id: str, turn: Turn) -> None:
-    """Fence `former`, put `member_id` in its place, and rebalance if that is needed."""
+    """Fence `former`, replace it by `member_id`, and rebalance if needed."""
     former_leader = group.leader or ""
     if former.parked_join is not None:
         turn.reply(former.parked_join, JoinAnswer(error=Error.FENCED_INSTANCE_ID, member_id=former.id))
@@ -37,7 +38,7 @@ def replace(group: Group, request: Join, former: Member, member_id: str, turn: T
     dismiss(group, former.id, former.vigil, turn)
     turn.trace("group_member_left", group=group.id, id=former.id, reason="fenced")
     turn.trace("group_member_joined", group=group.id, id=member_id)
-    # Still the former's session timeout: 4.1.1 takes the new one only with the next heartbeat.
+    # Still with the former session timeout: 4.1.1 uses the new one from the next heartbeat on.
     expect_heartbeat(group, successor, turn)
     group.update(successor, request)
     group.park_join(successor, request.token)
@@ -46,42 +47,59 @@ def replace(group: Group, request: Join, former: Member, member_id: str, turn: T
     elif group.state is State.STABLE and group.elected_protocol() == group.protocol_name:
         assignments = {member.id: member.assignment for member in group.members.values()}
         record = group.record(assignments, turn.now.wall_ms)
-        turn.write(
-            (GroupKey(group.id), record),
-            then=ReplacementStored(request, record, member_id, former, former_leader),
-        )
+        change = (GroupKey(group.id), record)
+        turn.write(ReplacementWrite((change,), group, request, member_id, former, former_leader))
     else:
         rebalance.prepare(group, Trigger.MEMBER_REPLACED, turn)
 
 
-def stored(group: Group, done: ReplacementStored, turn: Turn) -> None:
-    """Durable: the newcomer is told the current generation, if it still waits for it."""
-    member = group.members.get(done.member_id)
-    if member is None or member.parked_join != done.request.token or group.state is not State.STABLE:
-        return
-    authority.rename(group, done.former.id, member.id, turn)
-    leads = group.leader == member.id
-    if done.request.may_skip_assignment:
-        answer = rebalance.current_generation(group, member, with_members=True)
-        # The leader learns the members to watch their topics, but is not to assign (KIP-814).
-        answer = answer._replace(skip_assignment=leads)
-    else:
-        # Up to v8 a restarted leader is told the old leader's id, so that it takes itself for a follower and
-        # does not assign anew: the assignment has not changed.
-        plain = rebalance.current_generation(group, member, with_members=False)
-        answer = plain._replace(leader=done.former_leader)
-    group.answer_join(member, answer, turn)
-    if member.vigil.armed_ms is None:  # its session's end came while it waited, and was passed over
-        expect_heartbeat(group, member, turn)
+@dataclass(frozen=True, slots=True, eq=False)
+class ReplacementWrite(Write):
+    """A static member came back with a new id, without a rebalance. `former` is restored if that cannot be stored."""
 
+    group: Group
+    request: Join
+    member_id: str
+    former: Member
+    former_leader: str
 
-def not_stored(group: Group, done: ReplacementStored, error: Error, turn: Turn) -> None:
-    """Take everything back (as 4.1.1 does: with the protocols from before the update)."""
-    member = group.members.get(done.member_id)
-    if member is None or member.parked_join != done.request.token:
-        return
-    group.answer_join(member, JoinAnswer(error=error, member_id=""), turn)
-    dismiss(group, member.id, member.vigil, turn)
-    reverted = group.replace(member, done.former.id)
-    group.take_back(reverted, done.former)
-    expect_heartbeat(group, reverted, turn)
+    is_from_client: ClassVar[bool] = True
+
+    def stored(self, turn: Turn) -> None:
+        """The newcomer gets the current generation, if it still waits."""
+        group, member = self.group, self._waiting_member()
+        if member is None or group.state is not State.STABLE:
+            return
+        authority.rename(group, self.former.id, member.id, turn)
+        leads = group.leader == member.id
+        if self.request.may_skip_assignment:
+            answer = rebalance.current_generation(group, member, with_members=True)
+            # The leader needs the members to watch their topics, but must not assign (KIP-814).
+            answer = answer._replace(skip_assignment=leads)
+        else:
+            # Up to v8 a restarted leader gets the old leader's id, so that it takes itself for a follower and
+            # does not assign again: the assignment has not changed.
+            plain = rebalance.current_generation(group, member, with_members=False)
+            answer = plain._replace(leader=self.former_leader)
+        group.answer_join(member, answer, turn)
+        if member.vigil.armed_ms is None:  # its session expired while it waited, which was ignored then
+            expect_heartbeat(group, member, turn)
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        """Undo the replacement (as 4.1.1 does: with the protocols from before the update)."""
+        group, member = self.group, self._waiting_member()
+        if member is None:
+            return
+        group.answer_join(member, JoinAnswer(error=error, member_id=""), turn)
+        dismiss(group, member.id, member.vigil, turn)
+        reverted = group.replace(member, self.former.id)
+        group.take_back(reverted, self.former)
+        expect_heartbeat(group, reverted, turn)
+
+    def _waiting_member(self) -> Member | None:
+        """The newcomer, if this request of it still waits."""
+        member = self.group.members.get(self.member_id)
+        return member if member is not None and member.parked_join == self.request.token else None
+
+    def __str__(self) -> str:
+        return f"the return of a static member to group {self.group.id!r}"

@@ -1,24 +1,26 @@
-"""SyncGroup: the leader hands in the assignment, everybody takes his part of it away.
+"""SyncGroup: the leader sends the assignment, every member gets its part.
 
-The group becomes Stable, and anybody is answered, only when the assignment is durable. If the group has moved
-on meanwhile, the stored assignment is of a generation that is over: nobody is told of it.
+The group becomes Stable and answers only when the assignment is durable. If its generation has ended by then, the
+stored assignment has no effect.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from coordinator.groups import authority
 from coordinator.groups.answers import SyncAnswer
 from coordinator.groups.classic import rebalance
 from coordinator.groups.classic.states import State, Trigger
+from coordinator.groups.effects import Write
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import AssignmentStored
 from coordinator.groups.records import GroupKey
 
 if TYPE_CHECKING:
     from coordinator.groups.classic.group import Group
-    from coordinator.groups.outcome import Turn
+    from coordinator.groups.effects import Turn
+    from coordinator.groups.records import GroupRecord
     from coordinator.groups.requests import Sync
 
 
@@ -38,16 +40,16 @@ def sync(group: Group | None, request: Sync, turn: Turn) -> None:
         turn.reply(request.token, rebalance.sync_answer(group, member))
         return
     if member.parked_sync is not None:
-        turn.abandon(member.parked_sync)  # unanswered for ever, as in Kafka
+        turn.abandon(member.parked_sync)  # never answered, as in Kafka
     member.parked_sync = request.token
     if member.id == group.leader:
         given = dict(request.assignments)
-        record = group.record(given, turn.now.wall_ms)  # strangers are left out, who is missing gets b""
-        turn.write((GroupKey(group.id), record), then=AssignmentStored(group.id, record))
+        record = group.record(given, turn.now.wall_ms)  # non-members are left out, missing members get b""
+        turn.write(AssignmentWrite(((GroupKey(group.id), record),), group, record))
 
 
 def _refusal(group: Group | None, request: Sync) -> Error | None:
-    """Why this SyncGroup is refused, in Kafka's order of checks."""
+    """The error for this SyncGroup, if any, in Kafka's order of checks."""
     if request.protocol_is_mandatory and (request.protocol_type is None or request.protocol_name is None):
         return Error.INCONSISTENT_GROUP_PROTOCOL
     if group is None:
@@ -66,23 +68,33 @@ def _differs(given: str | None, chosen: str | None) -> bool:
     return given is not None and chosen is not None and given != chosen
 
 
-def _still_awaited(group: Group, done: AssignmentStored) -> bool:
-    return group.state is State.COMPLETING and group.generation == done.record.generation
+@dataclass(frozen=True, slots=True, eq=False)
+class AssignmentWrite(Write):
+    """The assignment that a leader's SyncGroup hands in. It counts only while its generation still waits for it."""
 
+    group: Group
+    record: GroupRecord
 
-def stored(group: Group, done: AssignmentStored, turn: Turn) -> None:
-    """The assignment is durable: it is in force, unless its generation is over."""
-    if not _still_awaited(group, done):
-        return
-    group.apply(done.record)
-    group.move(Trigger.ASSIGNMENT_STORED, turn)
-    authority.name(group, turn)
-    rebalance.propagate_assignments(group, turn)
+    is_from_client: ClassVar[bool] = True
 
+    def stored(self, turn: Turn) -> None:
+        """The assignment is in force."""
+        if self._is_outdated():
+            return
+        self.group.apply(self.record)
+        self.group.move(Trigger.ASSIGNMENT_STORED, turn)
+        authority.name(self.group, turn)
+        rebalance.propagate_assignments(self.group, turn)
 
-def not_stored(group: Group, done: AssignmentStored, error: Error, turn: Turn) -> None:
-    """Everybody who waits is told, and has to join again."""
-    if not _still_awaited(group, done):
-        return
-    rebalance.refuse_parked_syncs(group, error, turn)
-    rebalance.prepare(group, Trigger.STORE_FAILED, turn)
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        """Waiting members get the error and have to rejoin."""
+        if self._is_outdated():
+            return
+        rebalance.refuse_parked_syncs(self.group, error, turn)
+        rebalance.prepare(self.group, Trigger.STORE_FAILED, turn)
+
+    def _is_outdated(self) -> bool:
+        return self.group.state is not State.COMPLETING or self.group.generation != self.record.generation
+
+    def __str__(self) -> str:
+        return f"the assignment of group {self.group.id!r}, of {len(self.record.members)} members,"

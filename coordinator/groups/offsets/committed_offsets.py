@@ -1,218 +1,73 @@
-"""What the groups of a partition hold besides members: committed and pending offsets, and how both come to an end.
+"""The committed and pending offsets of all groups of a partition, and how both end.
 
-A group's offsets end when it is deleted, when an administrator deletes them, and when they are too old (`expiry`);
-an Empty group without any ends too. Whatever is buried takes along what is on its way to the log at that moment.
+Offsets end when their group is deleted, when an administrator deletes them, and when they expire (`expiry`); an Empty
+group without offsets ends too. Deleting a group also deletes offsets that are on their way to the log.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, TypeGuard, cast
 
 from coordinator.groups.answers import DeleteGroupAnswer, DeleteOffsetsAnswer, TransactionAnswer
 from coordinator.groups.classic import rebalance
 from coordinator.groups.classic.group import Group
 from coordinator.groups.classic.states import State, Trigger
+from coordinator.groups.effects import Write
 from coordinator.groups.errors import Error
 from coordinator.groups.offsets import expiry, offsets
-from coordinator.groups.offsets.pending_offsets import Pending
-from coordinator.groups.outcome import GroupDeleted, Marked, OffsetsDeleted, OffsetsExpired, OffsetsStored
-from coordinator.groups.records import GroupKey, OffsetKey, PendingKey, ProducerKey
+from coordinator.groups.offsets.pending_offsets import PendingOffsets
+from coordinator.groups.records import GroupKey, OffsetKey, PendingKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from coordinator.groups.outcome import Turn
-    from coordinator.groups.records import Change, OffsetRecord, ProducerRecord
-    from coordinator.groups.requests import Commit, DeleteGroup, Mark
+    from coordinator.groups.answers import CommitAnswer
+    from coordinator.groups.effects import Turn
+    from coordinator.groups.offsets.offsets import Fetched
+    from coordinator.groups.offsets.pending_offsets import OffsetChange
+    from coordinator.groups.records import Change, OffsetRecord
+    from coordinator.groups.requests import Commit, DeleteGroup, DeleteOffsets, Mark
 
-Held = OffsetKey | PendingKey
-HoldingsStored = OffsetsStored | OffsetsDeleted | OffsetsExpired | GroupDeleted | Marked
+AnyOffsetKey = OffsetKey | PendingKey
 
 
-class Holdings:
-    """Of all groups of one partition; `groups` is the shard's. `kept` are those whose offsets grow not too old."""
+class CommittedOffsets:
+    """`groups` is the classic groups' own dict. Offsets of groups for which `kept` is true do not expire."""
 
-    def __init__(self, groups: dict[str, Group], kept: Callable[[str, Turn], bool] = lambda _, __: False) -> None:
+    def __init__(self, groups: dict[str, Group], kept: Callable[[str, Turn], bool]) -> None:
         self._kept = kept
-        self.offsets: dict[str, offsets.Offsets] = {}
-        self.pending = Pending()
+        self.by_group: dict[str, offsets.Offsets] = {}
+        self.pending = PendingOffsets()
         self._groups = groups
-        #: Offsets on their way to the log, by group: deleting the group has to bury them too.
-        self._in_flight: dict[str, dict[int, OffsetsStored | Marked]] = {}
+        #: Writes under way, by group: deleting a group has to delete their offsets too.
+        self._writing: dict[str, dict[int, CommitWrite | MarkWrite]] = {}
 
     # -- hard state -------------------------------------------------------------------------------------------
 
-    def apply(self, key: Held, record: OffsetRecord | None) -> None:
+    def apply(self, key: AnyOffsetKey, record: OffsetRecord | None) -> None:
         if record is not None and key.group_id not in self._groups:
-            self._groups[key.group_id] = Group(key.group_id)  # a simple group is made by its offsets
+            self._groups[key.group_id] = Group(key.group_id)  # offsets create a simple group
         if isinstance(key, OffsetKey):
             at = (key.topic, key.partition)
             if record is None:
-                self.offsets.get(key.group_id, {}).pop(at, None)
+                self.by_group.get(key.group_id, {}).pop(at, None)
             else:
-                self.offsets.setdefault(key.group_id, {})[at] = record
+                self.by_group.setdefault(key.group_id, {})[at] = record
         elif record is None:
             self.pending.remove(key)
         else:
             self.pending.add(key, record)
 
-    def _taken_off(self, write: OffsetsStored | Marked) -> None:
-        for group_id in write.group_ids():
-            self._in_flight.setdefault(group_id, {})[id(write)] = write
-
-    def _landed(self, write: OffsetsStored | Marked) -> None:
-        for group_id in write.group_ids():
-            flying = self._in_flight[group_id]
-            del flying[id(write)]
-            if not flying:
-                del self._in_flight[group_id]
-
-    def _flying(self, group_id: str) -> dict[Held, None]:
-        """What is on its way to the log for one group, as a set."""
-        writes = self._in_flight.get(group_id, {}).values()
-        return {key: None for write in writes for key, _ in write.offsets() if key.group_id == group_id}
-
-    # -- requests ---------------------------------------------------------------------------------------------
-
-    def commit(self, group: Group | None, request: Commit, turn: Turn) -> None:
-        """OffsetCommit and TxnOffsetCommit."""
-        producer = request.producer
-        if producer is not None and self.pending.fences(producer):
-            offsets.refuse_commit(request, Error.INVALID_PRODUCER_EPOCH, turn)
-            return
-        done = offsets.commit(group, request, turn, () if producer is None else self.pending.seen(producer))
-        if done is not None:
-            self._taken_off(done)
-
-    def mark(self, request: Mark, turn: Turn) -> None:
-        """The transaction of a producer has ended. What of it is on its way to the log is waited for."""
-        refusal = self.pending.mark_refusal(request)
-        if refusal is None and any(
-            isinstance(key, PendingKey) and key.producer_id == request.producer.id
-            for group_id in self._in_flight
-            for key in self._flying(group_id)
-        ):
-            refusal = Error.CONCURRENT_TRANSACTIONS
-        changes = self.pending.marked(request) if refusal is None else ()
-        if not changes:
-            turn.reply(request.token, TransactionAnswer(error=refusal or Error.NONE))
-            return
-        done = Marked(request, changes)
-        self._taken_off(done)
-        turn.write(*changes, then=done)
-
-    def delete_group(self, group: Group | None, request: DeleteGroup, turn: Turn) -> None:
-        """DeleteGroups of one group: only an Empty one, with all that it holds."""
-        if group is None or group.state is State.DEAD:
-            turn.reply(request.token, DeleteGroupAnswer(Error.GROUP_ID_NOT_FOUND))
-            return
-        if group.state is not State.EMPTY:
-            turn.reply(request.token, DeleteGroupAnswer(Error.NON_EMPTY_GROUP))
-            return
-        rebalance.cancel_timers(group, turn)
-        group.move(Trigger.DELETED, turn)
-        keys: dict[Held, None] = dict.fromkeys(OffsetKey(group.id, *at) for at in self.offsets.get(group.id, {}))
-        keys.update(dict.fromkeys(self.pending.of_group(group.id)))
-        keys.update(self._flying(group.id))
-        tombstones: list[Change] = [_tombstone(key) for key in keys]
-        turn.write(*tombstones, (GroupKey(group.id), None), then=GroupDeleted(request.token, group.id))
-
-    def expire(self, turn: Turn) -> None:
-        """Bury what is too old, and groups that are Empty with nothing left."""
-        for group in self._groups.values():
-            if group.state is not State.DEAD and not self._kept(group.id, turn):
-                self._expire_of(group, turn)
-
-    def _expire_of(self, group: Group, turn: Turn) -> None:
-        held = self.offsets.get(group.id, {})
-        flying = self._flying(group.id)
-        old = expiry.expired(group, held, wall_ms=turn.now.wall_ms, retention_ms=turn.limits.retention_ms)
-        gone: list[tuple[OffsetKey, None]] = [
-            (key, None)
-            for key in (OffsetKey(group.id, *at) for at in old)
-            if key not in flying and not self.pending.is_pending(*key)
-        ]
-        is_last = len(gone) == len(held) and not flying and not self.pending.of_group(group.id)
-        if group.state is State.EMPTY and is_last:
-            rebalance.cancel_timers(group, turn)
-            group.move(Trigger.EXPIRED, turn)
-            turn.write(*gone, (GroupKey(group.id), None), then=OffsetsExpired(group.id, tuple(gone), True))
-        elif gone:
-            turn.write(*gone, then=OffsetsExpired(group.id, tuple(gone), False))
-
-    # -- reports of the doing side ----------------------------------------------------------------------------
-
-    def stored(self, done: HoldingsStored, turn: Turn) -> None:
-        match done:
-            case OffsetsStored():
-                self._committed(done, turn)
-            case GroupDeleted(token=token, group_id=group_id):
-                self._bury(group_id)
-                turn.reply(token, DeleteGroupAnswer(Error.NONE))
-            case OffsetsDeleted(token=token, answer=answer):
-                for key, _ in done.changes:
-                    self.apply(key, None)
-                turn.reply(token, answer)
-            case OffsetsExpired():
-                for key, _ in done.changes:
-                    self.apply(key, None)
-                if done.ends_group:
-                    self._bury(done.group_id)
-            case Marked():
-                self._marked(done, turn)
-
-    def _committed(self, done: OffsetsStored, turn: Turn) -> None:
-        self._landed(done)
-        for key, record in done.offsets():
-            self.apply(key, record)
-        if done.request.producer is None:
-            self.pending.overtaken(done.offsets())
-        else:
-            self._learn_fences(done.changes)
-        offsets.stored(done, turn)
-
-    def _learn_fences(self, changes: Iterable[Change]) -> None:
-        for key, fence in changes:
-            if isinstance(key, ProducerKey):
-                self.pending.know(key, cast("ProducerRecord", fence))
-
-    def _marked(self, done: Marked, turn: Turn) -> None:
-        self._landed(done)
-        for key, record in done.offsets():
-            if isinstance(key, PendingKey):
-                self.pending.remove(key, committed=done.request.commits)
-            else:
-                self.apply(key, record)
-        self._learn_fences(done.changes)
-        offsets.trace_committed(done.request, done.changes, turn)
-        turn.reply(done.request.token, TransactionAnswer())
-
-    def not_stored(self, done: HoldingsStored, error: Error, turn: Turn) -> None:
-        match done:
-            case OffsetsStored(request=commit):
-                self._landed(done)
-                offsets.refuse_commit(commit, error, turn)
-            case GroupDeleted(token=token, group_id=group_id):
-                self._revive(group_id)
-                turn.reply(token, DeleteGroupAnswer(error))
-            case OffsetsDeleted(token=token):
-                turn.reply(token, DeleteOffsetsAnswer(error=error))
-            case OffsetsExpired(group_id=group_id, ends_group=ends_group):
-                if ends_group:
-                    self._revive(group_id)
-            case Marked(request=mark):
-                self._landed(done)
-                turn.reply(mark.token, TransactionAnswer(error=error))
-
-    def _bury(self, group_id: str) -> None:
-        """Nothing of the group is stored any more."""
+    def delete_stored(self, group_id: str) -> None:
+        """The group's tombstones are durable."""
         self._groups.pop(group_id, None)
-        self.offsets.pop(group_id, None)
+        self.by_group.pop(group_id, None)
         for key in self.pending.of_group(group_id):
             self.pending.remove(key)
 
-    def _revive(self, group_id: str) -> None:
-        """Burying failed: Dead is terminal, so a new group takes the place, with what was stored of the old one."""
+    def undelete(self, group_id: str) -> None:
+        """Deleting failed. Dead is terminal, so a new group with the old one's stored state replaces it."""
         dead = self._groups[group_id]
         self._groups[group_id] = Group(
             group_id,
@@ -221,6 +76,260 @@ class Holdings:
             state_wall_ms=dead.state_wall_ms,
         )
 
+    # -- writes under way -------------------------------------------------------------------------------------
 
-def _tombstone(key: Held) -> Change:
+    def _start(self, write: CommitWrite | MarkWrite, turn: Turn) -> None:
+        for group_id in write.group_ids():
+            self._writing.setdefault(group_id, {})[id(write)] = write
+        turn.write(write)
+
+    def ended(self, write: CommitWrite | MarkWrite) -> None:
+        """It was stored or refused."""
+        for group_id in write.group_ids():
+            writes = self._writing[group_id]
+            del writes[id(write)]
+            if not writes:
+                del self._writing[group_id]
+
+    def _being_written(self, group_id: str) -> dict[AnyOffsetKey, None]:
+        """The group's keys in writes under way, as a set."""
+        writes = self._writing.get(group_id, {}).values()
+        return {key: None for write in writes for key, _ in write.offset_changes() if key.group_id == group_id}
+
+    # -- requests ---------------------------------------------------------------------------------------------
+
+    def fetch(
+        self, group_id: str, wanted: tuple[tuple[str, int], ...] | None, *, stable: bool = False
+    ) -> list[Fetched]:
+        """OffsetFetch of one group of either design; `wanted` None: all. `stable`: only final ones (KIP-447)."""
+        unstable = self.pending.is_pending if stable else None
+        return offsets.fetch(self._groups.get(group_id), self.by_group.get(group_id, {}), wanted, unstable)
+
+    def commit(self, request: Commit, turn: Turn) -> None:
+        """OffsetCommit and TxnOffsetCommit."""
+        producer = request.producer
+        if producer is not None and self.pending.fences(producer):
+            offsets.refuse_commit(request, Error.INVALID_PRODUCER_EPOCH, turn)
+            return
+        accepted = offsets.commit(self._groups.get(request.group_id), request, turn)
+        if accepted is not None:
+            changes, answer = accepted
+            fence = () if producer is None else self.pending.seen(producer)
+            self._start(CommitWrite((*fence, *changes), self, request, answer), turn)
+
+    def mark(self, request: Mark, turn: Turn) -> None:
+        """A producer's transaction has ended. Its offsets must have reached the log before they are committed."""
+        refusal = self.pending.mark_refusal(request)
+        if refusal is None and any(
+            isinstance(key, PendingKey) and key.producer_id == request.producer.id
+            for group_id in self._writing
+            for key in self._being_written(group_id)
+        ):
+            refusal = Error.CONCURRENT_TRANSACTIONS
+        changes = self.pending.marked(request) if refusal is None else ()
+        if not changes:
+            turn.reply(request.token, TransactionAnswer(error=refusal or Error.NONE))
+            return
+        self._start(MarkWrite(changes, self, request), turn)
+
+    def delete(self, request: DeleteOffsets, turn: Turn) -> None:
+        """OffsetDelete. Pending offsets of the partitions go too, and their transaction does not restore them."""
+        group_id = request.group_id
+        answer = offsets.delete(self._groups.get(group_id), request)
+        going = [(topic, partition) for topic, partition, error in answer.partitions if error is Error.NONE]
+        held = self.by_group.get(group_id, {})
+        keys: list[AnyOffsetKey] = [OffsetKey(group_id, *at) for at in going if at in held]
+        keys += [key for key in self.pending.of_group(group_id) if (key.topic, key.partition) in going]
+        if keys:
+            turn.write(DeleteOffsetsWrite(tuple(map(_tombstone, keys)), self, request.token, answer))
+        else:
+            turn.reply(request.token, answer)
+
+    def delete_group(self, request: DeleteGroup, turn: Turn) -> bool:
+        """DeleteGroups of one group, which must be Empty, with all its offsets. False: refused."""
+        group = self._groups.get(request.group_id)
+        if group is None or group.state is State.DEAD:
+            turn.reply(request.token, DeleteGroupAnswer(Error.GROUP_ID_NOT_FOUND))
+            return False
+        if group.state is not State.EMPTY:
+            turn.reply(request.token, DeleteGroupAnswer(Error.NON_EMPTY_GROUP))
+            return False
+        rebalance.cancel_timers(group, turn)
+        group.move(Trigger.DELETED, turn)
+        keys: dict[AnyOffsetKey, None] = dict.fromkeys(
+            OffsetKey(group.id, *at) for at in self.by_group.get(group.id, {})
+        )
+        keys.update(dict.fromkeys(self.pending.of_group(group.id)))
+        keys.update(self._being_written(group.id))
+        changes = (*map(_tombstone, keys), (GroupKey(group.id), None))
+        turn.write(DeleteGroupWrite(changes, self, request.token, group.id))
+        return True
+
+    def expire(self, turn: Turn) -> None:
+        """Delete expired offsets, and Empty groups that have none left."""
+        for group in self._groups.values():
+            if group.state is not State.DEAD and not self._kept(group.id, turn):
+                self._expire_of(group, turn)
+
+    def _expire_of(self, group: Group, turn: Turn) -> None:
+        held = self.by_group.get(group.id, {})
+        being_written = self._being_written(group.id)
+        old = expiry.expired(group, held, wall_ms=turn.now.wall_ms, retention_ms=turn.limits.retention_ms)
+        gone = [
+            key
+            for key in (OffsetKey(group.id, *at) for at in old)
+            if key not in being_written and not self.pending.is_pending(*key)
+        ]
+        is_last = len(gone) == len(held) and not being_written and not self.pending.of_group(group.id)
+        changes = tuple(map(_tombstone, gone))
+        if group.state is State.EMPTY and is_last:
+            rebalance.cancel_timers(group, turn)
+            group.move(Trigger.EXPIRED, turn)
+            turn.write(ExpiredGroupWrite((*changes, (GroupKey(group.id), None)), self, group.id))
+        elif gone:
+            turn.write(ExpiredOffsetsWrite(changes, self, tuple(gone)))
+
+
+# -- what follows each write --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommitWrite(Write):
+    """A commit; `answer` is sent when it is durable."""
+
+    offsets: CommittedOffsets = field(repr=False)
+    request: Commit
+    answer: CommitAnswer
+
+    is_from_client: ClassVar[bool] = True
+
+    def offset_changes(self) -> Sequence[OffsetChange]:
+        if self.request.producer is None:  # the changes are offsets only
+            return cast("tuple[OffsetChange, ...]", self.changes)
+        return _offsets_of(self.changes)
+
+    def group_ids(self) -> Iterable[str]:
+        return (self.request.group_id,)
+
+    def stored(self, turn: Turn) -> None:
+        held = self.offsets
+        held.ended(self)
+        changes = self.offset_changes()
+        for key, record in changes:
+            held.apply(key, record)
+        if self.request.producer is None:
+            held.pending.overtaken(changes)
+        else:
+            held.pending.learn_fences(self.changes)
+        offsets.answer_commit(self.request, self.answer, turn)
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        self.offsets.ended(self)
+        offsets.refuse_commit(self.request, error, turn)
+
+    def __str__(self) -> str:
+        return f"a commit of group {self.request.group_id!r}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarkWrite(Write):
+    """The end of a producer's transaction in this partition."""
+
+    offsets: CommittedOffsets = field(repr=False)
+    request: Mark
+
+    def offset_changes(self) -> Sequence[OffsetChange]:
+        return _offsets_of(self.changes)
+
+    def group_ids(self) -> Iterable[str]:
+        return {key.group_id for key, _ in self.offset_changes()}
+
+    def stored(self, turn: Turn) -> None:
+        held = self.offsets
+        held.ended(self)
+        changes = self.offset_changes()
+        for key, record in changes:
+            if isinstance(key, PendingKey):
+                held.pending.remove(key, committed=self.request.commits)
+            else:
+                held.apply(key, record)
+        held.pending.learn_fences(self.changes)
+        offsets.trace_committed(self.request, changes, turn)
+        turn.reply(self.request.token, TransactionAnswer())
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        self.offsets.ended(self)
+        turn.reply(self.request.token, TransactionAnswer(error=error))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeleteOffsetsWrite(Write):
+    """OffsetDelete. Every change is the tombstone of an offset."""
+
+    offsets: CommittedOffsets = field(repr=False)
+    token: int
+    answer: DeleteOffsetsAnswer
+
+    def stored(self, turn: Turn) -> None:
+        for key, _ in _offsets_of(self.changes):
+            self.offsets.apply(key, None)
+        turn.reply(self.token, self.answer)
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        turn.reply(self.token, DeleteOffsetsAnswer(error=error))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeleteGroupWrite(Write):
+    """DeleteGroups of one group."""
+
+    offsets: CommittedOffsets = field(repr=False)
+    token: int
+    group_id: str
+
+    def stored(self, turn: Turn) -> None:
+        self.offsets.delete_stored(self.group_id)
+        turn.reply(self.token, DeleteGroupAnswer(Error.NONE))
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        self.offsets.undelete(self.group_id)
+        turn.reply(self.token, DeleteGroupAnswer(error))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpiredOffsetsWrite(Write):
+    """Offsets that have expired. If that fails, the next search finds them again."""
+
+    offsets: CommittedOffsets = field(repr=False)
+    gone: tuple[OffsetKey, ...]
+
+    def stored(self, turn: Turn) -> None:
+        for key in self.gone:
+            self.offsets.apply(key, None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpiredGroupWrite(Write):
+    """A group with its last offsets, which have expired."""
+
+    offsets: CommittedOffsets = field(repr=False)
+    group_id: str
+
+    def stored(self, turn: Turn) -> None:
+        self.offsets.delete_stored(self.group_id)
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        self.offsets.undelete(self.group_id)
+
+
+def _offsets_of(changes: Iterable[object]) -> Sequence[OffsetChange]:
+    """Without a producer's fence, which is stored beside its offsets."""
+    return [change for change in changes if _is_of_offset(change)]
+
+
+def _is_of_offset(change: object) -> TypeGuard[OffsetChange]:
+    return isinstance(change, tuple) and isinstance(change[0], OffsetKey | PendingKey)
+
+
+def _tombstone(key: AnyOffsetKey) -> Change:
     return cast("Change", (key, None))

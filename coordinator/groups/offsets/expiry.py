@@ -1,11 +1,11 @@
-"""Which committed offsets are too old to be kept (KIP-211), and which groups have nothing left to live for.
+"""Which committed offsets have expired (KIP-211): how the retention time is measured.
 
 Empty group that had members    since it became Empty
-Stable consumer group           topics that nobody is subscribed to, since they were committed
-group without a protocol type   since they were committed
-every other state               never (KAFKA-13636): who subscribes to what is open
+Stable consumer group           since the commit, for topics without subscribers
+group without a protocol type   since the commit
+every other state               never (KAFKA-13636): subscriptions are not settled
 
-An offset with a pending one in a transaction stays. A group that is Empty and has no offset left ends.
+Offsets with a pending offset in a transaction do not expire. An Empty group without offsets ends.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 def expired(
     group: Group, offsets: Mapping[tuple[str, int], OffsetRecord], *, wall_ms: int, retention_ms: int
 ) -> list[tuple[str, int]]:
-    """The partitions whose offsets are `retention_ms` old or older, as the group's state counts their age."""
+    """The partitions whose offsets are at least `retention_ms` old, by the rule for the group's state."""
     if not group.protocol_type:
         return [at for at, record in offsets.items() if wall_ms - record.committed_wall_ms >= retention_ms]
     if group.state is State.EMPTY:
         if group.state_wall_ms >= 0:
             return list(offsets) if wall_ms - group.state_wall_ms >= retention_ms else []
-        # A record of before 2.1 does not say when.
+        # Records from before 2.1 lack the time.
         return [at for at, record in offsets.items() if wall_ms - record.committed_wall_ms >= retention_ms]
     if group.state is not State.STABLE or group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return []

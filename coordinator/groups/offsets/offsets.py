@@ -1,8 +1,8 @@
 """Committed offsets: OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete.
 
-A commit is checked for member and generation, never for ownership: the coordinator does not know what a member's
-assignment means. A commit that is accepted shows only once it is durable, one in a transaction only when
-that is committed (`pending`). Fetching asks nobody for membership.
+A commit is checked for member and generation, never for ownership: assignments are opaque to the coordinator. A commit
+is visible once it is durable; in a transaction, once that is committed (`pending_offsets`). Fetching needs no
+membership.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from coordinator.groups.answers import CommitAnswer, DeleteOffsetsAnswer, Partit
 from coordinator.groups.classic.session_timers import expect_heartbeat
 from coordinator.groups.classic.states import State
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import OffsetsDeleted, OffsetsStored
 from coordinator.groups.records import OffsetKey, OffsetRecord, PendingKey
 from coordinator.groups.requests import NO_GENERATION
 from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
@@ -23,19 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from coordinator.groups.classic.group import Group
-    from coordinator.groups.outcome import Turn
+    from coordinator.groups.effects import Turn
     from coordinator.groups.records import Change
     from coordinator.groups.requests import Commit, DeleteOffsets, Mark, OffsetToCommit
 
 Offsets = dict[tuple[str, int], OffsetRecord]  #: of one group, by topic and partition
 
 
-def commit(group: Group | None, request: Commit, turn: Turn, fence: tuple[Change, ...] = ()) -> OffsetsStored | None:
-    """One OffsetCommit or TxnOffsetCommit; `fence` is stored with it.
+def commit(group: Group | None, request: Commit, turn: Turn) -> tuple[list[Change], CommitAnswer] | None:
+    """One OffsetCommit or TxnOffsetCommit: what is to be stored, and the answer when it is. None: refused.
 
-    Returns what is on its way to the log now, None when nothing is.
-
-    `group` None with a generation < 0 is a simple group about to be made by its offsets.
+    `group` None with a generation < 0 is a simple group about to be created by its offsets.
     """
     refusal = commit_refusal(group, request)
     if refusal is not None:
@@ -54,7 +51,7 @@ def commit(group: Group | None, request: Commit, turn: Turn, fence: tuple[Change
         for o in request.offsets
     ]
     key_of, wall_ms = _key_maker(request), turn.now.wall_ms
-    changes = [
+    changes: list[Change] = [
         (key_of(topic, partition), OffsetRecord(offset, leader_epoch, metadata, wall_ms))
         for (topic, partition, offset, leader_epoch, metadata), (_, _, error) in zip(
             request.offsets, errors, strict=True
@@ -63,15 +60,13 @@ def commit(group: Group | None, request: Commit, turn: Turn, fence: tuple[Change
     ]
     answer = CommitAnswer(tuple(errors))
     if not changes:
-        _tell(request, answer, turn)
+        answer_commit(request, answer, turn)
         return None
-    done = OffsetsStored(request, (*fence, *changes), answer)
-    turn.write(*done.changes, then=done)
-    return done
+    return changes, answer
 
 
 def _judged(request: Commit, o: OffsetToCommit, metadata_length_max: int) -> PartitionError:
-    """`metadata_length_max` is in UTF-16 code units: so Kafka counts, whatever the setting is called."""
+    """`metadata_length_max` is in UTF-16 code units, as Kafka counts in spite of the setting's name."""
     error = (request.verdicts or {}).get((o.topic, o.partition), Error.NONE)
     if error is Error.NONE and _length(o.metadata) > metadata_length_max:
         error = Error.OFFSET_METADATA_TOO_LARGE
@@ -79,19 +74,19 @@ def _judged(request: Commit, o: OffsetToCommit, metadata_length_max: int) -> Par
 
 
 def _length(text: str) -> int:
-    """String.length of Java."""
+    """As Java's String.length."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _key_maker(request: Commit) -> Callable[[str, int], Any]:
-    """What makes the key of topic and partition: of an offset that counts at once, or with the transaction."""
+    """Makes the key of a topic and partition: of a committed offset, or of one pending in a transaction."""
     if request.producer is None:
         return partial(OffsetKey, request.group_id)
     return partial(PendingKey, request.producer.id, request.group_id)
 
 
 def commit_refusal(group: Group | None, request: Commit) -> Error | None:
-    """Why a commit is refused as a whole, in Kafka's order of checks."""
+    """The error for a whole commit, if any, in Kafka's order of checks."""
     if request.verdicts is not None:
         return Error.COORDINATOR_NOT_AVAILABLE if group is not None and group.state is State.DEAD else None
     anonymous = request.generation < 0
@@ -102,9 +97,9 @@ def commit_refusal(group: Group | None, request: Commit) -> Error | None:
     if group.state is State.DEAD:
         return Error.COORDINATOR_NOT_AVAILABLE
     if anonymous and group.state is State.EMPTY:
-        return None  # a consumer without group management, or an administrator: ids are not even looked at
+        return None  # a consumer without group management, or an administrator: ids are not checked
     if anonymous and not request.member_id and request.instance_id is None:
-        # A producer that was told only the group's name: the transaction is what fences it.
+        # A producer that knows only the group's name is fenced by its transaction.
         return Error.UNKNOWN_MEMBER_ID if request.producer is None else None
     refusal = group.refusal_at(request.generation, request.member_id, request.instance_id)
     if refusal is not None:
@@ -115,17 +110,12 @@ def commit_refusal(group: Group | None, request: Commit) -> Error | None:
 
 
 def refuse_commit(request: Commit, error: Error, turn: Turn) -> None:
-    """Every partition is told the same error."""
+    """Answer with the same error for every partition."""
     answer = CommitAnswer(tuple(PartitionError(o.topic, o.partition, error) for o in request.offsets))
-    _tell(request, answer, turn)
+    answer_commit(request, answer, turn)
 
 
-def stored(done: OffsetsStored, turn: Turn) -> None:
-    """The commit is durable (the shard has applied it): say so."""
-    _tell(done.request, done.answer, turn)
-
-
-def _tell(request: Commit, answer: CommitAnswer, turn: Turn) -> None:
+def answer_commit(request: Commit, answer: CommitAnswer, turn: Turn) -> None:
     """Answer a commit, and trace what was written and what was refused."""
     turn.reply(request.token, answer)
     if not turn.limits.traced:
@@ -133,7 +123,7 @@ def _tell(request: Commit, answer: CommitAnswer, turn: Turn) -> None:
     for o, (_, _, error) in zip(request.offsets, answer.partitions, strict=True):
         refused = {} if error is Error.NONE else {"error": error.name}
         if request.producer is not None and not refused:
-            continue  # it is written when the transaction is committed
+            continue  # traced when the transaction commits
         turn.trace(
             "offset_refused" if refused else "offset_written",
             cause=f"generation:{request.generation}",
@@ -152,7 +142,7 @@ def _sender(request: Commit) -> str:
 
 
 def trace_committed(mark: Mark, changes: Iterable[Change], turn: Turn) -> None:
-    """Pending offsets have come to count."""
+    """Trace offsets that their transaction has committed."""
     for key, record in changes:
         if isinstance(key, OffsetKey) and isinstance(record, OffsetRecord):
             turn.trace(
@@ -176,10 +166,10 @@ def fetch(
     wanted: tuple[tuple[str, int], ...] | None,
     unstable: Callable[[str, str, int], bool] | None = None,
 ) -> list[Fetched]:
-    """Committed offsets of `wanted` (topic, partition), None where there is none; `wanted` None: all there are.
+    """The committed offset, or None, of each `wanted` (topic, partition); `wanted` None: all.
 
-    Where `unstable` (group, topic, partition) is true, an open transaction may change the offset, and the answer is
-    UNSTABLE_OFFSET_COMMIT (KIP-447).
+    UNSTABLE_OFFSET_COMMIT where `unstable` (group, topic, partition) says that an open transaction may change the
+    offset (KIP-447).
     """
     if group is None or group.state is State.DEAD:
         offsets = {}
@@ -191,41 +181,27 @@ def fetch(
     return [(topic, partition, offsets.get((topic, partition))) for topic, partition in wanted]
 
 
-def delete(
-    group: Group | None,
-    offsets: Mapping[tuple[str, int], OffsetRecord],
-    pending: Iterable[PendingKey],
-    request: DeleteOffsets,
-    turn: Turn,
-) -> None:
+def delete(group: Group | None, request: DeleteOffsets) -> DeleteOffsetsAnswer:
     """OffsetDelete (KIP-496): not for topics that a consumer group with members is subscribed to.
 
-    What is `pending` goes too, and its transaction does not bring it back.
+    The partitions without an error are to be deleted.
     """
     if group is None or group.state is State.DEAD:
-        turn.reply(request.token, DeleteOffsetsAnswer(error=Error.GROUP_ID_NOT_FOUND))
-        return
+        return DeleteOffsetsAnswer(error=Error.GROUP_ID_NOT_FOUND)
     if group.state is not State.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        turn.reply(request.token, DeleteOffsetsAnswer(error=Error.NON_EMPTY_GROUP))
-        return
-    errors = tuple(
-        PartitionError(topic, partition, Error.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed(group, topic) else Error.NONE)
-        for topic, partition in request.partitions
+        return DeleteOffsetsAnswer(error=Error.NON_EMPTY_GROUP)
+    return DeleteOffsetsAnswer(
+        partitions=tuple(
+            PartitionError(
+                topic, partition, Error.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed(group, topic) else Error.NONE
+            )
+            for topic, partition in request.partitions
+        )
     )
-    going = [(topic, partition) for topic, partition, error in errors if error is Error.NONE]
-    changes: list[tuple[OffsetKey, None] | tuple[PendingKey, None]] = [
-        (OffsetKey(group.id, topic, partition), None) for topic, partition in going if (topic, partition) in offsets
-    ]
-    changes += [(key, None) for key in pending if (key.topic, key.partition) in going]
-    answer = DeleteOffsetsAnswer(partitions=errors)
-    if changes:
-        turn.write(*changes, then=OffsetsDeleted(request.token, tuple(changes), answer))
-    else:
-        turn.reply(request.token, answer)
 
 
 def is_subscribed(group: Group, topic: str) -> bool:
-    """Subscriptions that cannot be read count as subscribed to everything."""
+    """Subscriptions that cannot be decoded count as subscribed to everything."""
     if not group.members:
         return False
     if group.topics is None:

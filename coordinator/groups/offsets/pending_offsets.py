@@ -1,39 +1,40 @@
-"""Offsets that producers have sent within transactions: pending until a marker says how the transaction ended.
+"""Offsets sent within transactions: pending until a marker says how the transaction ended.
 
-Until then they do not show, and a fetch that asks for stable offsets is told so (KIP-447). Of a plain commit and one
-in a transaction the later one in the log wins, whatever the order in which they come to count (KAFKA-5247). After
-a reload their order is that of their commit times; equal times count for the pending one.
+Until then they are invisible, except that a fetch of stable offsets gets UNSTABLE_OFFSET_COMMIT (KIP-447). Of a plain
+commit and a transactional one, the later in the log wins, whichever takes effect first (KAFKA-5247). After a reload
+they are ordered by commit time; on equal times the pending one wins.
 
-The partition also remembers each producer's epoch, and the epoch of the coordinator that ended its transaction last:
-requests and markers with lower ones come from somebody who was replaced.
+The partition also keeps each producer's epoch and that of the coordinator that last ended its transaction, and refuses
+requests and markers with lower epochs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from coordinator.groups.errors import Error
-from coordinator.groups.records import OffsetKey, PendingKey, ProducerKey, ProducerRecord
+from coordinator.groups.records import OffsetKey, OffsetRecord, PendingKey, ProducerKey, ProducerRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from coordinator.groups.outcome import OffsetChange
-    from coordinator.groups.records import Change, OffsetRecord
+    from coordinator.groups.records import Change, StoredChange
     from coordinator.groups.requests import Mark, Producer
+
+OffsetChange = tuple[OffsetKey, OffsetRecord | None] | tuple[PendingKey, OffsetRecord | None]
 
 _UNSEEN = ProducerRecord(-1, -1)
 
 
-class Pending:
-    """Of one partition. What it says changes only by `apply`, as everything that is stored."""
+class PendingOffsets:
+    """Of one partition. Changes only when records are applied, like all stored state."""
 
     def __init__(self) -> None:
         self.producers: dict[int, ProducerRecord] = {}
-        self._offsets: dict[int, dict[PendingKey, tuple[int, OffsetRecord]]] = {}  # by producer; with the position
-        self._counts: Counter[OffsetKey] = Counter()  # how many producers have one pending
-        #: Where in the log an offset's last commit stands, as far as it stands behind pending ones.
+        self._offsets: dict[int, dict[PendingKey, tuple[int, OffsetRecord]]] = {}  # by producer, with log position
+        self._counts: Counter[OffsetKey] = Counter()  # producers with a pending offset for the key
+        #: The log position of an offset's last commit, while offsets are pending.
         self._positions: dict[OffsetKey, int] = {}
         self._end = 0
 
@@ -67,8 +68,14 @@ class Pending:
         else:
             self.producers[key.producer_id] = record
 
+    def learn_fences(self, changes: Iterable[StoredChange]) -> None:
+        """Take the producers' epochs from stored records."""
+        for key, fence in changes:
+            if isinstance(key, ProducerKey):
+                self.know(key, cast("ProducerRecord", fence))
+
     def overtaken(self, commit: Iterable[OffsetChange]) -> None:
-        """A plain commit has landed."""
+        """A plain commit was stored."""
         if not self._offsets:
             return
         for key, _ in commit:
@@ -77,7 +84,7 @@ class Pending:
                 self._positions[key] = self._end
 
     def settle(self, offsets: Mapping[str, Mapping[tuple[str, int], OffsetRecord]]) -> None:
-        """After a load, which knows no positions: order by commit times."""
+        """After loading, which loses log positions: order by commit time."""
         for of_producer in self._offsets.values():
             for key, (_, record) in of_producer.items():
                 of_producer[key] = (max(record.committed_wall_ms, 1), record)
@@ -87,7 +94,7 @@ class Pending:
                     self._positions[_plain(key)] = plain.committed_wall_ms
                     self._end = max(self._end, plain.committed_wall_ms)
 
-    # -- asking -----------------------------------------------------------------------------------------------
+    # -- lookups -----------------------------------------------------------------------------------------------
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         return bool(self._counts) and self._counts[OffsetKey(group_id, topic, partition)] > 0
@@ -96,30 +103,30 @@ class Pending:
         return [key for of_producer in self._offsets.values() for key in of_producer if key.group_id == group_id]
 
     def is_open(self, producer: Producer) -> bool:
-        """Whether this very incarnation has offsets pending here."""
+        """Whether this incarnation of the producer has pending offsets here."""
         known = self.producers.get(producer.id, _UNSEEN)
         return producer.epoch == known.producer_epoch and producer.id in self._offsets
 
     def fences(self, producer: Producer) -> bool:
-        """Whether a later incarnation of this producer was here."""
+        """Whether a later incarnation of this producer was seen."""
         return producer.epoch < self.producers.get(producer.id, _UNSEEN).producer_epoch
 
     def seen(self, producer: Producer) -> tuple[Change, ...]:
-        """What is to be stored when this producer shows itself for the first time."""
+        """The fence to be stored with the first offset of this incarnation."""
         known = self.producers.get(producer.id, _UNSEEN)
         if producer.epoch <= known.producer_epoch:
             return ()
         return ((ProducerKey(producer.id), known._replace(producer_epoch=producer.epoch)),)
 
     def mark_refusal(self, mark: Mark) -> Error | None:
-        """Why a marker is refused: another coordinator, or a later producer, has ended it already."""
+        """The error for an outdated marker: a later coordinator or producer has ended the transaction."""
         known = self.producers.get(mark.producer.id, _UNSEEN)
         if mark.coordinator_epoch < known.coordinator_epoch:
             return Error.TRANSACTION_COORDINATOR_FENCED
         return Error.INVALID_PRODUCER_EPOCH if mark.producer.epoch < known.producer_epoch else None
 
     def marked(self, mark: Mark) -> tuple[Change, ...]:
-        """What is to be stored when the producer's transaction ends so."""
+        """The records that end the producer's transaction."""
         fence = ProducerRecord(mark.producer.epoch, mark.coordinator_epoch)
         changes: list[Change] = []
         if self.producers.get(mark.producer.id) != fence:

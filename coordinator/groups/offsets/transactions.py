@@ -1,27 +1,27 @@
-"""The transactions of the transactional ids that this partition is responsible for (KIP-98).
+"""Transactions of the transactional ids coordinated by this partition (KIP-98).
 
     Empty -> Ongoing             the first AddPartitionsToTxn or AddOffsetsToTxn
     Ongoing -> Prepare...        EndTxn, the transaction's timeout, or a new incarnation of the producer (aborts)
-    Prepare... -> Complete...    all partitions, and those of all groups, have been told (`Marker`)
+    Prepare... -> Complete...    every partition, and those of all groups, has its marker (`Marker`)
     Complete... -> Ongoing       the next AddPartitionsToTxn or AddOffsetsToTxn
 
-EndTxn is answered when the decision is durable; the partitions hear of it after that, again after a failover. Whoever
-asks meanwhile, or while a step is being stored, is told CONCURRENT_TRANSACTIONS and comes again. A timeout and a new
-incarnation raise the producer's epoch: the markers carry the new one, and fence the producer before in every
+EndTxn is answered when the decision is durable; the markers follow, and are repeated after a failover. Until they are
+written, and while a step is being stored, clients get CONCURRENT_TRANSACTIONS and retry. A timeout and a new
+incarnation raise the producer's epoch; the markers carry the new epoch and so fence the old producer in every
 partition.
 
-Sources: KIP-98, KIP-360, TransactionCoordinator.scala of Kafka 3.9. KIP-890's part 2, by which each transaction raises
-the epoch, is not here: clients use it only where brokers advertise transaction.version 2.
+Sources: KIP-98, KIP-360, TransactionCoordinator.scala of Kafka 3.9. KIP-890 part 2, where each transaction raises
+the epoch, is not implemented: clients use it only with brokers that advertise transaction.version 2.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from coordinator.groups.answers import TransactionAnswer
+from coordinator.groups.effects import Marker, TimerKey, TimerKind, Write
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import Marker, TimerKey, TimerKind, TransactionStored
 from coordinator.groups.records import Phase, TransactionKey, TransactionRecord
 from coordinator.groups.requests import (
     NO_PRODUCER,
@@ -35,13 +35,13 @@ from coordinator.groups.requests import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coordinator.groups.outcome import Turn
+    from coordinator.groups.effects import Turn
     from coordinator.groups.requests import TransactionRequest
     from kernel.values import TopicPartition
 
-#: From this epoch on a producer gets a new id: one more has to be left for fencing it.
+#: A producer with this epoch gets a new id: one more epoch must remain for fencing it.
 EPOCH_MAX = 32_766
-#: After a step that could not be stored and that nobody will ask for again.
+#: Before retrying a step that could not be stored and that no client will ask for again.
 RETRY_MS = 1_000
 
 Part = TypeVar("Part")
@@ -53,7 +53,7 @@ _DONE = {Phase.PREPARE_COMMIT: Phase.COMPLETE_COMMIT, Phase.PREPARE_ABORT: Phase
 
 @dataclass(slots=True)
 class Transaction:
-    """One transactional id; `record` is what is stored, None while its first one is on its way."""
+    """One transactional id; `record` is None until the first one is stored."""
 
     id: str
     record: TransactionRecord | None = None
@@ -73,17 +73,17 @@ class Transactions:
             self._all[key.transactional_id] = Transaction(key.transactional_id, record)
 
     def load(self, turn: Turn) -> None:
-        """Go on with what was decided, and with the timeouts, which count from the transaction's start."""
+        """Resume decided transactions, and timeouts, which are measured from the transaction's start."""
         for transaction in self._all.values():
             if transaction.record is not None:
-                _go_on(transaction, transaction.record, turn)
+                self.proceed(transaction, transaction.record, turn)
 
     def unload(self, turn: Turn) -> None:
         for transaction in self._all.values():
             turn.cancel_timer(_timer(transaction))
 
     def needs_producer_id(self, transactional_id: str) -> bool:
-        """Whether InitProducerId is to bring a new producer id."""
+        """Whether InitProducerId needs a new producer id."""
         transaction = self._all.get(transactional_id)
         record = None if transaction is None else transaction.record
         return record is None or record.producer_epoch >= EPOCH_MAX
@@ -91,7 +91,7 @@ class Transactions:
     def takes_part(
         self, transactional_id: str, producer: Producer, includes: Callable[[TransactionRecord], bool]
     ) -> Error:
-        """NONE if the open transaction of this very producer `includes` what is asked about."""
+        """NONE if this producer has an open transaction for which `includes` is true, otherwise the error."""
         transaction = self._all.get(transactional_id)
         record = None if transaction is None else transaction.record
         if record is None or record.producer_id != producer.id:
@@ -119,7 +119,7 @@ class Transactions:
             turn.reply(request.token, TransactionAnswer(error=answer))
 
     def _init(self, request: InitProducer, turn: Turn) -> Error | None:
-        """A new incarnation of the producer, or, with `request.producer`, the same one that goes on (KIP-360)."""
+        """Start a new incarnation of the producer, or, with `request.producer`, let it recover (KIP-360)."""
         if not 0 < request.timeout_ms <= turn.limits.transaction_timeout_ms_max:
             return Error.INVALID_TRANSACTION_TIMEOUT
         transaction = self._all.setdefault(request.transactional_id, Transaction(request.transactional_id))
@@ -130,21 +130,21 @@ class Transactions:
         if record is not None and expected != NO_PRODUCER:
             if expected.id != record.producer_id or expected.epoch not in (record.producer_epoch, record.last_epoch):
                 return Error.PRODUCER_FENCED
-            if expected.epoch == record.last_epoch != record.producer_epoch:  # its answer was lost
-                turn.reply(request.token, _told(record))
+            if expected.epoch == record.last_epoch != record.producer_epoch:  # the previous answer was lost
+                turn.reply(request.token, _producer_answer(record))
                 return None
         if record is not None and record.phase is Phase.ONGOING:
-            _abort(transaction, record, turn)
+            self._abort(transaction, record, turn)
             return Error.CONCURRENT_TRANSACTIONS
         if self.needs_producer_id(request.transactional_id):
             if request.fresh_id < 0:
                 return Error.CONCURRENT_TRANSACTIONS
             producer, last_epoch = Producer(request.fresh_id, 0), -1
         else:
-            assert record is not None, "an id that is not known needs a producer id"
+            assert record is not None, "an unknown id needs a producer id"
             producer, last_epoch = Producer(record.producer_id, record.producer_epoch + 1), record.producer_epoch
         begun = TransactionRecord(producer.id, producer.epoch, last_epoch, request.timeout_ms, Phase.EMPTY, (), -1)
-        _write(transaction, begun, turn, request.token, _told(begun))
+        self._write(transaction, begun, turn, request.token, _producer_answer(begun))
         return None
 
     def _add(
@@ -168,7 +168,7 @@ class Transactions:
         added = record._replace(
             groups=_joined(record.groups, groups), partitions=_joined(record.partitions, partitions)
         )
-        _write(transaction, added, turn, request.token, TransactionAnswer())
+        self._write(transaction, added, turn, request.token, TransactionAnswer())
         return None
 
     def _end(self, request: EndTransaction, turn: Turn) -> Error | None:
@@ -179,12 +179,12 @@ class Transactions:
             return refusal
         if record.phase is not Phase.ONGOING:
             if record.phase is _COMPLETE[request.commits]:
-                return Error.NONE  # asked again: the answer was lost
+                return Error.NONE  # the previous answer was lost
             return (
                 Error.CONCURRENT_TRANSACTIONS if record.phase is _PREPARE[request.commits] else Error.INVALID_TXN_STATE
             )
         decided = record._replace(phase=_PREPARE[request.commits])
-        _write(transaction, decided, turn, request.token, TransactionAnswer())
+        self._write(transaction, decided, turn, request.token, TransactionAnswer())
         return None
 
     def _found(
@@ -197,44 +197,61 @@ class Transactions:
 
     # -- reports of the doing side ----------------------------------------------------------------------------
 
-    def stored(self, done: TransactionStored, turn: Turn) -> None:
-        transaction = self._all[done.transactional_id]
-        transaction.record, transaction.writing = done.record, False
-        if done.token is not None and done.answer is not None:
-            turn.reply(done.token, done.answer)
-        _go_on(transaction, done.record, turn)
-
-    def not_stored(self, done: TransactionStored, error: Error, turn: Turn) -> None:
-        """Whoever asked is told; what nobody asked for is tried again a little later."""
-        transaction = self._all[done.transactional_id]
-        transaction.writing = False
-        if transaction.record is None:
-            del self._all[done.transactional_id]
-        if done.token is not None:
-            turn.reply(done.token, TransactionAnswer(error=error))
-        elif error is not Error.NOT_COORDINATOR:
-            turn.set_timer(_timer(transaction), turn.now.ms + RETRY_MS)
-
     def marked(self, marker: Marker, turn: Turn) -> None:
-        """Everybody who takes part in the transaction has been told how it ended."""
+        """Every partition of the transaction has its marker."""
         transaction = self._all.get(marker.transactional_id)
         record = None if transaction is None else transaction.record
         if transaction is None or record is None or transaction.writing or record.phase not in _DONE:
             return
         if Producer(record.producer_id, record.producer_epoch) == marker.producer:
-            _write(transaction, record._replace(phase=_DONE[record.phase], groups=(), partitions=()), turn)
+            self._write(transaction, record._replace(phase=_DONE[record.phase], groups=(), partitions=()), turn)
 
     def timer_fired(self, transactional_id: str, turn: Turn) -> None:
-        """The transaction's time is over, or something is to be tried again."""
+        """The transaction has timed out, or a retry is due."""
         transaction = self._all.get(transactional_id)
         if transaction is None or transaction.record is None:
             return
         if transaction.writing:
             turn.set_timer(_timer(transaction), turn.now.ms + RETRY_MS)
         elif transaction.record.phase is Phase.ONGOING:
-            _abort(transaction, transaction.record, turn)
+            self._abort(transaction, transaction.record, turn)
         else:
-            _go_on(transaction, transaction.record, turn)
+            self.proceed(transaction, transaction.record, turn)
+
+    # -- steps ------------------------------------------------------------------------------------------------
+
+    def _abort(self, transaction: Transaction, record: TransactionRecord, turn: Turn) -> None:
+        """Without its producer, which this fences."""
+        fenced = record._replace(phase=Phase.PREPARE_ABORT, producer_epoch=record.producer_epoch + 1, last_epoch=-1)
+        self._write(transaction, fenced, turn)
+
+    def proceed(self, transaction: Transaction, record: TransactionRecord, turn: Turn) -> None:
+        """What follows from a state that is durable."""
+        if record.phase is Phase.ONGOING:
+            left_ms = record.started_wall_ms + record.timeout_ms - turn.now.wall_ms
+            turn.set_timer(_timer(transaction), turn.now.ms + max(left_ms, 0))
+            return
+        turn.cancel_timer(_timer(transaction))
+        if record.phase in _DONE:
+            producer = Producer(record.producer_id, record.producer_epoch)
+            commits = record.phase is Phase.PREPARE_COMMIT
+            turn.send(Marker(transaction.id, producer, commits, record.groups, record.partitions))
+
+    def _write(
+        self,
+        transaction: Transaction,
+        record: TransactionRecord,
+        turn: Turn,
+        token: int | None = None,
+        answer: TransactionAnswer | None = None,
+    ) -> None:
+        transaction.writing = True
+        change = (TransactionKey(transaction.id), record)
+        turn.write(TransactionWrite((change,), self, transaction, record, token, answer or TransactionAnswer()))
+
+    def forget(self, transaction: Transaction) -> None:
+        """Its first record was not stored."""
+        del self._all[transaction.id]
 
 
 def _joined(known: tuple[Part, ...], more: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -247,39 +264,36 @@ def _refusal(transaction: Transaction, record: TransactionRecord, producer: Prod
     return Error.CONCURRENT_TRANSACTIONS if transaction.writing else None
 
 
-def _abort(transaction: Transaction, record: TransactionRecord, turn: Turn) -> None:
-    """Without its producer, which is fenced by it."""
-    fenced = record._replace(phase=Phase.PREPARE_ABORT, producer_epoch=record.producer_epoch + 1, last_epoch=-1)
-    _write(transaction, fenced, turn)
+@dataclass(frozen=True, slots=True, eq=False)
+class TransactionWrite(Write):
+    """A step of a transaction; `token` None: nobody waits for it."""
+
+    transactions: Transactions = field(repr=False)
+    transaction: Transaction
+    record: TransactionRecord
+    token: int | None
+    answer: TransactionAnswer
+
+    def stored(self, turn: Turn) -> None:
+        transaction = self.transaction
+        transaction.record, transaction.writing = self.record, False
+        if self.token is not None:
+            turn.reply(self.token, self.answer)
+        self.transactions.proceed(transaction, self.record, turn)
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        """The client gets the error. A step that no client asked for is retried."""
+        transaction = self.transaction
+        transaction.writing = False
+        if transaction.record is None:
+            self.transactions.forget(transaction)
+        if self.token is not None:
+            turn.reply(self.token, TransactionAnswer(error=error))
+        elif error is not Error.NOT_COORDINATOR:
+            turn.set_timer(_timer(transaction), turn.now.ms + RETRY_MS)
 
 
-def _go_on(transaction: Transaction, record: TransactionRecord, turn: Turn) -> None:
-    """What follows from a state that has become durable."""
-    if record.phase is Phase.ONGOING:
-        left_ms = record.started_wall_ms + record.timeout_ms - turn.now.wall_ms
-        turn.set_timer(_timer(transaction), turn.now.ms + max(left_ms, 0))
-        return
-    turn.cancel_timer(_timer(transaction))
-    if record.phase in _DONE:
-        producer = Producer(record.producer_id, record.producer_epoch)
-        turn.send(
-            Marker(transaction.id, producer, record.phase is Phase.PREPARE_COMMIT, record.groups, record.partitions)
-        )
-
-
-def _write(
-    transaction: Transaction,
-    record: TransactionRecord,
-    turn: Turn,
-    token: int | None = None,
-    answer: TransactionAnswer | None = None,
-) -> None:
-    transaction.writing = True
-    done = TransactionStored(transaction.id, record, token, answer)
-    turn.write((TransactionKey(transaction.id), record), then=done)
-
-
-def _told(record: TransactionRecord) -> TransactionAnswer:
+def _producer_answer(record: TransactionRecord) -> TransactionAnswer:
     return TransactionAnswer(producer=Producer(record.producer_id, record.producer_epoch))
 
 

@@ -1,1 +1,1 @@
-"""Groups of the `server` design: members register in ZooKeeper, the coordinator watches, assigns, and commands them."""
+"""Groups of the `server` design: members register in ZooKeeper; the coordinator watches, assigns, and commands."""

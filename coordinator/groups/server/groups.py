@@ -1,24 +1,25 @@
-"""All groups of the server design in one partition of `__consumer_offsets`: the entrance to their machine.
+"""All groups of the server design in one partition of `__consumer_offsets`.
 
-apply, wake     records of the log -> the groups as they were last stored, Stable, and a look at their ids
-ask, verdicts   a member's question, a member's commit
-seen            what ZooKeeper has under a group's ids
-decided         what the strategy has answered
-topics_changed  topics came, went or grew
-timer_fired, stored, not_stored, unload   as in `coordinator.groups.shard`
+apply, wake     load groups as they were last stored, Stable, and watch their ids
+ask, verdicts   a member's AwaitCommand, a member's CommitOwned
+seen            a group's ids in ZooKeeper
+decided         the strategy's answer
+topics_changed  topics were created, deleted or grew
+timer_fired, unload   as in `coordinator.groups.machine`
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.groups.answers import DeleteGroupAnswer
+from coordinator.groups.effects import TimerKey, TimerKind, Write
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import GenerationStored, ServerGroupDeleted, TimerKey, TimerKind
 from coordinator.groups.records import ServerKey
 from coordinator.groups.server import rounds
-from coordinator.groups.server.group import Asking, ServerGroup, Surroundings
+from coordinator.groups.server.group import Asking, GroupContext, ServerGroup
 from coordinator.groups.server.requests import ForgetIds, ReadAgain, WatchIds
 from coordinator.groups.server.states import State, Trigger
 from coordinator.protocol.server_commands import ANY_STRATEGY, Commanded
@@ -27,7 +28,7 @@ from coordinator.protocol.server_errors import ServerError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from coordinator.groups.outcome import ServerContinuation, Turn
+    from coordinator.groups.effects import Turn
     from coordinator.groups.records import ServerChange, ServerRecord
     from coordinator.groups.server.group import Rules
     from coordinator.groups.server.requests import Await, Decide
@@ -35,22 +36,22 @@ if TYPE_CHECKING:
 
 
 class ServerGroups:
-    """One leader epoch's; after `unload` it is thrown away."""
+    """For one leader epoch; thrown away after `unload`."""
 
     def __init__(self, rules: Rules, size_of: Callable[[str], int], offset_of: Callable[[str, str, int], int]) -> None:
-        """`size_of(topic)` is a topic's number of partitions now, `offset_of(group, topic, partition)` the committed
-        offset; 0 and NO_OFFSET where there is none.
+        """`size_of(topic)` is the topic's current number of partitions, or 0; `offset_of(group, topic, partition)` the
+        committed offset, or NO_OFFSET.
         """
         self.groups: dict[str, ServerGroup] = {}
-        self._around = Surroundings(rules, size_of, offset_of)
+        self._context = GroupContext(rules, size_of, offset_of, self._tidy)
 
     def in_use(self, group_id: str) -> bool:
-        """Whether this design has the group id now, so that no other may."""
+        """Whether the group id belongs to this design now."""
         group = self.groups.get(group_id)
         return group is not None and group.in_use
 
     def keeps(self, group_id: str, turn: Turn) -> bool:
-        """Whether a group's offsets are in use, or were until a retention ago (KIP-211)."""
+        """Whether a group's offsets are in use, or were within the retention time (KIP-211)."""
         group = self.groups.get(group_id)
         return group is not None and (group.in_use or not self._is_old(group, turn))
 
@@ -61,7 +62,7 @@ class ServerGroups:
     # -- hard state -------------------------------------------------------------------------------------------------
 
     def apply(self, change: ServerChange) -> None:
-        """Take over one stored record; when all have been, `wake`."""
+        """Take over one stored record; `wake` follows the last one."""
         key, record = change
         if record is None:
             self.groups.pop(key.group_id, None)
@@ -69,7 +70,7 @@ class ServerGroups:
             self.groups[key.group_id] = ServerGroup.from_record(key.group_id, record)
 
     def wake(self) -> Iterator[Callable[[Turn], None]]:
-        """Members go on with what they run; what has changed meanwhile shows once their ids are read."""
+        """Members keep running; reading their ids shows what has changed."""
         for group in list(self.groups.values()):
             yield partial(self._wake_group, group)
 
@@ -80,7 +81,7 @@ class ServerGroups:
             self._watch(group, turn)
 
     def unload(self, turn: Turn) -> None:
-        """Whoever waits is told to look for the next coordinator; what members run, they go on running."""
+        """Waiting members get NOT_COORDINATOR; all keep running."""
         for group in self.groups.values():
             if group.state is State.DEAD:
                 continue
@@ -93,7 +94,7 @@ class ServerGroups:
     # -- members ----------------------------------------------------------------------------------------------------
 
     def ask(self, request: Await, turn: Turn) -> None:
-        """AwaitCommand: what the member runs is noted, and its question waits unless there is something to say."""
+        """AwaitCommand: note what the member runs; the request waits until there is a command for it."""
         asked = request.asked
         refusal = self._refusal(request)
         if refusal is not None:
@@ -102,33 +103,33 @@ class ServerGroups:
         group = self.groups.setdefault(asked.group_id, ServerGroup(asked.group_id))
         if not group.watched:
             self._watch(group, turn)
-        rounds.answer(group, asked.member_id, Commanded(), turn)  # an earlier question that nobody waits for any more
-        came_back = self._hear(group, request, turn)
+        rounds.answer(group, asked.member_id, Commanded(), turn)  # the client has given up an earlier request
+        came_back = self._note_running(group, request, turn)
         known = None if group.seen is None else group.seen.get(asked.member_id)
         if known is not None and set(known) != set(asked.topics):
             turn.look(ReadAgain(group.id, asked.member_id))
-        (rounds.advance if came_back else rounds.proceed)(group, self._around, turn)
-        rounds.tell(group, asked.member_id, turn)
+        (rounds.advance if came_back else rounds.proceed)(group, self._context, turn)
+        rounds.command(group, asked.member_id, self._context, turn)
         if asked.wait_ms == 0:
             rounds.answer(group, asked.member_id, Commanded(), turn)
-        elif self._is_parked(group, asked.member_id):
+        elif group.is_asking(asked.member_id):
             turn.set_timer(TimerKey(TimerKind.AWAIT, group.id, asked.member_id), turn.now.ms + asked.wait_ms)
         self._tidy(group, turn)
 
     @staticmethod
-    def _hear(group: ServerGroup, request: Await, turn: Turn) -> bool:
-        """Note what the member runs; whether it was dropped and takes part again."""
+    def _note_running(group: ServerGroup, request: Await, turn: Turn) -> bool:
+        """Note what the member runs. True if it was dropped and now takes part again."""
         member_id, runs = request.asked.member_id, request.asked.runs
         group.asking[member_id] = Asking(request.token, runs, request.client_id, request.client_host)
         was_dropped = member_id in group.dropped
-        group.heard(member_id, runs)
+        group.note_running(member_id, runs)
         came_back = was_dropped and member_id not in group.dropped
         if came_back:
             turn.trace("group_member_joined", group=group.id, id=member_id)
         return came_back
 
     def _refusal(self, request: Await) -> ServerError | None:
-        asked, rules = request.asked, self._around.rules
+        asked, rules = request.asked, self._context.rules
         if asked.strategy not in (ANY_STRATEGY, rules.strategy):
             known = asked.strategy in rules.known
             return ServerError.INCONSISTENT_STRATEGY if known else ServerError.UNKNOWN_STRATEGY
@@ -139,20 +140,15 @@ class ServerGroups:
             return ServerError.ILLEGAL_GENERATION
         return None
 
-    @staticmethod
-    def _is_parked(group: ServerGroup, member_id: str) -> bool:
-        asking = group.asking.get(member_id)
-        return asking is not None and asking.token is not None
-
     def verdicts(self, commit: CommitOwned) -> dict[tuple[str, int], Error]:
-        """The partitions whose offsets are refused, and why: for the member, the generation, or the ownership."""
+        """The partitions whose offsets are refused, with the errors: by member, generation, or ownership."""
         group = self.groups.get(commit.group_id)
         member = None if group is None else group.members.get(commit.member_id)
         every = [(owned.topic, owned.partition) for owned in commit.offsets]
         if group is None or member is None:
             return dict.fromkeys(every, Error.UNKNOWN_MEMBER_ID)
         if commit.generation != group.generation or group.proposal is not None:
-            # What has been decided already may give the partition to somebody else.
+            # The next generation may give the partition to another member.
             return dict.fromkeys(every, Error.ILLEGAL_GENERATION)
         owned = set(member.partitions)
         return {at: Error.PARTITION_NOT_ASSIGNED for at in every if at not in owned}
@@ -160,7 +156,7 @@ class ServerGroups:
     # -- ZooKeeper, topics ------------------------------------------------------------------------------------------
 
     def seen(self, group_id: str, ids: Mapping[str, tuple[str, ...]], turn: Turn) -> None:
-        """The group's ids, {member id: topics, sorted}, as they have just been read."""
+        """The group's ids as just read: {member id: sorted topics}."""
         group = self.groups.get(group_id)
         if group is None or not group.watched:
             return
@@ -172,28 +168,22 @@ class ServerGroups:
                 turn.trace("group_member_left", group=group.id, id=member_id, reason="id gone")
         group.seen = dict(ids)
         group.dropped.intersection_update(ids)
-        rounds.advance(group, self._around, turn)
+        rounds.advance(group, self._context, turn)
         for member_id in list(group.asking):
-            rounds.tell(group, member_id, turn)
-        self._forget_strangers(group)
+            rounds.command(group, member_id, self._context, turn)
+        group.forget_strangers()
         self._tidy(group, turn)
 
     def decided(self, asked: Decide, record: ServerRecord | None, turn: Turn) -> None:
-        """The next generation of a group; None: its strategy has failed."""
+        """The strategy's answer for a group; None: it failed."""
         group = self.groups.get(asked.group_id)
         if group is not None and group.deciding is asked:
-            rounds.decided(group, record, self._around, turn)
-
-    def _forget_strangers(self, group: ServerGroup) -> None:
-        """What those ran that are gone is of no more interest, unless they still ask."""
-        for member_id in [m for m in group.asking if m not in (group.seen or {}) and m not in group.members]:
-            if not self._is_parked(group, member_id):
-                del group.asking[member_id]
+            rounds.decided(group, record, self._context, turn)
 
     def topics_changed(self, turn: Turn) -> None:
-        """Topics came, went or grew."""
+        """Topics were created, deleted or grew."""
         for group in list(self.groups.values()):
-            rounds.advance(group, self._around, turn)
+            rounds.advance(group, self._context, turn)
 
     def _watch(self, group: ServerGroup, turn: Turn) -> None:
         group.watched = True
@@ -205,7 +195,7 @@ class ServerGroups:
             turn.look(ForgetIds(group.id))
 
     def _tidy(self, group: ServerGroup, turn: Turn) -> None:
-        """A group without members, ids and questions is watched no longer; one that never had any is nothing at all."""
+        """Stop watching a group without members, ids and requests; forget one that never had a generation."""
         if group.state is State.EMPTY and group.seen is not None and not group.in_use:
             self._forget_ids(group, turn)
             if group.generation == 0:
@@ -221,43 +211,10 @@ class ServerGroups:
             rounds.answer(group, key.member_id, Commanded(), turn)
             self._tidy(group, turn)
         else:
-            rounds.round_timer_fired(group, self._around, turn)
-
-    def stored(self, done: ServerContinuation, turn: Turn) -> None:
-        group = self.groups.get(done.group_id)
-        match done:
-            case ServerGroupDeleted(token=token):
-                self.groups.pop(done.group_id, None)
-                if token is not None:
-                    turn.reply(token, DeleteGroupAnswer(Error.NONE))
-            case GenerationStored(member_id=None):
-                if group is not None and group.state is not State.DEAD:
-                    rounds.stored(group, done, self._around, turn)
-                    self._forget_strangers(group)
-                    self._tidy(group, turn)
-            case GenerationStored():
-                if group is not None and group.state is not State.DEAD:
-                    rounds.stored_again(group, done, self._around, turn)
-
-    def not_stored(self, done: ServerContinuation, error: Error, turn: Turn) -> None:
-        group = self.groups.get(done.group_id)
-        match done:
-            case ServerGroupDeleted(token=token):
-                if group is not None:  # Dead is terminal: another group takes its place, with what is still stored
-                    again = ServerGroup.from_record(done.group_id, group.record)
-                    again.empty_since_ms = group.empty_since_ms
-                    self.groups[done.group_id] = again
-                if token is not None:
-                    turn.reply(token, DeleteGroupAnswer(error))
-            case GenerationStored(member_id=None):
-                if group is not None and group.state is not State.DEAD:
-                    rounds.not_stored(group, done, error, self._around, turn)
-            case GenerationStored():
-                if group is not None and group.state is not State.DEAD:
-                    rounds.not_stored_again(group, done, error, turn)
+            rounds.round_timer_fired(group, self._context, turn)
 
     def forget_old(self, holding: Collection[str], turn: Turn) -> None:
-        """Bury groups that have long been Empty; `holding` are those that still have offsets."""
+        """Delete groups that have been Empty for the retention time; `holding` are those that still have offsets."""
         for group in list(self.groups.values()):
             if group.state is State.EMPTY and group.id not in holding and not self.keeps(group.id, turn):
                 self.delete(group.id, None, turn)
@@ -265,9 +222,37 @@ class ServerGroups:
     # -- administrators ---------------------------------------------------------------------------------------------
 
     def delete(self, group_id: str, token: int | None, turn: Turn) -> None:
-        """DeleteGroups of a group that is known and not in use."""
+        """Delete a group that exists and is not in use."""
         group = self.groups[group_id]
         assert not group.in_use, f"group {group_id!r} has members"
         self._forget_ids(group, turn)
         group.move(Trigger.DELETED, turn)
-        turn.write((ServerKey(group_id), None), then=ServerGroupDeleted(group_id, token))
+        turn.write(DeletionWrite(((ServerKey(group_id), None),), self, group, token))
+
+    def delete_stored(self, group_id: str) -> None:
+        self.groups.pop(group_id, None)
+
+    def undelete(self, dead: ServerGroup) -> None:
+        """Deleting failed. Dead is terminal, so a new group with the same stored state replaces it."""
+        group = ServerGroup.from_record(dead.id, dead.record)
+        group.empty_since_ms = dead.empty_since_ms
+        self.groups[dead.id] = group
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeletionWrite(Write):
+    """DeleteGroups of a group; `token` None: the deletion of its offsets answers, or nobody waits."""
+
+    groups: ServerGroups = field(repr=False)
+    group: ServerGroup
+    token: int | None
+
+    def stored(self, turn: Turn) -> None:
+        self.groups.delete_stored(self.group.id)
+        if self.token is not None:
+            turn.reply(self.token, DeleteGroupAnswer(Error.NONE))
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        self.groups.undelete(self.group)
+        if self.token is not None:
+            turn.reply(self.token, DeleteGroupAnswer(error))

@@ -1,4 +1,4 @@
-"""What members ask of the coordinator's machine, and what the machine asks of the doing side; as values."""
+"""Requests of members, and the machine's requests to the service side, as values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Await:
-    """AwaitCommand, with who sent it for DescribeGroups; `token` as in `coordinator.groups.requests`."""
+    """AwaitCommand, with its sender for DescribeGroups; `token` as in `coordinator.groups.requests`."""
 
     token: int
     asked: AwaitCommand
@@ -31,31 +31,31 @@ class OwnedCommit:
 
 
 class WatchIds(NamedTuple):
-    """Read the group's ids with a watch, and the data of each; report both, and again whenever the watch fires."""
+    """Read the group's ids with a watch, and each id's data; report them now and whenever the watch fires."""
 
     group_id: str
 
 
 class ReadAgain(NamedTuple):
-    """This member's data is not what was read: read it and report again."""
+    """Read this member's data again, which has changed, and report."""
 
     group_id: str
     member_id: str
 
 
 class ForgetIds(NamedTuple):
-    """The group's ids are of no more interest here."""
+    """Stop watching the group's ids."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Assign the next generation by the broker's strategy, apart from the loop, and report what came of it."""
+    """Run the broker's strategy for the next generation, off the event loop, and report the result."""
 
     group_id: str
     generation: int  #: the next
-    sizes: tuple[tuple[str, int], ...]  #: (topic, partitions), of those that exist
+    sizes: tuple[tuple[str, int], ...]  #: (topic, partition count) of existing topics
     subscriptions: Mapping[str, MemberSubscription]
 
 

@@ -1,23 +1,24 @@
-"""The rounds of a group of the server design, from the reason to begin one until everybody has started.
+"""The rounds of a group of the server design: each moves the group to its next generation.
 
-    advance   does whatever can be done now; called after everything that may be a reason for a round
-    proceed   the same without looking for a reason; called after the other things
-    begin     everybody who runs the generation is told to stop
-    decide    nobody runs it any more, or is given up: the strategy is asked for the next one
-    decided   its answer is stored, unless the group has changed meanwhile: then it is asked again
-    stored    it is durable: everybody is told to start
-    tell      what one member's parked question is answered with, if with anything
+    advance   does whatever can be done now; called after every possible reason for a round
+    proceed   the same without checking for a reason; called after other events
+    begin     commands all members that run the generation to stop
+    decide    all have stopped or are dropped: asks the strategy for the next generation
+    decided   stores its answer, or asks again if the group has changed
+    GenerationWrite.stored   commands all members to start
+    command   answers one member's waiting AwaitCommand, if there is a command for it
 
-A start is given behind the storage's fence: together with the write that stores its generation, and later, when a
-member asks for it (again), after the same record has been written once more. A coordinator that was replaced without
-noticing can tell members to stop, which does no harm, but never to start.
+A start is fenced by the storage: it follows the write of its generation or, for a member that asks later, another
+write of the same record. A coordinator that was replaced without noticing can command members to stop, which is
+harmless, but never to start.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from coordinator.groups.outcome import GenerationStored, TimerKey, TimerKind
+from coordinator.groups.effects import TimerKey, TimerKind, Write
 from coordinator.groups.records import ServerKey, ServerMember, ServerRecord
 from coordinator.groups.server.group import reason_for_a_round, sizes_of
 from coordinator.groups.server.requests import Decide
@@ -27,50 +28,50 @@ from coordinator.protocol.server_errors import ServerError
 from kernel.assignors.subscription import MemberSubscription
 
 if TYPE_CHECKING:
+    from coordinator.groups.effects import Turn
     from coordinator.groups.errors import Error
-    from coordinator.groups.outcome import Turn
-    from coordinator.groups.server.group import Rules, ServerGroup, Surroundings
+    from coordinator.groups.server.group import GroupContext, Rules, ServerGroup
 
 
-def advance(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
-    """Begin, decide, and end rounds as far as it is time to."""
+def advance(group: ServerGroup, context: GroupContext, turn: Turn) -> None:
+    """Begin, decide, and end rounds where possible."""
     if group.state in (State.EMPTY, State.STARTING, State.STABLE):
-        trigger = reason_for_a_round(group, around)
+        trigger = reason_for_a_round(group, context)
         if trigger is not None:
-            _begin(group, trigger, around, turn)
+            _begin(group, trigger, context, turn)
     if group.deciding is not None and not group.eligible:
-        group.deciding = None  # the strategy has nothing to say to that
-    proceed(group, around, turn)
+        group.deciding = None  # a generation without members needs no strategy
+    proceed(group, context, turn)
 
 
-def proceed(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
-    """As `advance`, after something that is no reason for a round: most questions."""
+def proceed(group: ServerGroup, context: GroupContext, turn: Turn) -> None:
+    """As `advance`, after an event that cannot be a reason for a round, such as most requests."""
     if group.is_stopping and not group.retrying and group.has_stopped:
-        _decide(group, around, turn)
+        _decide(group, context, turn)
     elif group.state is State.STARTING and group.has_started:
         turn.cancel_timer(_round_timer(group))
         group.move(Trigger.ALL_STARTED, turn)
 
 
-def _begin(group: ServerGroup, trigger: Trigger, around: Surroundings, turn: Turn) -> None:
+def _begin(group: ServerGroup, trigger: Trigger, context: GroupContext, turn: Turn) -> None:
     group.move(trigger, turn)
-    turn.set_timer(_round_timer(group), turn.now.ms + around.rules.rebalance_timeout_ms)
+    turn.set_timer(_round_timer(group), turn.now.ms + context.rules.rebalance_timeout_ms)
     for member_id in list(group.asking):
-        tell(group, member_id, turn)
+        command(group, member_id, context, turn)
 
 
-def round_timer_fired(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
-    """The rebalance timeout is over: who was not heard of is dropped. Or storing is tried again."""
+def round_timer_fired(group: ServerGroup, context: GroupContext, turn: Turn) -> None:
+    """The rebalance timeout has passed: drop late members. Or a retry is due."""
     if group.is_stopping:
         group.retrying = False
         _drop(group, "not stopped in time", turn)
     elif group.state is State.STARTING:
         _drop(group, "not started in time", turn)
-    advance(group, around, turn)
+    advance(group, context, turn)
 
 
 def _drop(group: ServerGroup, why: str, turn: Turn) -> None:
-    """Their ids stand still: they are taken in again once they have acknowledged a stop."""
+    """Drop late members. Their ids still exist, so they rejoin once they acknowledge a stop."""
     for member_id in group.late:
         group.dropped.add(member_id)
         turn.trace("group_member_left", group=group.id, id=member_id, reason=why)
@@ -79,21 +80,21 @@ def _drop(group: ServerGroup, why: str, turn: Turn) -> None:
 # -- the next generation --------------------------------------------------------------------------------------------
 
 
-def _decide(group: ServerGroup, around: Surroundings, turn: Turn) -> None:
-    """Ask for the next generation; one without members needs no strategy.
+def _decide(group: ServerGroup, context: GroupContext, turn: Turn) -> None:
+    """Ask the strategy for the next generation; one without members needs no strategy.
 
-    A group has one decision made at a time: what changes meanwhile is seen when it has been made.
+    A group has one decision at a time; changes in the meantime are detected when it returns.
     """
     turn.cancel_timer(_round_timer(group))
-    asked = _question(group, around)
+    asked = _question(group, context)
     if asked.subscriptions:
         group.deciding = asked
         turn.decide(asked)
     else:
-        _propose(group, next_generation(asked, around.rules), turn)
+        _propose(group, next_generation(asked, context.rules), context, turn)
 
 
-def _question(group: ServerGroup, around: Surroundings) -> Decide:
+def _question(group: ServerGroup, context: GroupContext) -> Decide:
     had = group.members
     subscriptions = {
         member_id: MemberSubscription(
@@ -103,12 +104,12 @@ def _question(group: ServerGroup, around: Surroundings) -> Decide:
         )
         for member_id, topics in group.eligible.items()
     }
-    sizes = sizes_of(group.eligible, around.size_of)
+    sizes = sizes_of(group.eligible, context.size_of)
     return Decide(group.id, group.generation + 1, sizes, subscriptions)
 
 
 def next_generation(asked: Decide, rules: Rules) -> ServerRecord:
-    """What the strategy answers. Raises what it raises, and takes as long as it takes."""
+    """Run the strategy. Raises what it raises, and may take long."""
     assigned = rules.assign(dict(asked.sizes), asked.subscriptions) if asked.subscriptions else {}
     members = tuple(
         ServerMember(member_id, said.topics, tuple(sorted(assigned[member_id])))
@@ -117,61 +118,74 @@ def next_generation(asked: Decide, rules: Rules) -> ServerRecord:
     return ServerRecord(asked.generation, rules.strategy, asked.sizes, members)
 
 
-def decided(group: ServerGroup, record: ServerRecord | None, around: Surroundings, turn: Turn) -> None:
-    """The strategy has answered, or failed (None), and the group waits for it.
+def decided(group: ServerGroup, record: ServerRecord | None, context: GroupContext, turn: Turn) -> None:
+    """The strategy has answered, or failed (None), for a group that waits for it.
 
-    A strategy that somebody plugged in may have no answer for this group. Whoever waits is told; next time the group
-    may be another.
+    A plugged-in strategy may fail for this group. Waiting members get an error; the retry may find a changed group.
     """
     asked, group.deciding = group.deciding, None
-    if asked != _question(group, around):
-        turn.set_timer(_round_timer(group), turn.now.ms + around.rules.rebalance_timeout_ms)
-        proceed(group, around, turn)
+    if asked != _question(group, context):
+        turn.set_timer(_round_timer(group), turn.now.ms + context.rules.rebalance_timeout_ms)
+        proceed(group, context, turn)
     elif record is None:
-        _fail(group, ServerError.UNKNOWN_SERVER_ERROR, around, turn)
+        _fail(group, ServerError.UNKNOWN_SERVER_ERROR, context, turn)
     else:
-        _propose(group, record, turn)
+        _propose(group, record, context, turn)
 
 
-def _propose(group: ServerGroup, record: ServerRecord, turn: Turn) -> None:
+def _propose(group: ServerGroup, record: ServerRecord, context: GroupContext, turn: Turn) -> None:
     group.proposal = record
-    turn.write((ServerKey(group.id), record), then=GenerationStored(group.id, record))
+    turn.write(GenerationWrite(((ServerKey(group.id), record),), group, record, context))
 
 
-def stored(group: ServerGroup, done: GenerationStored, around: Surroundings, turn: Turn) -> None:
-    """A generation is durable: it counts from now on."""
-    if group.proposal is not done.record:
-        return
+@dataclass(frozen=True, slots=True, eq=False)
+class GenerationWrite(Write):
+    """A new generation: it is in force once it is durable."""
+
+    group: ServerGroup
+    record: ServerRecord
+    context: GroupContext = field(repr=False)
+
+    def stored(self, turn: Turn) -> None:
+        group = self.group
+        if group.state is State.DEAD:
+            return
+        if group.proposal is self.record:
+            _begin_generation(group, self.record, self.context, turn)
+        group.forget_strangers()
+        self.context.tidy(group, turn)
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        """No member knows that generation. NOT_COORDINATOR ends this machine; other errors may pass."""
+        if self.group.state is not State.DEAD and self.group.proposal is self.record:
+            self.group.proposal = None
+            _fail(self.group, ServerError(error), self.context, turn)
+
+
+def _begin_generation(group: ServerGroup, record: ServerRecord, context: GroupContext, turn: Turn) -> None:
     _clear_authority(group, "generation ended", turn)
     group.proposal = None
-    group.take(done.record)
+    group.take(record)
     if not group.record.members:
         group.move(Trigger.ALL_GONE, turn)
         group.empty_since_ms = turn.now.ms
-        advance(group, around, turn)
+        advance(group, context, turn)
         return
     group.move(Trigger.ASSIGNMENT_STORED, turn)
     name_authority(group, turn)
-    if reason_for_a_round(group, around) is None:  # or they would have to stop at once
-        turn.set_timer(_round_timer(group), turn.now.ms + around.rules.rebalance_timeout_ms)
+    if reason_for_a_round(group, context) is None:  # otherwise members would have to stop at once
+        turn.set_timer(_round_timer(group), turn.now.ms + context.rules.rebalance_timeout_ms)
         for member_id in group.members:
             if is_waiting_to_start(group, member_id):
-                start(group, member_id, around, turn)
+                start(group, member_id, context, turn)
         for member_id in list(group.asking):
-            tell(group, member_id, turn)
-    advance(group, around, turn)
+            command(group, member_id, context, turn)
+    advance(group, context, turn)
 
 
-def not_stored(group: ServerGroup, done: GenerationStored, error: Error, around: Surroundings, turn: Turn) -> None:
-    """Nobody was told of that generation. NOT_COORDINATOR ends this machine; anything else may pass."""
-    if group.proposal is done.record:
-        group.proposal = None
-        _fail(group, ServerError(error), around, turn)
-
-
-def _fail(group: ServerGroup, error: ServerError, around: Surroundings, turn: Turn) -> None:
+def _fail(group: ServerGroup, error: ServerError, context: GroupContext, turn: Turn) -> None:
     group.retrying = True
-    turn.set_timer(_round_timer(group), turn.now.ms + around.rules.retry_ms)
+    turn.set_timer(_round_timer(group), turn.now.ms + context.rules.retry_ms)
     for member_id in list(group.asking):
         answer(group, member_id, Commanded(error=error), turn)
 
@@ -179,8 +193,8 @@ def _fail(group: ServerGroup, error: ServerError, around: Surroundings, turn: Tu
 # -- commands -------------------------------------------------------------------------------------------------------
 
 
-def tell(group: ServerGroup, member_id: str, turn: Turn) -> None:
-    """Answer a parked question if there is something to say."""
+def command(group: ServerGroup, member_id: str, context: GroupContext, turn: Turn) -> None:
+    """Answer a member's waiting AwaitCommand if there is a command for it."""
     asking = group.asking.get(member_id)
     if asking is None or asking.token is None or group.seen is None:
         return
@@ -188,30 +202,41 @@ def tell(group: ServerGroup, member_id: str, turn: Turn) -> None:
     seen = group.is_eligible(member_id)
     if asking.runs == NO_GENERATION:
         if assigned and seen:
-            _start_behind_the_fence(group, member_id, turn)
+            _start_behind_the_fence(group, member_id, context, turn)
     elif not (assigned and seen and asking.runs == group.generation):
         answer(group, member_id, Commanded(command=Command.STOP, generation=asking.runs), turn)
 
 
-def _start_behind_the_fence(group: ServerGroup, member_id: str, turn: Turn) -> None:
+def _start_behind_the_fence(group: ServerGroup, member_id: str, context: GroupContext, turn: Turn) -> None:
     if member_id not in group.resending:
         group.resending.add(member_id)
-        turn.write((ServerKey(group.id), group.record), then=GenerationStored(group.id, group.record, member_id))
+        change = (ServerKey(group.id), group.record)
+        turn.write(StartWrite((change,), group, group.record, member_id, context))
 
 
-def stored_again(group: ServerGroup, done: GenerationStored, around: Surroundings, turn: Turn) -> None:
-    """This broker leads still: the member may start, if that is what it still waits for."""
-    assert done.member_id is not None, "the first storing is told to `stored`"
-    group.resending.discard(done.member_id)
-    in_force = group.record == done.record and group.state in (State.STARTING, State.STABLE)
-    if in_force and is_waiting_to_start(group, done.member_id):
-        start(group, done.member_id, around, turn)
+@dataclass(frozen=True, slots=True, eq=False)
+class StartWrite(Write):
+    """The stored generation once more: if that succeeds, this broker still leads, and the member may start."""
 
+    group: ServerGroup
+    record: ServerRecord
+    member_id: str
+    context: GroupContext = field(repr=False)
 
-def not_stored_again(group: ServerGroup, done: GenerationStored, error: Error, turn: Turn) -> None:
-    assert done.member_id is not None, "the first storing is told to `not_stored`"
-    group.resending.discard(done.member_id)
-    answer(group, done.member_id, Commanded(error=ServerError(error)), turn)
+    def stored(self, turn: Turn) -> None:
+        group = self.group
+        if group.state is State.DEAD:
+            return
+        group.resending.discard(self.member_id)
+        in_force = group.record == self.record and group.state in (State.STARTING, State.STABLE)
+        if in_force and is_waiting_to_start(group, self.member_id):
+            start(group, self.member_id, self.context, turn)
+
+    def not_stored(self, error: Error, turn: Turn) -> None:
+        if self.group.state is State.DEAD:
+            return
+        self.group.resending.discard(self.member_id)
+        answer(self.group, self.member_id, Commanded(error=ServerError(error)), turn)
 
 
 def is_waiting_to_start(group: ServerGroup, member_id: str) -> bool:
@@ -220,34 +245,34 @@ def is_waiting_to_start(group: ServerGroup, member_id: str) -> bool:
     return parked and member_id in group.members and group.is_eligible(member_id)
 
 
-def start(group: ServerGroup, member_id: str, around: Surroundings, turn: Turn) -> None:
-    """From now on it may run the generation, whether the answer arrives or not."""
+def start(group: ServerGroup, member_id: str, context: GroupContext, turn: Turn) -> None:
+    """Command the member to start. It may run the generation from now on, even if the answer gets lost."""
     group.running.add(member_id)
     partitions = tuple(
-        StartedPartition(topic, partition, around.offset_of(group.id, topic, partition))
+        StartedPartition(topic, partition, context.offset_of(group.id, topic, partition))
         for topic, partition in group.members[member_id].partitions
     )
-    told = Commanded(command=Command.START, generation=group.generation, partitions=partitions)
-    answer(group, member_id, told, turn)
+    commanded = Commanded(command=Command.START, generation=group.generation, partitions=partitions)
+    answer(group, member_id, commanded, turn)
 
 
-def answer(group: ServerGroup, member_id: str, told: Commanded, turn: Turn) -> None:
-    """To the question that is parked, if one is."""
+def answer(group: ServerGroup, member_id: str, commanded: Commanded, turn: Turn) -> None:
+    """Answer the member's waiting AwaitCommand, if any."""
     asking = group.asking.get(member_id)
     if asking is None or asking.token is None:
         return
-    turn.reply(asking.token, told)
+    turn.reply(asking.token, commanded)
     asking.token = None
     turn.cancel_timer(TimerKey(TimerKind.AWAIT, group.id, member_id))
     if member_id not in (group.seen or {}) and member_id not in group.members:
-        del group.asking[member_id]  # nobody we know; it may come again
+        del group.asking[member_id]  # unknown; it may ask again
 
 
-# -- what the authority says, for the trace -------------------------------------------------------------------------
+# -- ownership, for the trace -------------------------------------------------------------------------
 
 
 def name_authority(group: ServerGroup, turn: Turn) -> None:
-    """The stored assignment is in force."""
+    """Trace the owners of the assignment that is now in force."""
     for member in group.record.members:
         for topic, partition in member.partitions:
             turn.trace(

@@ -1,8 +1,8 @@
 """The states of a group of the server design and every legal move between them.
 
-As for classic groups (`coordinator.groups.classic.states`): the state changes only by `ServerGroup.move`, which looks
-the move up in `TRANSITIONS`, and a test holds the docstring of `State` against the table. The values are the names of
-Kafka's states of the same meaning, so that DescribeGroups, ListGroups and the trace say them alike for all designs.
+As for classic groups (`coordinator.groups.classic.states`), the state changes only through `ServerGroup.move`, which
+looks the move up in `TRANSITIONS`, and a test compares the docstring of `State` with the table. The values are the
+names of Kafka's equivalent states, so that DescribeGroups, ListGroups and the trace use the same names in all designs.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ class State(Enum):
     """The value is the name that DescribeGroups and ListGroups show.
 
     Empty
-        action: a group without members; may hold offsets. Whoever asks waits until its id is seen.
+        action: a group without members; may hold offsets. An AwaitCommand waits until its member's id is seen.
         transition: MEMBERS_CHANGED -> PreparingRebalance
         transition: DELETED -> Dead
         transition: UNLOADED -> Dead
 
     PreparingRebalance
-        action: the round has begun: whoever runs the generation that ends is told to stop, and is waited for until it
-            has acknowledged, its id is gone, or the rebalance timeout is over. Then the next generation is assigned
-            and stored; commits of the one that ends are accepted until that is on its way.
+        action: the round has begun: members that run the ending generation are commanded to stop. Once each has
+            acknowledged, lost its id, or exceeded the rebalance timeout, the next generation is assigned and stored.
+            Commits of the ending generation are accepted until then.
         transition: ASSIGNMENT_STORED -> CompletingRebalance
         transition: ALL_GONE -> Empty
         transition: UNLOADED -> Dead
 
     CompletingRebalance
-        action: the assignment is stored, and everybody who asks is told to start. Who has not come back with the
-            new generation within the rebalance timeout is dropped.
+        action: the assignment is stored; members that ask are commanded to start. Those that do not confirm the new
+            generation within the rebalance timeout are dropped.
         transition: ALL_STARTED -> Stable
         transition: MEMBERS_CHANGED -> PreparingRebalance
         transition: SUBSCRIPTIONS_CHANGED -> PreparingRebalance
@@ -57,7 +57,7 @@ class State(Enum):
         transition: UNLOADED -> Dead
 
     Stable
-        action: everybody has started; questions wait. A group is loaded into this state.
+        action: all members have started; AwaitCommands wait. A group is loaded into this state.
         transition: MEMBERS_CHANGED -> PreparingRebalance
         transition: SUBSCRIPTIONS_CHANGED -> PreparingRebalance
         transition: PARTITIONS_CHANGED -> PreparingRebalance

@@ -1,7 +1,7 @@
-"""The strategy by which a broker assigns in the server design: a setting of the broker, read once, when it starts.
+"""The broker's assignment strategy in the server design: a setting, read once at startup.
 
-That is the design's drawback (seed 003, §2.2): a new strategy, or another one, needs the broker to be restarted, where
-the members of the third plan bring theirs along.
+This is the design's drawback (seed 003, §2.2): changing the strategy needs a restart of the broker, whereas members of
+the later designs bring their own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STRATEGY = "group.server.assignment.strategy"
 
 
 def rules_of(config: BrokerConfig) -> Rules:
-    """Raises `ConfigurationError` for a strategy that does not exist, or that cannot work here."""
+    """Raises `ConfigurationError` for a strategy that is unknown or cannot work here."""
     name = assignor_name(config.text(STRATEGY))
     if name in COOPERATIVE:
         raise ConfigurationError(

@@ -59,17 +59,17 @@ SEEN = {
 def test_error_table_what_describe_list_and_offset_fetch_show(state):
     machine = in_state(state)
     name, protocol, subscriptions, assignments, offset = SEEN[state]
-    seen = machine.shard.describe(machine.group_id)
+    seen = machine.subject.describe(machine.group_id)
     assert (seen.state.value, seen.protocol_name) == (name, protocol)
     assert any(member.metadata for member in seen.members) is subscriptions
     assert any(member.assignment for member in seen.members) is assignments
     assert machine.committed("t-0", "t-1") == [offset, None]
-    assert len(machine.shard.fetch_offsets(machine.group_id, None)) == (0 if offset is None else 1)
-    listed = [group.state.value for group in machine.shard.list()]
+    assert len(machine.subject.offsets.fetch(machine.group_id, None)) == (0 if offset is None else 1)
+    listed = [group.state.value for group in machine.subject.list()]
     assert listed == ([] if state == "absent" else [name])
-    assert not list(machine.shard.list(states=["no such state"]))
-    assert list(machine.shard.list(states=[name.upper()], types=["CLASSIC"])) == list(machine.shard.list())
-    assert not list(machine.shard.list(types=["consumer"]))
+    assert not list(machine.subject.list(states=["no such state"]))
+    assert list(machine.subject.list(states=[name.upper()], types=["CLASSIC"])) == list(machine.subject.list())
+    assert not list(machine.subject.list(types=["consumer"]))
 
 
 #: What a fetch gives of a partition with a pending offset: plainly, and if it asks for stable ones (KIP-447).
@@ -89,7 +89,7 @@ def test_error_table_offset_fetch_while_a_transaction_is_open(state):
     REQUESTS["txn commit"](machine)
     committed, stable_only = PENDING[state]
     assert machine.committed("t-0") == [committed]
-    ((_, _, pending), (_, _, other)) = machine.shard.fetch_offsets("g", (("t", 0), ("t", 1)), stable=True)
+    ((_, _, pending), (_, _, other)) = machine.subject.offsets.fetch("g", (("t", 0), ("t", 1)), stable=True)
     assert getattr(pending, "name", None) == stable_only
     assert other is None
 

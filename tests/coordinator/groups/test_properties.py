@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from coordinator.groups.classic.states import State
-from coordinator.groups.outcome import TimerKind
+from coordinator.groups.effects import TimerKind
 from coordinator.groups.records import GroupKey, OffsetKey, PendingKey
 from coordinator.groups.requests import Producer, Protocol
 from tests.support.group_machine import LIMITS, Machine, assignment, subscription
@@ -114,7 +114,7 @@ class GroupUnderFire(RuleBasedStateMachine):
 
     @rule()
     def fail_over(self):
-        before = self.machine.shard.describe(self.machine.group_id)
+        before = self.machine.subject.describe(self.machine.group_id)
         settled = not self.machine.writes and before.state in {State.STABLE, State.EMPTY} and not self.missed_a_write
         # A group of which nothing is stored, as after an aborted transaction, is forgotten, as in Kafka.
         settled = settled and any(isinstance(key, GroupKey | OffsetKey | PendingKey) for key in self.machine.log)
@@ -126,7 +126,7 @@ class GroupUnderFire(RuleBasedStateMachine):
         self.machine = self.machine.successor()
         if settled:
             # What was loaded equals what was running.
-            assert self.machine.shard.describe(self.machine.group_id) == before
+            assert self.machine.subject.describe(self.machine.group_id) == before
             assert self.generation_and_leader() == (generation, leader)
             assert self.committed() == offsets
         self.generation = 0  # a generation that was not stored is not remembered
@@ -140,7 +140,7 @@ class GroupUnderFire(RuleBasedStateMachine):
 
     def committed(self):
         """What is fetched, plain and stable."""
-        fetch, group_id = self.machine.shard.fetch_offsets, self.machine.group_id
+        fetch, group_id = self.machine.subject.offsets.fetch, self.machine.group_id
         return fetch(group_id, None), fetch(group_id, (T0,), stable=True)
 
     def everybody_is_answered(self) -> None:
@@ -192,14 +192,13 @@ class GroupUnderFire(RuleBasedStateMachine):
         waiting = {token for token, asked in machine.asked.items() if asked.answer is None and not asked.abandoned}
         known = {
             token
-            for group in machine.shard.groups.values()
+            for group in machine.subject.classic.groups.values()
             for member in group.members.values()
             for token in (member.parked_join, member.parked_sync)
             if token is not None
         }
         for write in machine.writes:
-            then = write.then
-            known |= {getattr(then, "token", None) or getattr(getattr(then, "request", None), "token", None)}
+            known |= {getattr(write, "token", None) or getattr(getattr(write, "request", None), "token", None)}
         assert waiting <= known
 
     @invariant()

@@ -283,7 +283,7 @@ def test_partition_that_could_not_be_loaded_to_the_end_is_closed(monkeypatch):
         begun.append(partition)
         raise ArithmeticError("a mistake of ours")
 
-    monkeypatch.setattr(LedPartition, "tell", fails)
+    monkeypatch.setattr(LedPartition, "notify", fails)
 
     async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
         with pytest.raises(ArithmeticError):

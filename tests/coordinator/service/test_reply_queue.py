@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.groups.answers import JoinAnswer, SyncAnswer
+from coordinator.groups.effects import Reply, TimerKey, TimerKind
 from coordinator.groups.errors import Error
+from coordinator.groups.limits import Limits
 from coordinator.groups.machine import Machine
-from coordinator.groups.outcome import Limits, Reply, TimerKey, TimerKind
 from coordinator.groups.requests import Heartbeat, Join, Leave, Leaving, Sync
 from coordinator.groups.server.strategies import rules_of
 from coordinator.service.led_partition import LedPartition
@@ -186,7 +187,7 @@ class Play:
             for _ in range(0 if self._at_once else value):
                 self.turns.step()
         elif verb == "timer":
-            self.partition.tell(lambda machine, now: machine.timer_fired(TimerKey(value, "g"), now))
+            self.partition._timer_fired(TimerKey(value, "g"))
         elif verb == "store":
             self.log.broken = Fenced("led elsewhere") if value else None
             self.log.gate.set()
@@ -227,7 +228,7 @@ def _join(play: Play) -> Callable[[int, str], Join]:
 
 
 def _generation(play: Play) -> int:
-    group = play.partition.shard.classic.groups.get("g")
+    group = play.partition.machine.classic.groups.get("g")
     return group.generation if group else -1
 
 

@@ -114,7 +114,7 @@ def test_offsets_of_a_group_with_members_are_not_deleted_and_do_not_grow_old() -
     world.commit("a", {"t-0": 1})
     world.reload()  # which begins to look for old offsets
     world.settle("a")
-    world.now_ms += world.machine.classic.limits.retention_ms + 1
+    world.now_ms += world.machine.limits.retention_ms + 1
     (key,) = (key for key in world.timers if not key.group_id)
     world._perform(world.machine.timer_fired(key, world.now))
     assert world.committed() == {"t-0": 1}
@@ -128,7 +128,7 @@ def test_offsets_of_a_group_with_members_are_not_deleted_and_do_not_grow_old() -
     # Old as they are, the group has only just become empty: it may be a restart (KIP-211).
     world._perform(world.machine.timer_fired(key, world.now))
     assert world.committed() == {"t-0": 1}
-    world.now_ms += world.machine.classic.limits.retention_ms
+    world.now_ms += world.machine.limits.retention_ms
     world._perform(world.machine.timer_fired(key, world.now))
     assert world.committed() == {}
     # With nothing left it is forgotten, and whoever comes later begins anew.
@@ -145,12 +145,12 @@ def test_an_empty_group_without_offsets_is_kept_for_a_while_after_a_takeover() -
     world.unregister("a")
     world.obey("a")
     world.pass_ms(60_000)
-    world.now_ms += world.machine.classic.limits.retention_ms
+    world.now_ms += world.machine.limits.retention_ms
     world.reload()
     (key,) = (key for key in world.timers if not key.group_id)
     world._perform(world.machine.timer_fired(key, world.now))
     assert world.machine.knows(GROUP)
-    world.now_ms += world.machine.classic.limits.retention_ms
+    world.now_ms += world.machine.limits.retention_ms
     world._perform(world.machine.timer_fired(key, world.now))
     assert (world.log, world.machine.knows(GROUP)) == ({}, False)
 

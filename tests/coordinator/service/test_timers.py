@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from coordinator.groups.outcome import TimerKey, TimerKind
+from coordinator.groups.effects import TimerKey, TimerKind
 from coordinator.service.timers import Timers
 from kernel.clock import NS_PER_MS, ManualClock
 from tests.support.virtual_time import run_virtually

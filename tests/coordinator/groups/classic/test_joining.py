@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
+from coordinator.groups.effects import Effects, TimerKey, TimerKind
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import Limits, Outcome, TimerKey, TimerKind
+from coordinator.groups.limits import Limits
 from coordinator.groups.requests import Protocol
 from tests.support.group_machine import LIMITS, RANGE, Machine, assignment, completing, empty, stable, subscription
 
@@ -312,5 +313,5 @@ def test_member_that_comes_after_the_end_of_a_rebalance_is_unknown_and_starts_an
 def test_end_of_a_wait_that_nobody_waits_for_changes_nothing():
     machine = empty()
     generation = machine.group.generation
-    assert machine.shard.timer_fired(TimerKey(TimerKind.JOIN, "g"), machine.now) == Outcome()
+    assert machine.subject.timer_fired(TimerKey(TimerKind.JOIN, "g"), machine.now) == Effects()
     assert (machine.state, machine.group.generation) == ("Empty", generation)

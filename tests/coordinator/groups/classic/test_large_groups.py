@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coordinator.groups.answers import JoinAnswer
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import Limits
+from coordinator.groups.limits import Limits
 from coordinator.groups.records import GroupRecord, MemberRecord
 from coordinator.groups.requests import Protocol
 from coordinator.service.group_answers import JOIN_ANSWERS, entries_ahead

@@ -129,7 +129,7 @@ def test_offsets_without_members_make_a_group_and_are_fetched():
     machine = Machine()
     assert errors(machine.commit("", {"t-0": 5, "u-1": 6}, member_id="", generation=-1)) == [Error.NONE] * 2
     assert machine.committed("t-0", "u-1", "t-1") == [5, 6, None]
-    assert (machine.state, [group.protocol_type for group in machine.shard.list()]) == ("Empty", [""])
+    assert (machine.state, [group.protocol_type for group in machine.subject.list()]) == ("Empty", [""])
     assert machine.successor().committed("t-0", "u-1") == [5, 6]
 
 
@@ -148,7 +148,7 @@ def test_deleted_group_takes_its_offsets_with_it():
     machine = empty()
     machine.commit("", {"t-0": 5, "u-0": 6}, member_id="", generation=-1)
     assert machine.delete_group().answer.error is Error.NONE
-    assert (machine.log, machine.shard.groups, machine.committed("t-0", "u-0")) == ({}, {}, [None, None])
+    assert (machine.log, machine.subject.classic.groups, machine.committed("t-0", "u-0")) == ({}, {}, [None, None])
 
 
 @pytest.mark.kafka("testDeleteOffsetOfStableConsumerGroup")

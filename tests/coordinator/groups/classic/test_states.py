@@ -8,7 +8,8 @@ import pytest
 
 from coordinator.groups.classic.group import Group
 from coordinator.groups.classic.states import REBALANCEABLE, TRANSITIONS, State, Trigger
-from coordinator.groups.outcome import Limits, Moment, Turn
+from coordinator.groups.effects import Moment, Turn
+from coordinator.groups.limits import Limits
 
 #: ClassicGroupState.validPreviousStates of Kafka 4.1.
 PREDECESSORS = {
@@ -64,4 +65,4 @@ def test_illegal_move_is_refused_and_nothing_happens(state: State, trigger: Trig
     with pytest.raises(AssertionError, match="cannot be moved"):
         group.move(trigger, turn)
     assert group == Group("g", state=state)
-    assert not turn.outcome().events
+    assert not turn.effects().events

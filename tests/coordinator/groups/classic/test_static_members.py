@@ -417,6 +417,6 @@ def test_unknown_instance_among_those_that_leave_stops_nobody():
 
 @pytest.mark.kafka("testDescribeGroupStableForStaticMember")
 def test_description_shows_the_instances():
-    seen = stable().shard.describe("g")
+    seen = stable().subject.describe("g")
     assert [(member.instance_id, bool(member.assignment)) for member in seen.members] == [("L", True), ("F", True)]
     assert (seen.state.value, seen.protocol_name) == ("Stable", "range")

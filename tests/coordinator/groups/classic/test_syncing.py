@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator.groups.effects import Effects, TimerKey, TimerKind
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import Outcome, TimerKey, TimerKind
 from coordinator.groups.requests import Protocol
 from tests.support.group_machine import Machine, assignment, completing, stable, subscription
 
@@ -146,7 +146,7 @@ def test_heartbeat_during_a_rebalance_says_so_and_keeps_the_session():
 def test_session_that_ends_in_a_dead_group_changes_nothing():
     machine = stable("a")
     machine.unload()
-    assert machine.shard.timer_fired(session_timer(machine, "a"), machine.now) == Outcome()
+    assert machine.subject.timer_fired(session_timer(machine, "a"), machine.now) == Effects()
     assert machine.state == "Dead"
 
 
@@ -154,5 +154,5 @@ def test_session_that_ends_in_a_dead_group_changes_nothing():
 def test_session_of_a_member_that_is_gone_changes_nothing():
     machine = stable("a", "b")
     machine.leave("b")
-    assert machine.shard.timer_fired(session_timer(machine, "b"), machine.now) == Outcome()
+    assert machine.subject.timer_fired(session_timer(machine, "b"), machine.now) == Effects()
     assert list(machine.group.members) == [machine.ids["a"]]

@@ -20,7 +20,7 @@ def loaded(machine: Machine) -> Machine:
 
 
 def offsets(machine: Machine) -> set[str]:
-    return {f"{topic}-{partition}" for topic, partition in machine.shard.offsets.get(machine.group_id, {})}
+    return {f"{topic}-{partition}" for topic, partition in machine.subject.offsets.by_group.get(machine.group_id, {})}
 
 
 def stored(machine: Machine) -> set[str]:

@@ -47,7 +47,7 @@ def begun(**fields: Any) -> Machine:
 
 def shown(machine: Machine, *, stable: bool = False) -> Any:
     """What OffsetFetch says of t-0: an offset, None, or an error."""
-    ((_, _, found),) = machine.shard.fetch_offsets(machine.group_id, (T0,), stable=stable)
+    ((_, _, found),) = machine.subject.offsets.fetch(machine.group_id, (T0,), stable=stable)
     return found if found is None or isinstance(found, Error) else found.offset
 
 
@@ -79,7 +79,7 @@ def test_pending_offset_is_dropped_when_its_transaction_is_aborted():
 def test_everything_that_is_committed_is_fetched_but_what_is_pending_is_unstable():
     machine = begun()
     machine.commit("", {"u-0": 2}, generation=-1, member_id="")
-    pending, settled = machine.shard.fetch_offsets("g", None, stable=True)
+    pending, settled = machine.subject.offsets.fetch("g", None, stable=True)
     assert pending == (*T0, Error.UNSTABLE_OFFSET_COMMIT)
     assert settled == ("u", 0, OffsetRecord(2, -1, "", WALL_MS))
 
@@ -424,7 +424,7 @@ def test_completion_that_could_not_be_stored_is_tried_again():
     machine.hold()
     (marker,) = machine.markers
     machine.markers = []
-    machine._perform(machine.shard.marked(marker, machine.now))
+    machine.marked(marker)
     machine.fail(Error.COORDINATOR_NOT_AVAILABLE)
     assert phase(machine) is Phase.PREPARE_COMMIT
     machine.wait(1_000)

@@ -6,6 +6,7 @@ any moment, some without noticing: those go on as zombies, whose writes the stor
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, settings
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from coordinator.groups.errors import Error
-from coordinator.groups.outcome import GenerationStored, OffsetsStored
+from coordinator.groups.offsets.committed_offsets import CommitWrite
 from coordinator.groups.records import ServerRecord
 from coordinator.groups.server.requests import Await
+from coordinator.groups.server.rounds import GenerationWrite, StartWrite
 from coordinator.protocol.server_commands import AwaitCommand, Command
 from coordinator.service.record_codec import decode_all
 from tests.support.served_groups import GROUP, REBALANCE_TIMEOUT_MS, Player, Question, Served
@@ -48,12 +50,12 @@ class Watchful(Served):
         super()._perform(outcome)
 
     def _write(self, write: Any, error: Error | None) -> None:
-        if error is None and isinstance(write.then, OffsetsStored):
+        if error is None and isinstance(write, CommitWrite):
             record = self.stored()
             assert record is not None, "a commit to a group without a generation was stored"
-            assert write.then.request.generation == record.generation, "a commit was stored behind its generation"
-        if error is None and isinstance(write.then, GenerationStored):
-            self.members[write.then.record.generation] = {member.member_id for member in write.then.record.members}
+            assert write.request.generation == record.generation, "a commit was stored behind its generation"
+        if error is None and isinstance(write, GenerationWrite | StartWrite):
+            self.members[write.record.generation] = {member.member_id for member in write.record.members}
         super()._write(write, error)
 
     def request(self, make: Any) -> Question:
@@ -71,7 +73,7 @@ class Watchful(Served):
         assert answer.generation == record.generation, "started in a generation that is not the stored one"
         (mine,) = (member.partitions for member in record.members if member.member_id == member_id)
         assert mine == tuple((part.topic, part.partition) for part in answer.partitions)
-        group = self.machine.served.groups[GROUP]
+        group = self.machine.server.groups[GROUP]
         for other, player in self.players.items():
             if other == member_id or not player.runs or player.generation == answer.generation:
                 continue
@@ -202,14 +204,13 @@ class ServerGroupUnderFire(RuleBasedStateMachine):
         )
         outcomes = [
             zombie.handle(Await(token=-1, asked=asked), self.world.now),
-            zombie.seen(GROUP, self.world.ids, self.world.now),
-            zombie.topics_changed(self.world.now),
+            zombie.step(partial(zombie.server.seen, GROUP, self.world.ids), self.world.now),
+            zombie.step(zombie.server.topics_changed, self.world.now),
         ]
         for outcome in outcomes:
             assert all(getattr(answer, "command", None) is not Command.START for _, answer in outcome.replies)
-            for write in outcome.writes:
-                assert write.then is not None
-                outcomes.append(zombie.not_stored(write.then, Error.NOT_COORDINATOR, self.world.now))
+            now = self.world.now
+            outcomes += [zombie.not_stored(write, Error.NOT_COORDINATOR, now) for write in outcome.writes]
 
     def _settle_commits(self) -> None:
         for question, tp, offset in self.commits:

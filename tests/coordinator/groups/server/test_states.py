@@ -7,7 +7,8 @@ import re
 import pytest
 
 from coordinator.groups.classic.states import State as ClassicState
-from coordinator.groups.outcome import Limits, Moment, Turn
+from coordinator.groups.effects import Moment, Turn
+from coordinator.groups.limits import Limits
 from coordinator.groups.server.group import ServerGroup
 from coordinator.groups.server.states import TRANSITIONS, State, Trigger
 
@@ -44,4 +45,4 @@ def test_illegal_move_is_refused_and_nothing_happens(state: State, trigger: Trig
     with pytest.raises(AssertionError, match="cannot be moved"):
         group.move(trigger, turn)
     assert group == ServerGroup("g", state=state)
-    assert not turn.outcome().events
+    assert not turn.effects().events

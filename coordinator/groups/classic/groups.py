@@ -1,0 +1,88 @@
+"""The classic groups of one partition of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from coordinator.groups import authority
+from coordinator.groups.answers import JoinAnswer, SyncAnswer
+from coordinator.groups.classic import join, liveness, rebalance
+from coordinator.groups.classic.group import Group
+from coordinator.groups.classic.session_timers import expect_heartbeat
+from coordinator.groups.classic.states import State, Trigger
+from coordinator.groups.effects import TimerKind, Write
+from coordinator.groups.errors import Error
+from coordinator.groups.records import GroupKey
+from coordinator.groups.requests import UNKNOWN_MEMBER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from coordinator.groups.effects import TimerKey, Turn
+    from coordinator.groups.records import GroupRecord
+    from coordinator.groups.requests import Join
+
+
+class ClassicGroups:
+    """By group id. Simple groups, which have offsets and never had members, are here too."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, Group] = {}
+
+    def apply(self, key: GroupKey, record: GroupRecord | None) -> None:
+        if record is None:
+            self.groups.pop(key.group_id, None)
+        else:
+            self.groups[key.group_id] = Group.from_record(key.group_id, record)
+
+    def wake(self) -> Iterator[Callable[[Turn], None]]:
+        for group in list(self.groups.values()):
+            yield partial(self._wake_group, group)
+
+    @staticmethod
+    def _wake_group(group: Group, turn: Turn) -> None:
+        for member in group.members.values():
+            expect_heartbeat(group, member, turn)
+        authority.name(group, turn)
+        if len(group.members) > turn.limits.members_max:
+            rebalance.prepare(group, Trigger.OVERSIZED, turn)
+
+    def unload(self, turn: Turn) -> None:
+        for group in self.groups.values():
+            if group.state is State.DEAD:
+                continue
+            for member in group.members.values():
+                group.answer_join(member, JoinAnswer(error=Error.NOT_COORDINATOR, member_id=member.id), turn)
+                if member.parked_sync is not None:
+                    turn.reply(member.parked_sync, SyncAnswer(error=Error.NOT_COORDINATOR))
+                    member.parked_sync = None
+            rebalance.cancel_timers(group, turn)
+            group.move(Trigger.UNLOADED, turn)
+
+    def join(self, request: Join, turn: Turn) -> None:
+        """JoinGroup; a member without an id creates the group."""
+        group = self.groups.get(request.group_id)
+        limits = turn.limits
+        if not limits.session_timeout_ms_min <= request.session_timeout_ms <= limits.session_timeout_ms_max:
+            join.refuse(request, Error.INVALID_SESSION_TIMEOUT, turn)
+            return
+        if group is None:
+            if request.member_id != UNKNOWN_MEMBER:
+                join.refuse(request, Error.UNKNOWN_MEMBER_ID, turn)
+                return
+            group = self.groups[request.group_id] = Group(request.group_id)
+            # Stored at once, so that the group exists for a successor as well.
+            turn.write(Write(((GroupKey(group.id), group.record({}, turn.now.wall_ms)),)))
+        join.join(group, request, turn)
+
+    def timer_fired(self, key: TimerKey, turn: Turn) -> None:
+        group = self.groups.get(key.group_id)
+        if group is None or group.state is State.DEAD:
+            return
+        if key.kind is TimerKind.SESSION:
+            liveness.session_timer_fired(group, key.member_id, turn)
+        elif key.kind is TimerKind.JOIN:
+            rebalance.join_timer_fired(group, turn)
+        else:
+            rebalance.sync_timer_fired(group, turn)
