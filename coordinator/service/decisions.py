@@ -1,4 +1,4 @@
-"""The broker's strategy at work for the groups of the server design, on threads apart from the broker's loop."""
+"""Runs the broker's assignment strategy for groups of the server design, on threads off the event loop."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: So many groups are decided at a time; the others wait. Threads share one interpreter: more of them decide no faster.
+#: Groups decided at a time; the others wait. Threads share one interpreter, so more would not be faster.
 AT_A_TIME = 4
 
 
 class Decisions:
-    """Makes those that the machines ask for, and tells the partitions that asked."""
+    """Runs the strategy for partitions' machines and notifies them of the results."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -31,13 +31,13 @@ class Decisions:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def decide(self, asked: Decide, partition: LedPartition) -> None:
-        """The partition is told by `LedPartition.tell`; one that was given up meanwhile hears nothing."""
+        """Start a decision; `LedPartition.notify` takes the result, unless the partition was given up."""
         task = asyncio.create_task(self._decide(asked, partition), name=f"decide for {asked.group_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """Wait for nothing: what a strategy still computes is dropped."""
+        """Drop running computations without waiting for them."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -48,6 +48,6 @@ class Decisions:
             if not partition.closed:
                 try:
                     record = await computed(partial(next_generation, asked, self._rules), "assign")
-                except Exception:  # a strategy that was plugged in may raise anything; the group is told
+                except Exception:  # a plugged-in strategy may raise anything; the group gets an error
                     log.exception("strategy %s has no assignment for group %s", self._rules.strategy, asked.group_id)
         partition.notify(lambda machine, turn: machine.server.decided(asked, record, turn))

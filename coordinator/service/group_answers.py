@@ -1,7 +1,7 @@
-"""JoinGroup's and SyncGroup's answers from the machine's values to bytes (`kernel.wire.group_answers`).
+"""Encodes the machine's answers to JoinGroup and SyncGroup (`kernel.wire.group_answers`).
 
-What thousands are told at once differs by little: what all have in common is encoded for the first of them, and a
-member's entry in the leader's list is kept with its profile, for the version in which leaders last asked.
+The answers to thousands of members differ little: their common part is encoded once, and a member's entry in the
+leader's list is cached in its profile, in the version that leaders last used.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from coordinator.groups.errors import Error
     from coordinator.groups.records import Profile
 
-#: Entries that are encoded in one piece.
+#: Entries encoded in one piece.
 ENTRIES_PER_PIECE = 500
 
 
 class JoinAnswers:
-    """In one version."""
+    """Encodes answers of one version."""
 
     def __init__(self, version: int) -> None:
         self._version = version
@@ -32,13 +32,13 @@ class JoinAnswers:
         self._head = b""
 
     def __call__(self, answer: JoinAnswer) -> Encoded:
-        common = answer[1:7]  # but the member id and the list
+        common = answer[1:7]  # all but the member id and the list
         if common != self._common:
             self._head = self._form.head(
                 error=answer.error,
                 generation=answer.generation,
                 protocol_type=answer.protocol_type,
-                protocol_name=answer.protocol_name or None,  # of '' as well: JoinGroupResponse of Kafka
+                protocol_name=answer.protocol_name or None,  # also for '', as JoinGroupResponse in Kafka
                 leader=answer.leader,
                 skip_assignment=answer.skip_assignment,
             )
@@ -48,7 +48,7 @@ class JoinAnswers:
         return Encoded(self._form.whole(self._head, answer.member_id, [self._entry(m) for m in answer.members]))
 
     def ahead(self, answer: JoinAnswer) -> Iterator[None]:
-        """Encode the entries of a list in pieces, so that the answer itself is short work."""
+        """Encode the list's entries in pieces, so that encoding the answer is short."""
         for at in range(0, len(answer.members), ENTRIES_PER_PIECE):
             for profile in answer.members[at : at + ENTRIES_PER_PIECE]:
                 self._entry(profile)
@@ -64,7 +64,7 @@ class JoinAnswers:
 
 
 class SyncAnswers:
-    """In one version."""
+    """Encodes answers of one version."""
 
     def __init__(self, version: int) -> None:
         self._form = SYNC_FORMS[version]
@@ -80,12 +80,12 @@ class SyncAnswers:
         return Encoded(self._form.whole(self._head, answer.assignment))
 
 
-#: By version, for each that is served.
+#: By served version.
 JOIN_ANSWERS: Mapping[int, JoinAnswers] = {version: JoinAnswers(version) for version in JOIN_FORMS}
 SYNC_ANSWERS: Mapping[int, SyncAnswers] = {version: SyncAnswers(version) for version in SYNC_FORMS}
 
 
 def entries_ahead(translate: object, answer: JoinAnswer) -> Iterator[None]:
-    """`JoinAnswers.ahead`, if `translate` is of this kind: a leader's list may be long."""
+    """`JoinAnswers.ahead` if `translate` is a `JoinAnswers`: a leader's list may be long."""
     if isinstance(translate, JoinAnswers):
         yield from translate.ahead(answer)

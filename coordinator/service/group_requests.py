@@ -1,9 +1,9 @@
-"""JoinGroup's and SyncGroup's requests from bytes to what the machine is asked; for groups of thousands.
+"""Fast reading of JoinGroup and SyncGroup requests, for groups of thousands of members.
 
-Members of one group send the same but for who they are: in front of the member id stand the group and the timeouts, or
-the generation; behind it the subscription, or nothing at all that is assigned. Both are read once, by kio, and
-remembered by their bytes, so that of the next member only the id has to be read. Whatever is not remembered, or is
-unusual (null, long, not UTF-8, cut off), kio reads, and refuses.
+The requests of a group's members differ only in the member id. The front before it (group and timeouts, or generation)
+and the end after it (subscription, or no assignments) are decoded once by kio and cached by their bytes, so that only
+the id of the next member's request has to be decoded. Anything not cached or unusual (null, long, not UTF-8, cut off)
+goes to kio, which also refuses it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     Decode = Callable[[bytes, int], Any]
 
-#: Fronts, and as many ends, that are remembered for one version, and the bytes that one may have.
+#: Cached fronts, and as many ends, of one version, and the largest size of one.
 PARTS_MAX, PART_BYTES_MAX = 500, 2_000
-#: Protocols of an end that is remembered: hundreds of empty ones would fit into its bytes.
+#: The most protocols of a cached end: hundreds of empty ones would fit into its bytes.
 PROTOCOLS_MAX = 8
 
 Front = TypeVar("Front")
@@ -30,7 +30,7 @@ End = TypeVar("End")
 
 
 class JoinBody(NamedTuple):
-    """JoinGroup. `size` is that of the whole request in bytes, and so more than any text in it has."""
+    """JoinGroup. `size` is that of the whole request in bytes, an upper bound for every text in it."""
 
     size: int
     group_id: str
@@ -43,7 +43,7 @@ class JoinBody(NamedTuple):
 
 
 class SyncBody(NamedTuple):
-    """SyncGroup. Versions without protocol type and name have None."""
+    """SyncGroup. Protocol type and name are None in versions without them."""
 
     group_id: str
     generation: int
@@ -55,7 +55,7 @@ class SyncBody(NamedTuple):
 
 
 class _Reader(Generic[Front, End]):
-    """Of one version of one message: group id, some numbers, member id, and the rest."""
+    """For one version of one message: group id, some numbers, member id, and the rest."""
 
     def __init__(self, *, flexible: bool, numbers_bytes: int) -> None:
         self._end_of_text = _end_of_compact_text if flexible else _end_of_text
@@ -65,7 +65,7 @@ class _Reader(Generic[Front, End]):
         self._ends: dict[bytes, End] = {}
 
     def _remembered(self, frame: bytes, at: int) -> tuple[Front, str, End] | None:
-        """What the frame's parts mean, its body beginning at `at`; None: kio has to be asked."""
+        """The decoded parts of the frame, whose body begins at `at`; None if kio has to decode it."""
         try:
             member_at = self._end_of_text(frame, at) + self._numbers_bytes
             front = self._fronts[frame[at:member_at]]
@@ -76,7 +76,7 @@ class _Reader(Generic[Front, End]):
             return None
 
     def _remember(self, frame: bytes, at: int, front: Front, end: End) -> None:
-        """Of a frame that kio has found good."""
+        """Cache the parts of a frame that kio has accepted."""
         try:
             member_at = self._end_of_text(frame, at) + self._numbers_bytes
             end_at = self._end_of_text(frame, member_at)
@@ -87,7 +87,7 @@ class _Reader(Generic[Front, End]):
 
 
 class JoinReader(_Reader[tuple[str, int, int], tuple[str, tuple[Protocol, ...]]]):
-    """JoinGroup's."""
+    """Reads JoinGroup."""
 
     def __init__(self, version: int) -> None:
         super().__init__(flexible=version >= 6, numbers_bytes=8 if version >= 1 else 4)
@@ -114,7 +114,7 @@ class JoinReader(_Reader[tuple[str, int, int], tuple[str, tuple[Protocol, ...]]]
 
 
 class SyncReader(_Reader[tuple[str, int], tuple[str | None, str | None]]):
-    """SyncGroup's; only of those who assign nothing, that is all but the leader, anything is remembered."""
+    """Reads SyncGroup; caches only requests without assignments, which are all but the leader's."""
 
     def __init__(self, version: int) -> None:
         super().__init__(flexible=version >= 4, numbers_bytes=4)
@@ -147,7 +147,7 @@ def _keep(parts: dict[bytes, Any], part: bytes, meaning: object) -> None:
 
 
 def _end_of_text(frame: bytes, at: int) -> int:
-    """Of one that is cut off: outside the frame, where nothing is remembered. Raises ValueError for null."""
+    """The index behind a text; beyond the frame if it is cut off, which no cached part matches. ValueError for null."""
     if frame[at] & 0x80:
         raise ValueError("null, or a negative length")
     return at + 2 + (frame[at] << 8 | frame[at + 1])
@@ -165,6 +165,6 @@ def _versions(api: Api) -> range:
     return range(lowest, highest + 1)
 
 
-#: By version, for each that is served.
+#: By served version.
 JOIN_READERS: Mapping[int, JoinReader] = {version: JoinReader(version) for version in _versions(Api.JoinGroup)}
 SYNC_READERS: Mapping[int, SyncReader] = {version: SyncReader(version) for version in _versions(Api.SyncGroup)}

@@ -1,7 +1,7 @@
-"""The handlers of the group protocol: gate, translate, ask the partition's machine, translate back.
+"""The handlers of the group protocol: find the partition, translate, ask its machine, translate back.
 
-A handler answers at once where the machine does; otherwise with the future of a parked JoinGroup or SyncGroup, or
-of a write.
+A handler returns the answer if the machine has it at once; otherwise an awaitable, for a parked JoinGroup or SyncGroup
+or for a write.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ if TYPE_CHECKING:
     from coordinator.service.group_requests import JoinBody, SyncBody
     from kernel.broker.server.handlers import RequestContext, Response
 
-    #: A commit's request, made of some of its offsets, for a token.
+    #: Makes a commit of some of its offsets, for a token.
     MakeCommit = Callable[[tuple[OffsetToCommit, ...], int], Commit]
 
 Plain = dict[str, Any]
 PlainResponse = Plain | None
 Body = Any
 
-#: What syncs are told while the group is being loaded (heartbeats: `coordinator.service.heartbeats`).
+#: The answer to SyncGroup while the group is loading (for Heartbeat see `coordinator.service.heartbeats`).
 LOADING_SYNC = Error.REBALANCE_IN_PROGRESS
 
-#: Groups of one request that are deleted together.
+#: Groups of one request deleted at a time.
 DELETED_AT_ONCE = 50
-#: Room for what member ids add to a client or instance id.
+#: Leaves room for what a member id adds to a client or instance id.
 _ID_BYTES_MAX = TEXT_BYTES_MAX - 64
 
 
 class GroupHandlers:
-    """Membership, and looking at groups."""
+    """Membership and administration of groups."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._partitions = coordinator.partitions
 
     def _at(self, group_id: str) -> LedPartition | Error:
-        """Groups with members have a name; only offsets may do without."""
+        """Groups with members need a name; only offsets can do without."""
         return self._partitions.at(group_id) if group_id else Error.INVALID_GROUP_ID
 
     def join(self, context: RequestContext, body: JoinBody) -> Response | Awaitable[Response]:
@@ -86,7 +86,7 @@ class GroupHandlers:
 
     def sync(self, context: RequestContext, body: SyncBody) -> Response | Awaitable[Response]:
         version = context.version
-        if translation.lacks_protocol(body, version):  # seen before anything else, the group's name included
+        if translation.lacks_protocol(body, version):  # checked before everything else, even the group id
             return SYNC_ANSWERS[version](SyncAnswer(Error.INCONSISTENT_GROUP_PROTOCOL))
         at = self._at(body.group_id)
         if isinstance(at, Error):
@@ -132,7 +132,7 @@ class GroupHandlers:
         return in_rows({"error_code": int(Error.NONE)}, "groups", rows)
 
     async def delete(self, context: RequestContext, body: Body) -> Plain:
-        """Several groups, maybe of several partitions, each with a result of its own."""
+        """Several groups, possibly of several partitions, each with its own result."""
         group_ids = list(dict.fromkeys(body.groups_names))
         results: list[Plain] = []
         for at in range(0, len(group_ids), DELETED_AT_ONCE):
@@ -153,7 +153,7 @@ class GroupHandlers:
 
 
 class OffsetHandlers:
-    """Committed offsets. Plain commits and fetches may name no group; TxnOffsetCommit and OffsetDelete may not."""
+    """Committed offsets. The group id may be empty in plain commits and fetches only."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._partitions = coordinator.partitions
@@ -198,14 +198,14 @@ class OffsetHandlers:
         *,
         accepted: int | None = None,
     ) -> Response | Awaitable[Response]:
-        """`accepted` is the version in which an answer without errors is written by hand; None: kio writes it."""
+        """`accepted` is the version for a hand-written answer without errors; None: kio encodes it."""
         asked = translation.offsets_to_commit(body)
         unknown = self._topics.unknown_among(asked)
         known = tuple(o for o in asked if (o.topic, o.partition) not in unknown) if unknown else asked
 
         def answer(given: CommitAnswer) -> Response:
             if unknown:
-                judged = (p.error for p in given.partitions)  # one may be there twice, each time judged by itself
+                judged = (p.error for p in given.partitions)  # a partition may occur twice, with a result each
                 refused = Error.UNKNOWN_TOPIC_OR_PARTITION
                 errors = [refused if (o.topic, o.partition) in unknown else next(judged) for o in asked]
             else:
@@ -215,7 +215,7 @@ class OffsetHandlers:
             return translation.commit_answer(body, errors, self._topics.has_topic)
 
         if not known:
-            return answer(CommitAnswer(()))  # a commit of nothing makes no group
+            return answer(CommitAnswer(()))  # an empty commit creates no group
         at = find(body.group_id)
         if isinstance(at, LedPartition) and len(body.group_id.encode()) > TEXT_BYTES_MAX:
             at = Error.INVALID_GROUP_ID

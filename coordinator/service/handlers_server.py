@@ -1,4 +1,4 @@
-"""The handlers of the server design's two APIs: gate, read, ask the partition's machine, write the answer."""
+"""The handlers of the server design's two APIs: read, find the partition, ask its machine, write the answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Plain = dict[str, Any]
 
 
 class ServerHandlers:
-    """Raise `MalformedFrame` for what is out of bounds, which closes the connection."""
+    """Raise `MalformedFrame` for values out of bounds, which closes the connection."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._partitions = coordinator.partitions

@@ -1,6 +1,6 @@
 """The handlers of transactions: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, WriteTxnMarkers.
 
-TxnOffsetCommit goes to the group's partition and is `coordinator.service.handlers`'.
+TxnOffsetCommit goes to the group's partition: see `coordinator.service.handlers`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Body = Any
 
 
 class TransactionHandlers:
-    """Transactional ids, which are looked after by the partition of their hash, as groups are."""
+    """Transactional ids belong to the partition of their hash, as groups do."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._cluster = coordinator.services.cluster
@@ -45,7 +45,7 @@ class TransactionHandlers:
         return self._partitions.at(transactional_id)
 
     async def init_producer_id(self, context: RequestContext, body: Body) -> Response:
-        """With a transactional id also its place and epoch; without one just an id that nobody had."""
+        """With a transactional id its producer and epoch; without one just a new producer id."""
         if body.transactional_id is None:
             return await new_producer(self._cluster)
         at = self._at(body.transactional_id)
@@ -90,7 +90,7 @@ class TransactionHandlers:
         return answer(TransactionAnswer(error=at)) if isinstance(at, Error) else at.ask(request, answer)
 
     def add_partitions(self, context: RequestContext, body: Body) -> Plain | Awaitable[Response]:
-        """Of a client, for one transaction; or, from version 4 on, of brokers, for several, mostly to verify."""
+        """From a client for one transaction, or, since version 4, from a broker for several, usually to verify them."""
         if context.version >= translation.ADD_PARTITIONS_IS_BATCH:
             return self._add_several(body)
         topics = body.v3_and_below_topics
@@ -108,7 +108,7 @@ class TransactionHandlers:
         return at.ask(functools.partial(translation.add_partitions, body), answer)
 
     def _unknown(self, topics: Iterable[Body]) -> list[Plain] | None:
-        """The answer if a partition is not there: nothing is added then."""
+        """The answer if a partition does not exist: then none is added."""
         wanted = translation.topic_partitions(topics)
         absent = {tp for tp in wanted if not self._topics.has_partition(*tp)}
         if not absent:
@@ -148,7 +148,7 @@ class TransactionHandlers:
         return answered if isinstance(answered, list) else await answered
 
     async def write_markers(self, _context: RequestContext, body: Body) -> Plain:
-        """From the brokers that look after transactional ids."""
+        """From the brokers that coordinate the transactions."""
         return {"markers": [await self._write_marker(marker) for marker in body.markers]}
 
     async def _write_marker(self, marker: Body) -> Plain:

@@ -1,8 +1,8 @@
-"""The handler of Heartbeat, which is most of what a coordinator is asked: as any other request, and a short way.
+"""The handler of Heartbeat, the most frequent request of a coordinator, and its fast path.
 
-Between two rebalances a member sends the same bytes again and again, but for the correlation id. What they mean is
-looked up once; from then on a heartbeat costs a check that nothing of it has changed, and the stamp of the session's
-new deadline. Whatever has changed is handled as the first one was, so the answers are the same either way.
+Between two rebalances a member repeats the same bytes, except for the correlation id. They are decoded and looked up
+once; after that a heartbeat costs a check that nothing has changed, and setting the session's new deadline. If
+something has changed, the normal path handles the request, so both paths give the same answers.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView
     from kernel.broker.server.handlers import CachedResponse, RequestContext, Response
 
-#: What heartbeats are told while the group is being loaded.
+#: The answer while the group is loading.
 LOADING = Error.NONE
 
-# Names of their own: looking them up in the class, or hashing them, would be a tenth of the short way.
+# Module names: looking them up in the class, or hashing them, would take a tenth of the fast path.
 _STABLE, _COMPLETING, _PREPARING = State.STABLE, State.COMPLETING, State.PREPARING
 
 
@@ -56,9 +56,9 @@ class HeartbeatHandler:
         return at.ask(functools.partial(translation.heartbeat, body), encoded)
 
     def repeat(self, context: RequestContext, body: Any) -> CachedResponse | None:
-        """The short way for a member of the current generation, for as long as it is one; None for all others.
+        """The fast path for a member of the current generation; None for all others.
 
-        Nor is there one for whoever was told to rejoin: what it sends next is a JoinGroup.
+        A member that has to rejoin gets none either: its next request is a JoinGroup.
         """
         group_id, member_id = body.group_id, body.member_id
         cluster = self._services.cluster
@@ -76,7 +76,7 @@ class HeartbeatHandler:
         ):
             return None
         tails = TAILS[context.version]
-        return _Standing(
+        return _FastPath(
             cluster=cluster,
             snapshot=snapshot,
             partition=at,
@@ -90,15 +90,15 @@ class HeartbeatHandler:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Standing:
-    """What a member's heartbeat was found to mean, to be looked at again with the next one.
+class _FastPath:
+    """What a heartbeat's bytes refer to, valid as long as the checks in `answer` pass.
 
-    As little as says it: a partition that is led no more is closed; a group goes away by the state Dead; and whoever
-    is no member any more (removed, or replaced by another process with its instance id) has no timer set.
+    These few suffice: a partition no longer led is closed; a group that ends is Dead; a removed or replaced member has
+    no session timer.
     """
 
     cluster: ClusterView
-    snapshot: ClusterSnapshot  #: how many partitions there were, and so which one is the group's
+    snapshot: ClusterSnapshot  #: determines the group's partition
     partition: LedPartition
     group: Group
     generation: int

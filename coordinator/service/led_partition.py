@@ -1,13 +1,12 @@
-"""One partition of `__consumer_offsets` that this broker leads: the machine, its log, and who waits for answers.
+"""One partition of `__consumer_offsets` that this broker leads: the machine, its log, and its waiting requests.
 
-What the machine hands out is performed in its order. Writes go to the log in the order in which they were handed
-out, several at a time when they came while the last ones were being written; the machine hears of each when it is
-durable, and only then is anybody told. Answers go out in turns (`coordinator.service.reply_queue`). A write that is
-fenced means that somebody else leads by now: everything that waits is answered NOT_COORDINATOR, ahead of what the
-cluster's view will say.
+Effects are performed in the machine's order. Writes reach the log in the order in which they were handed out; those
+that arrive during a write are stored together next. The machine learns of each when it is durable, and only then
+answers. Answers are sent in turns (`coordinator.service.reply_queue`). A fenced write means that another broker leads:
+all waiting requests get NOT_COORDINATOR at once, before the cluster's view changes.
 
-What the machine raises, or what is raised while its effects are performed or its records are encoded, is a mistake of
-ours (kernel.broker.storage.internal_errors): what the machine holds cannot be relied on any more, and the partition stops.
+An exception from the machine, or while its effects are performed or records are encoded, is a bug (`internal_errors`):
+the machine's state can no longer be trusted, and the partition stops.
 """
 
 from __future__ import annotations
@@ -44,22 +43,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: So many records are applied before the time is looked at.
+#: Records applied between clock checks.
 CHANGES_OF_A_PIECE = 10
-#: ... and so many writes are encoded, and reported when they have been stored.
+#: Writes encoded, or reported after storing, between clock checks.
 WRITES_OF_A_PIECE = 16
-#: Writes that go to the log in one transaction at most.
+#: The most writes stored in one transaction.
 WRITES_PER_BATCH = 500
-#: What a batch of Kafka's, and each record in it, needs besides keys and values (a record's numbers are varints).
+#: What a Kafka batch, and each record in it, takes besides keys and values (a record's numbers are varints).
 BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES = 61, 10
 
 Response = TypeVar("Response")
-#: Tokens are unique in the process, so that one of an unloaded partition is never taken for another's.
+#: Tokens are unique in the process, so that partitions never confuse them.
 _TOKENS = itertools.count(1)
 
 
 def next_token() -> int:
-    """For a request that is to be put to a machine."""
+    """A token for the next request."""
     return next(_TOKENS)
 
 
@@ -76,10 +75,9 @@ class LedPartition:
         look: Callable[[Look, LedPartition], None],
         decide: Callable[[Decide, LedPartition], None],
     ) -> None:
-        """`deliver` tells the partitions of a marker's groups, and returns when all have been told.
+        """`deliver` writes a marker to all its partitions before it returns.
 
-        `look` is for what the machine wants to see of ZooKeeper, `decide` for what it wants to hear from its strategy;
-        what is seen and decided comes by `tell`.
+        `look` takes the machine's requests to ZooKeeper, `decide` those to its strategy; results arrive by `notify`.
         """
         self._batch_bytes_max = services.config.number("message.max.bytes")
         self.machine = machine
@@ -100,7 +98,7 @@ class LedPartition:
         self._failure: LogStopped | None = None
 
     def stop(self, mistake: BaseException) -> None:
-        """For a mistake of ours: answer whoever waits, and have the partition given up."""
+        """After a bug: answer waiting requests and have the partition given up."""
         failure = log_stopped(f"the coordinator of {self._log.topic_partition}", mistake)
         if self._failure is None:
             self._failure = failure
@@ -110,13 +108,13 @@ class LedPartition:
     async def load(self, loading: Loading) -> None:
         """Take over what the log holds. Raises Fenced, StorageFailed, MalformedRecord, LogStopped.
 
-        It is read on another thread, and decoded and applied here, in pieces between which others are served. On a
-        thread these would be slower for everybody: a loop that shares the interpreter's lock with a thread at work
-        waits for it after each system call, up to sys.getswitchinterval().
+        It is read on another thread, but decoded and applied here, in pieces between which other work runs. Decoding on
+        a thread would slow everything down: after each system call the loop would wait for the interpreter's lock, up
+        to sys.getswitchinterval().
         """
         pages = await self._log.pages()
         await loading.run(itertools.chain(self._apply(pages), self._wake()))
-        # What topics became meanwhile was told to those who had been loaded.
+        # Only loaded partitions were notified of topics that changed meanwhile.
         self.notify(lambda machine, turn: machine.server.topics_changed(turn))
         if self._failure is not None:
             raise self._failure
@@ -137,24 +135,24 @@ class LedPartition:
     def ask(
         self, request: Callable[[int], Request | Await | OwnedCommit], translate: Callable[[Any], Response]
     ) -> Response | DeferredResponse[Response]:
-        """As `put`, of a request that is made for a token."""
+        """As `put`, for a request made from a new token."""
         token = next_token()
         return self.put(token, request(token), translate)
 
     def put(
         self, token: int, request: Request | Await | OwnedCommit, translate: Callable[[Any], Response]
     ) -> Response | DeferredResponse[Response]:
-        """Put a request to the machine; the answer, or an awaitable of it when it has to wait.
+        """Put a request to the machine. Return the answer, or an awaitable of it if the request has to wait.
 
-        A request that will never be answered (a member's first JoinGroup after its second) has an awaitable that
-        never ends: its connection is read no further, as in Kafka, where clients expect their answers in order.
+        For a request that is never answered (a member's first JoinGroup, after its second) the awaitable never ends,
+        and its connection is not read any further. So it is in Kafka, whose clients expect answers in order.
         """
         try:
             effects = self.machine.handle(request, self._now())
             replies = effects.replies
             if len(replies) != 1 or replies[0].token != token:
                 later = self._outbox.expect(token, translate)
-                if effects is not NOTHING:  # as it is for most who wait
+                if effects is not NOTHING:  # as it is for most waiting requests
                     self._perform(effects, replies=replies)
                 return later
             self._perform(effects, replies=())
@@ -169,7 +167,7 @@ class LedPartition:
             self._performed(lambda: self.machine.step(partial(event, self.machine), self._now()))
 
     async def close(self) -> None:
-        """Give up: answer whoever waits, and see the writes out that are on their way."""
+        """Give up: answer waiting requests and finish writes."""
         self.unload()
         await self.landed()
         await self._outbox.emptied()
@@ -177,12 +175,12 @@ class LedPartition:
         await asyncio.gather(*self._deliveries, return_exceptions=True)
 
     async def landed(self) -> None:
-        """Return when nothing is on its way to the log any more."""
+        """Return when no write is under way."""
         if self._writer is not None:
             await self._writer
 
     def unload(self) -> None:
-        """As `close`, but nothing is waited for: writes on their way are answered when they have landed."""
+        """As `close`, without waiting: requests whose writes are under way are answered when those end."""
         if not self.closed:
             self.closed = True
             self._performed(lambda: self.machine.unload(self._now()))
@@ -193,7 +191,7 @@ class LedPartition:
     # -- performing -----------------------------------------------------------------------------------------------
 
     def _now(self) -> Moment:
-        """One value for all that happens within a millisecond."""
+        """The same value throughout a millisecond."""
         ms = self._clock.monotonic_ns() // NS_PER_MS
         if ms != self._moment.ms:
             self._moment = Moment(ms, self._clock.wall_ms())
@@ -203,14 +201,14 @@ class LedPartition:
         self._performed(lambda: self.machine.timer_fired(key, self._now()))
 
     def _performed(self, event: Callable[[], Effects]) -> None:
-        """Perform what follows from an event that nobody waits for."""
+        """Perform the effects of an event that no caller waits for."""
         try:
             self._perform(event())
         except Exception as mistake:  # noqa: BLE001 - our own: see kernel.broker.storage.internal_errors
             self.stop(mistake)
 
     def _perform(self, effects: Effects, *, replies: Iterable[Reply] | None = None) -> None:
-        """In the order that `coordinator.groups` asks for; `replies` instead of the effects's, if given."""
+        """In the order of `coordinator.groups`; `replies` replaces those of the effects, if given."""
         for timer in effects.timers:
             if isinstance(timer, SetTimer):
                 self._timers.set(timer.key, timer.at_ms)
@@ -244,11 +242,11 @@ class LedPartition:
             self._performed(lambda: self.machine.step(partial(self.machine.transactions.marked, marker), self._now()))
 
     def _emit(self, event: TraceEvent) -> None:
-        fields: dict[str, Any] = dict(event.fields)  # none of them is called member or stream
+        fields: dict[str, Any] = dict(event.fields)  # none is named member or stream
         self._tracer.emit(event.kind, cause=event.cause, **fields)
 
     async def _write_all(self) -> None:
-        """Until nothing is left to write; the next write starts a new task."""
+        """Write until the queue is empty; the next write starts a new task."""
         try:
             while self._writes:
                 writes = [self._writes.popleft() for _ in range(min(len(self._writes), WRITES_PER_BATCH))]
@@ -264,7 +262,7 @@ class LedPartition:
             self._writer = None
 
     async def _store(self, writes: list[Write]) -> list[Error | None]:
-        """What became of each."""
+        """The error, or None, of each."""
         for _ in encode_ahead(change for write in writes for change in write.changes):
             await asyncio.sleep(0)
         pairs: list[list[tuple[bytes, bytes | None]]] = []
@@ -274,7 +272,7 @@ class LedPartition:
         return [error if fit else Error.UNKNOWN_SERVER_ERROR for fit in fits]
 
     def _fits(self, write: Write, pairs: list[tuple[bytes, bytes | None]]) -> bool:
-        """Whether Kafka could write it as one batch; 4.1.1 answers UNKNOWN_SERVER_ERROR where it cannot."""
+        """Whether Kafka could write it as one batch; otherwise 4.1.1 answers UNKNOWN_SERVER_ERROR."""
         if not write.is_from_client:
             return True
         size = sum(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES for key, value in pairs)
@@ -290,20 +288,20 @@ class LedPartition:
 
     @staticmethod
     def _encode(writes: list[Write], pairs: list[list[tuple[bytes, bytes | None]]]) -> Iterator[int]:
-        """Appends each write's pairs."""
+        """Append each write's pairs to `pairs`."""
         for number, write in enumerate(writes):
             if number and not number % WRITES_OF_A_PIECE:
                 yield WRITES_OF_A_PIECE
             pairs.append([encode(change) for change in write.changes])
 
     def _report(self, writes: list[Write], errors: list[Error | None]) -> Iterator[int]:
-        """Tell the machine what became of its writes."""
+        """Report the results of writes to the machine."""
         for number, (write, error) in enumerate(zip(writes, errors, strict=True)):
             if number and not number % WRITES_OF_A_PIECE:
                 yield WRITES_OF_A_PIECE
             if type(write) is Write:
                 continue
-            # One that fails keeps no other from being reported: somebody waits for each.
+            # A failed report must not stop the others: requests wait for them.
             if error is None:
                 self._performed(partial(self.machine.stored, write, self._now()))
             else:
@@ -314,7 +312,7 @@ class LedPartition:
             if pairs:
                 await self._log.upsert(pairs, self._now().wall_ms)
         except Fenced as error:
-            log.info("a write of the coordinator was fenced: %s", error)
+            log.info("another broker leads now, a write was fenced: %s", error)
             return Error.NOT_COORDINATOR
         except StorageFailed:
             log.exception("the coordinator cannot write")

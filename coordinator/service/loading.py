@@ -1,7 +1,7 @@
-"""Loading much on the event loop: in pieces between which others are served, and without the garbage collector.
+"""Loading large partitions on the event loop: in pieces between which other work runs, without garbage collections.
 
-A full collection goes through all objects in one piece: 50 ms for 100,000 committed offsets, several times while they
-are loaded, and again whenever a quarter more has come. None of them is garbage.
+A full collection visits all objects in one go: 50 ms for 100,000 committed offsets, several times during a load, and
+again whenever their number has grown by a quarter. None of them is garbage.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from kernel.broker.loop.turns import BUDGET_S
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What is less is collected as everything else.
+#: Smaller loads stay with the garbage collector.
 RECORDS_MIN = 10_000
 
 
 class Loading:
-    """All loads of one coordinator, one at a time: several at once would each take their share of every turn."""
+    """All loads of one coordinator, one at a time: each concurrent load would take its share of every turn."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
-        self._records = 0  # that were loaded, and are not passed over by collections
+        self._records = 0  # loaded and not frozen yet
         self._is_kept = False
 
     async def run(self, pieces: Iterator[int]) -> None:
-        """Exhaust `pieces`, whose items are how many records each has loaded. What they raise, this raises."""
+        """Exhaust `pieces`, which yield the number of records loaded. Raises what they raise."""
         async with self._lock:
             with _collection_put_off():
                 self._records += await in_pieces(pieces)
@@ -39,16 +39,16 @@ class Loading:
                     self._records, self._is_kept = 0, True
 
     def given_up(self) -> None:
-        """Something that was loaded is not needed any more: collections are to find it."""
+        """A loaded partition is no longer needed: let the garbage collector find it."""
         if self._is_kept:
             gc.unfreeze()
             self._is_kept = False
 
 
 async def in_pieces(pieces: Iterator[int]) -> int:
-    """As `kernel.broker.loop.turns`, for work that somebody waits for: the sum of what the pieces have done.
+    """As `kernel.broker.loop.turns`, for work that a caller awaits. Return the sum of the pieces' items.
 
-    It takes at most `BUDGET_S` in each turn of the loop; a piece that was begun is finished.
+    Uses about `BUDGET_S` of each turn of the loop; a piece that has begun is finished.
     """
     total = 0
     end = time.perf_counter() + BUDGET_S

@@ -1,10 +1,9 @@
 """FindCoordinator: which broker is responsible for a group or a transactional id. Any broker answers it.
 
-The first question creates `__consumer_offsets`. Until the group's partition has a live leader the answer is
-COORDINATOR_NOT_AVAILABLE, which clients repeat the question on.
+The first request creates `__consumer_offsets`. Until the group's partition has a live leader the answer is
+COORDINATOR_NOT_AVAILABLE, and clients retry.
 
-Transactional ids (key type 1) are looked after in the same topic, by the same hash: transactions are of group
-offsets only, and need none of their own.
+Transactional ids (key type 1) use the same topic and the same hash as groups.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Lookup:
         self._logged = ""
 
     def find(self, context: RequestContext, body: Any) -> Response | Awaitable[Response]:
-        """At once where the topic is there, otherwise after it was created."""
+        """At once if the topic exists, otherwise after creating it."""
         key_type = getattr(body, "key_type", GROUP_KEY_TYPE)
         keys = body.coordinator_keys if context.version >= BATCHED else (body.key,)
         if key_type not in (GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE):
@@ -56,8 +55,8 @@ class Lookup:
         try:
             await self._services.create_internal_topic(GROUP_METADATA_TOPIC)
         except RebalanceLabError as error:
-            # Too few brokers for its replication factor, say: as in Kafka, the client is told to come again. It
-            # comes many times a second, so the same reason is logged once.
+            # For example too few brokers for its replication factor. As in Kafka, the client retries, many times a
+            # second, so the same reason is logged once.
             if str(error) != self._logged:
                 log.warning("%s could not be created: %s", GROUP_METADATA_TOPIC, error)
                 self._logged = str(error)

@@ -1,12 +1,12 @@
-"""Records of `__consumer_offsets` as Kafka's bytes, and back.
+"""Encodes and decodes the records of `__consumer_offsets` as Kafka does.
 
-Layouts are those of Kafka's OffsetCommitKey, OffsetCommitValue, GroupMetadataKey and GroupMetadataValue (JSON
-schemas of 4.1). What is written equals what a 4.1.1 broker was seen to write, byte for byte: key 1 with value 4 (its
-tag for the topic's id, which only OffsetCommit 10 brings, is left out), key 2 with value 3. All versions up to these
-are read. Keys of versions above 2 (KIP-848 and later) are skipped when loading, as KIP-915 asks.
+Layouts are those of Kafka's OffsetCommitKey, OffsetCommitValue, GroupMetadataKey and GroupMetadataValue (JSON schemas
+of 4.1). Written records equal those of a 4.1.1 broker byte for byte: key 1 with value 4 (without the tag for the
+topic's id, which only OffsetCommit 10 has), key 2 with value 3. All versions up to these are read. Keys of versions
+above 2 (KIP-848 and later) are skipped when loading, as KIP-915 requires.
 
-What belongs to transactions has key versions of our own, because this log keeps one value for a key and knows no
-transactional batches, and because there is no second topic for transactional ids. Kafka passes over them.
+Records of transactions have key versions of our own, because this log keeps one value per key and has no transactional
+batches, and because there is no second topic for transactional ids. Kafka skips them.
 """
 
 from __future__ import annotations
@@ -41,41 +41,41 @@ if TYPE_CHECKING:
 
     from coordinator.groups.records import Key, StoredChange
 
-#: The longest text that fits a record, in bytes.
+#: The longest text in a record, in bytes.
 TEXT_BYTES_MAX = 32_767
-#: Members of a group that are encoded in one piece.
+#: Members of a group encoded in one piece.
 MEMBERS_PER_PIECE = 500
 
 _OFFSET_KEY, _GROUP_KEY = 1, 2
 _OFFSET_VALUE = 4  #: the first flexible one: lengths as varints, tagged fields at the end (KIP-482)
 _GROUP_VALUE = 3
-#: Ours, far away from Kafka's: pending offsets (their value is an offset's), transactional ids, producer ids.
+#: Our own, far from Kafka's: pending offsets (whose value is an offset's), transactional ids, producer ids.
 _PENDING_KEY, _TRANSACTION_KEY, _PRODUCER_KEY = 30_001, 30_002, 30_003
-#: Ours too: a group of the server design.
+#: Our own too: groups of the server design.
 _SERVER_KEY = 30_004
 _OWN_VALUE = 0
-_TRANSACTION_VALUE = 1  #: 0 had no partitions
+_TRANSACTION_VALUE = 1  #: version 0 had no partitions
 _NULL = -1
 _INT = struct.Struct(">i")
-#: An offset's value whose metadata is empty (a length, plus one, of `_EMPTY`), with no tags.
+#: An offset's value with empty metadata (`_EMPTY` is its length plus one) and no tags.
 _BARE_OFFSET = struct.Struct(">hqiBqB")
 _EMPTY = 1
 
 
 class MalformedRecord(RebalanceLabError):
-    """Bytes in the coordinator's log that it cannot have written."""
+    """Bytes in the coordinator's log that no coordinator has written."""
 
 
 def encode(change: StoredChange) -> tuple[bytes, bytes | None]:
     """Key and value; a tombstone's value is None."""
     key, value = change
-    if type(key) is OffsetKey and type(value) is OffsetRecord:  # most of what is written
+    if type(key) is OffsetKey and type(value) is OffsetRecord:  # the most frequent records
         return _offset_head(key.group_id, key.topic) + _INT.pack(key.partition), _encode_offset(value)
     return _encode_key(key), None if value is None else _encode_value(value)
 
 
 def encode_ahead(changes: Iterable[StoredChange]) -> Iterator[None]:
-    """Make the parts of large groups' records in pieces, so that `encode` is short work."""
+    """Encode the members of large groups in pieces, so that `encode` is short."""
     for _, value in changes:
         if isinstance(value, GroupRecord):
             for at in range(0, len(value.members), MEMBERS_PER_PIECE):
@@ -118,16 +118,16 @@ def _encode_value(value: GroupRecord | OffsetRecord | TransactionRecord | Produc
 
 @functools.lru_cache(maxsize=10_000)
 def _offset_head(group_id: str, topic: str) -> bytes:
-    """An offset's key in front of the partition: the same for many."""
+    """An offset's key before the partition, which many share."""
     return struct.pack(">h", _OFFSET_KEY) + _text(group_id) + _text(topic)
 
 
 def decode_all(items: Iterable[tuple[bytes, bytes]]) -> Iterator[StoredChange]:
-    """What a log holds. Raises `MalformedRecord`; keys of versions that we do not know are passed over.
+    """Decode a log. Skips keys of unknown versions. Raises `MalformedRecord`.
 
-    Most are offsets without metadata, whose keys differ in the partition only: for these there is a short way.
+    Most records are offsets without metadata whose keys differ only in the partition: these take a fast path.
     """
-    names: dict[bytes, tuple[str, str]] = {}  # of group and topic, by the bytes in front of the partition
+    names: dict[bytes, tuple[str, str]] = {}  # group and topic, by the bytes before the partition
     for raw, value in items:
         if (known := names.get(raw[:-4])) is not None and len(value) == _BARE_OFFSET.size:
             version, offset, leader_epoch, length, committed_wall_ms, _ = _BARE_OFFSET.unpack(value)
@@ -177,7 +177,7 @@ def _encode_group(record: GroupRecord) -> bytes:
 
 
 def stored_form(profile: Profile) -> bytes:
-    """A member's part of a group's record, in front of its assignment; made once, and kept with the profile."""
+    """A member's part of a group's record, before its assignment; cached in the profile."""
     if profile.stored is None:
         profile.stored = b"".join(
             (
@@ -271,8 +271,8 @@ def _decode_offset(value: bytes) -> OffsetRecord:
     offset = reader.int64()
     leader_epoch = reader.int32() if version >= 3 else -1
     if version >= _OFFSET_VALUE:
-        return OffsetRecord(offset, leader_epoch, reader.compact_text(), reader.int64())  # tags are left
-    return OffsetRecord(offset, leader_epoch, reader.text(), reader.int64())  # v1's expiry time is left
+        return OffsetRecord(offset, leader_epoch, reader.compact_text(), reader.int64())  # tags are ignored
+    return OffsetRecord(offset, leader_epoch, reader.text(), reader.int64())  # v1's expiry time is ignored
 
 
 def _decode_group(value: bytes) -> GroupRecord:
@@ -305,7 +305,7 @@ def _decode_member(reader: _Reader, version: int) -> MemberRecord:
 
 def _checked(version: int, what: str, highest: int) -> int:
     if not 0 <= version <= highest:
-        raise MalformedRecord(f"{what} of value version {version}: this coordinator reads 0 to {highest}")
+        raise MalformedRecord(f"{what} of value version {version}: this coordinator supports 0 to {highest}")
     return version
 
 
@@ -324,7 +324,7 @@ def _bytes(data: bytes) -> bytes:
 
 
 class _Reader:
-    """Reads from the front."""
+    """Reads values from the front."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -343,7 +343,7 @@ class _Reader:
         return int(struct.unpack(">q", self._take(8))[0])
 
     def count(self) -> int:
-        """How many elements follow; each has at least one byte, so that nothing large is begun for nothing."""
+        """The number of elements that follow, checked: each has at least one byte."""
         count = self.int32()
         if not 0 <= count <= len(self._data) - self._at:
             raise MalformedRecord(f"{count} elements in {len(self._data) - self._at} bytes")
@@ -352,7 +352,7 @@ class _Reader:
     def text(self) -> str:
         text = self.nullable()
         if text is None:
-            raise MalformedRecord("null where a text belongs")
+            raise MalformedRecord("null instead of a text")
         return text
 
     def nullable(self) -> str | None:
@@ -369,7 +369,7 @@ class _Reader:
             raise MalformedRecord(f"a text is not UTF-8: {error}") from error
 
     def compact_text(self) -> str:
-        """A text whose length, plus one, is a varint."""
+        """A text after its length plus one as a varint."""
         length, shift = 0, 0
         while True:
             (byte,) = self._take(1)
@@ -378,7 +378,7 @@ class _Reader:
                 break
             shift += 7
         if length == 0:
-            raise MalformedRecord("null where a text belongs")
+            raise MalformedRecord("null instead of a text")
         return self._decoded(self._take(length - 1))
 
     def blob(self) -> bytes:
@@ -386,7 +386,7 @@ class _Reader:
 
     def _take(self, length: int) -> bytes:
         if length > len(self._data) - self._at:
-            raise MalformedRecord(f"cut short: {length} bytes wanted, {len(self._data) - self._at} left")
+            raise MalformedRecord(f"truncated: needed {length} bytes, {len(self._data) - self._at} left")
         taken = self._data[self._at : self._at + length]
         self._at += length
         return taken

@@ -1,23 +1,21 @@
-"""Who waits for an answer of one partition's machine, and the answers on their way to them.
+"""The requests that wait for an answer of one partition's machine, and the queue of answers to send.
 
-One event may answer ten thousand members. Their answers are given in turns (`kernel.broker.loop.turns`), so that others
-are served in between, which means that the machine is ahead of what has been sent. What holds nevertheless:
+One event may answer ten thousand members. Their answers are sent in turns (`kernel.broker.loop.turns`), so that other
+work runs in between, and the machine is ahead of what was sent. These invariants hold:
 
-1. Every answer that the machine hands out is given exactly once. An answer that fails for a mistake of ours keeps no
-   other from being given, and closes its own connection: a client that waits for ever is worse off.
-2. Answers are given in the order in which the machine handed them out, over all groups of the partition: what a later
-   event answers queues behind what an earlier one did. Only a request that its own event answers, and nobody else
-   with it, is answered there and then (`LedPartition.ask`): its connection waits for nothing else.
-3. What the machine has answered is final. It forgets a token when it answers it, so that no later event answers it
-   again, abandons it, or takes the answer back; unloading answers those that still wait, behind the others.
-4. Nothing is told before it is durable: the machine hands an answer out when the write has been stored. That writes
-   may start while answers of the same event still wait is no harm, because no write presupposes an answer.
-5. Whoever gives the partition up waits for `emptied`.
+1. Every answer of the machine is sent exactly once. If sending one fails because of a bug, only its connection is
+   closed, so that its client does not wait for ever; the others are sent.
+2. Answers are sent in the machine's order, across all groups of the partition. Only a request that its own event
+   answers, and no other with it, skips the queue (`LedPartition.ask`): its connection waits for nothing else.
+3. Answers are final. The machine forgets a token when it answers it, so no later event can answer or abandon it again;
+   unloading answers the requests that still wait, behind the queued answers.
+4. No answer precedes its write: the machine hands it out when the write is stored. Writes may start while answers of
+   the same event are queued, because no write depends on an answer.
+5. Giving a partition up waits for `emptied`.
 
-To clients a queued answer is one that is still on its way through the network: each connection has one request at
-work, and gets its answers in order. A member whose answer is queued may have been overtaken by events (its group
-prepares the next rebalance, it was removed, the partition has moved): it learns so from its next request, as it would
-had the answer been slow to arrive.
+For clients a queued answer is one that is slow to arrive: each connection has one request at a time and gets its
+answers in order. If the answer is outdated by then (the group rebalances again, the member was removed, the partition
+has moved), the member learns so from its next request.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Outbox:
-    """Of one partition, for as long as somebody waits."""
+    """For one partition."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
@@ -48,30 +46,30 @@ class Outbox:
         self._emptied: list[asyncio.Future[None]] = []
 
     def expect(self, token: int, translate: Callable[[Any], Any]) -> DeferredResponse[Any]:
-        """The answer to `token`, translated, when the machine has handed it out."""
+        """The translated answer to `token`, once the machine hands it out."""
         later: DeferredResponse[Any] = DeferredResponse()
         self._waiting[token] = (later, translate)
         return later
 
     def abandon(self, token: int) -> None:
-        """The machine will never answer this one."""
+        """The machine will never answer this token."""
         del self._waiting[token]
 
     def put(self, replies: Iterable[Reply]) -> None:
-        """The machine has handed these out, in this order."""
+        """Queue answers in the machine's order."""
         self._queue.extend(replies)
         if self._queue and not self._is_giving:
             self._is_giving = True
             self._turns.run_in_turns(self._pieces(), "answers of a group")
 
     def lose_rest(self) -> None:
-        """Nothing will be handed out any more. Nobody waits by now, unless a mistake of ours has lost an answer."""
+        """No more answers will come. Requests still wait only if a bug has lost their answers; fail them."""
         waiting, self._waiting = self._waiting, {}
         for later, _ in waiting.values():
             later.fail()
 
     async def emptied(self) -> None:
-        """Return when everything that was handed out has been given."""
+        """Return when all queued answers are sent."""
         if self._is_giving:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._emptied.append(future)
@@ -85,7 +83,7 @@ class Outbox:
                 if isinstance(answer, JoinAnswer) and answer.members:
                     yield from entries_ahead(translate, answer)
                 later.complete(translate(answer))
-            except Exception:  # reported by whoever runs the pieces; the others wait for theirs
+            except Exception:  # the caller reports it; the rest of the queue goes on
                 self._turns.run_in_turns(self._pieces(), "answers of a group")
                 later.fail()
                 raise

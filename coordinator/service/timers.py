@@ -1,4 +1,4 @@
-"""The machine's timers on the event loop: one heap and one alarm for all of them."""
+"""The machine's timers on the event loop: one heap and one alarm for all."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from kernel.clock import Clock
 
 
-#: Timers of thousands of members that joined at once are due at once; others get their turn between so many.
+#: Thousands of members that joined together have timers due together; other work runs between this many.
 FIRED_PER_TURN = 100
 
 
 class Timers:
-    """Calls `fire(key)` when a timer is due. A timer that was moved or cancelled leaves a dead entry in the heap."""
+    """Calls `fire(key)` when a timer is due. A moved or cancelled timer leaves a dead entry in the heap."""
 
     def __init__(self, clock: Clock, fire: Callable[[TimerKey], None]) -> None:
         self._clock = clock
         self._fire = fire
-        self._due: dict[TimerKey, tuple[int, int]] = {}  # key -> (at_ms, number of the entry that counts)
+        self._due: dict[TimerKey, tuple[int, int]] = {}  # key -> (at_ms, number of the valid entry)
         self._heap: list[tuple[int, int, TimerKey]] = []
         self._numbers = itertools.count()
         self._alarm: asyncio.TimerHandle | None = None
@@ -71,6 +71,6 @@ class Timers:
                 if self._due.get(key) == (at_ms, number):
                     del self._due[key]
                     self._fire(key)
-        finally:  # also when one of them fails: the others are still to fire
+        finally:  # even if one fails, the others must fire
             if self._heap and self._alarm is None:
                 self._wake_at(self._heap[0][0])

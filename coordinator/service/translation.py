@@ -1,8 +1,8 @@
-"""Requests and answers of the group protocol between their wire form and the machine's values; nothing else.
+"""Translates requests and answers of the group protocol between their wire form and the machine's values.
 
-Bodies are kio's entities of any version, which lack the fields that came later; answers are plain mappings with
-the names of all versions (`kernel.wire.building` leaves out what a version lacks, and writes null as '' where a
-version allows none).
+Bodies are kio's entities of any version, without the fields of later ones. Answers are plain mappings with the fields
+of all versions (`kernel.wire.building` drops those that a version lacks, and writes null as '' where it is not
+allowed).
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ Body = Any  #: a kio entity of one of several versions
 Plain = dict[str, Any]
 
 
-#: Without an authorizer everything is allowed; the bits of READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+#: All operations, as without an authorizer: the bits of READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 NOT_ASKED_FOR = -(2**31)
 
-#: From which version on a request means something else.
+#: The versions from which on requests change their meaning.
 JOIN_RETURNS_WITH_ID = 4  # KIP-394
 JOIN_SKIPS_ASSIGNMENT = 9  # KIP-814
 SYNC_NAMES_PROTOCOL = 5  # KIP-559
@@ -85,7 +85,7 @@ def join(body: JoinBody, version: int, token: int, *, client_id: str, host: str,
 
 
 def lacks_protocol(body: SyncBody, version: int) -> bool:
-    """Whether a SyncGroup leaves out what it has to name from v5 on (KIP-559)."""
+    """Whether a SyncGroup lacks the protocol, which is mandatory from v5 on (KIP-559)."""
     return version >= SYNC_NAMES_PROTOCOL and (body.protocol_type is None or body.protocol_name is None)
 
 
@@ -137,7 +137,7 @@ def leave_answer(answer: LeaveAnswer, version: int) -> Plain:
 
 
 def commit(body: Body, version: int, offsets: tuple[OffsetToCommit, ...], token: int, *, client_id: str) -> Commit:
-    """`offsets` are those of the body, or fewer."""
+    """`offsets` are some or all of the body's."""
     return Commit(
         token=token,
         group_id=body.group_id,
@@ -151,7 +151,7 @@ def commit(body: Body, version: int, offsets: tuple[OffsetToCommit, ...], token:
 
 
 def commit_in_transaction(body: Body, offsets: tuple[OffsetToCommit, ...], token: int, *, client_id: str) -> Commit:
-    """TxnOffsetCommit; up to v2 it says nothing of a member (KIP-447)."""
+    """TxnOffsetCommit; without a member up to v2 (KIP-447)."""
     return Commit(
         token=token,
         group_id=body.group_id,
@@ -182,7 +182,7 @@ def offsets_to_commit(body: Body) -> tuple[OffsetToCommit, ...]:
 
 
 def partitions_of(body: Body) -> list[tuple[str, list[int]]]:
-    """What a commit names, in the order of the request."""
+    """The partitions of a commit, in the order of the request."""
     return [(topic.name, [p.partition_index for p in topic.partitions]) for topic in body.topics]
 
 
@@ -194,9 +194,9 @@ def commit_answer(body: Body, errors: Iterable[Error], is_topic: Callable[[str],
 def _partition_errors(topics: Iterable[Body], errors: Iterable[Error], is_topic: Callable[[str], bool]) -> list[Plain]:
     """The request's topics, each partition with its error.
 
-    Kafka refuses what is not there before the coordinator sees the rest, and then merges two answers, one row for
-    a topic; where nothing is refused so it repeats a topic that the request repeats. A topic without partitions is
-    left out, unless it is itself not there.
+    Kafka refuses unknown partitions before the coordinator sees the rest, and then merges the two answers, one row per
+    topic. Without refusals a topic that the request repeats stays repeated. A topic without partitions is left out,
+    unless it does not exist.
     """
     error_of_next = iter(errors)
     rows: list[Plain] = [
@@ -219,16 +219,16 @@ def _partition_errors(topics: Iterable[Body], errors: Iterable[Error], is_topic:
 
 
 def wanted(topics: Iterable[Body] | None) -> tuple[tuple[str, int], ...] | None:
-    """What one group of an OffsetFetch asks for; None: everything."""
+    """The partitions that one group of an OffsetFetch asks for; None: all."""
     if topics is None:
         return None
     return tuple((topic.name, partition) for topic in topics for partition in topic.partition_indexes)
 
 
 def fetched(topics: Iterable[Body] | None, offsets: Iterable[Fetched], error: Error = Error.NONE) -> list[Plain]:
-    """The topics of an OffsetFetch answer, as often as the request names them (None: each once).
+    """The topics of an OffsetFetch answer, repeated as in the request (None: each once).
 
-    `error` is every partition's (v1, which has no other place for it).
+    `error` applies to every partition (v1, which has no other place for it).
     """
     rows = ((topic, _fetched_partition(partition, found, error)) for topic, partition, found in offsets)
     if topics is not None:
@@ -274,7 +274,7 @@ def offsets_not_deleted(error: Error) -> Plain:
 
 
 def init_producer(body: Body, token: int, *, fresh_id: int) -> InitProducer:
-    """InitProducerId; a producer says what it believes to be from v3 on (KIP-360)."""
+    """InitProducerId; from v3 on with the producer's claimed identity (KIP-360)."""
     return InitProducer(
         token=token,
         transactional_id=body.transactional_id,
@@ -294,7 +294,7 @@ def add_group(body: Body, token: int) -> AddGroup:
 
 
 def add_partitions(body: Body, token: int) -> AddPartitions:
-    """AddPartitionsToTxn of a client, versions 0 to 3."""
+    """AddPartitionsToTxn from a client, versions 0 to 3."""
     return AddPartitions(
         token=token,
         transactional_id=body.v3_and_below_transactional_id,
@@ -304,12 +304,12 @@ def add_partitions(body: Body, token: int) -> AddPartitions:
 
 
 def topic_partitions(topics: Iterable[Any]) -> tuple[TopicPartition, ...]:
-    """Of AddPartitionsToTxn, in their order."""
+    """The partitions of an AddPartitionsToTxn, in order."""
     return tuple(TopicPartition(topic.name, number) for topic in topics for number in topic.partitions)
 
 
 def partition_results(topics: Iterable[Any], result: Callable[[TopicPartition], Error]) -> list[Plain]:
-    """AddPartitionsToTxn's answer for these topics."""
+    """The rows of an AddPartitionsToTxn answer for these topics."""
     return [
         {
             "name": topic.name,
@@ -340,7 +340,7 @@ def transaction_error(answer: TransactionAnswer, *, names_fence: bool) -> int:
     return int(answer.error)
 
 
-# -- looking -------------------------------------------------------------------------------------------------------
+# -- inspection -------------------------------------------------------------------------------------------------------
 
 
 def described(group_id: str, group: GroupDescription, *, error: Error = Error.NONE, operations: bool) -> Plain:
@@ -376,5 +376,5 @@ def listed(group: ListedGroup, group_type: str) -> Plain:
 
 
 def overlong(texts: Mapping[str, str | None], limit_bytes: int) -> str | None:
-    """The name of a text that does not fit a stored record, None when all do."""
+    """The name of a text that is too long for a stored record, None if all fit."""
     return next((name for name, text in texts.items() if text and len(text.encode()) > limit_bytes), None)

@@ -1,6 +1,6 @@
-"""What a coordinator of the server design sees without being asked: the ids of its groups, and topics that change.
+"""What a coordinator of the server design watches: the ids of its groups in ZooKeeper, and changes of topics.
 
-Both begin when a machine first wants to see something.
+Both start when a machine first asks to watch a group.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from kernel.broker.cluster.cluster_view import ClusterSnapshot
     from kernel.broker.services import BrokerServices
 
-#: How long one wait for another view of the cluster lasts; then the next begins.
+#: Timeout of one wait for a new view of the cluster; then the next wait begins.
 _WAIT_MS = 3_600_000
 
 
 class Eyes:
-    """Tells the partitions that are led."""
+    """Notifies the led partitions."""
 
     def __init__(self, services: BrokerServices, every_led: Callable[[], list[LedPartition]]) -> None:
         self._cluster = services.cluster
@@ -39,7 +39,7 @@ class Eyes:
         self._stopped = False
 
     def look(self, look: Look, partition: LedPartition) -> None:
-        """What the machine of `partition` wants to see; it is told by `LedPartition.tell`."""
+        """Start or end a watch for the machine of `partition`, which is notified by `LedPartition.notify`."""
         if self._topics is None and isinstance(look, WatchIds) and not self._stopped:
             self._topics = asyncio.create_task(self._follow_topics(), name="server-groups-topics")
             self._topics.add_done_callback(self._stop_all_on_mistake)
@@ -56,7 +56,7 @@ class Eyes:
             self._topics = None
 
     def _stop_all_on_mistake(self, task: asyncio.Task[None]) -> None:
-        """Nobody would hear of topics any more (kernel.broker.storage.internal_errors)."""
+        """After a bug no partition would be notified of topics any more (`internal_errors`)."""
         if not task.cancelled() and (mistake := task.exception()) is not None:
             for partition in self._every_led():
                 partition.stop(mistake)

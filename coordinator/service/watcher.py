@@ -1,14 +1,14 @@
-"""The coordinator's eyes: one ZooKeeper session of the broker's, with one child watch for each group it coordinates.
+"""Watches on the ids of groups of the server design: one ZooKeeper session, with one child watch per group.
 
-A group's ids are read with the watch; the data of an id is read once, when it is new, and again when the machine asks
-for it. What was read is reported as a whole. ZooKeeper's watches are one-shot and end with the connection: each
-notification, and each break, leads to another read, which arms the watch again. Operations are repeated over breaks
-and over the session's end, so that whoever was away reads everything anew in its next session.
+A group's ids are read with the watch; the data of an id is read once when it is new, and again when the machine asks.
+Each report has all ids. ZooKeeper's watches are one-shot and end with the connection, so each notification and each
+disconnect leads to another read, which sets the watch again. Operations are retried across disconnects and the
+session's end; a new session reads everything again.
 
-A watch cannot be taken back: what is not of interest any more stays armed until it fires or the connection ends, once
-for each group, however often the group comes and goes.
+ZooKeeper cannot remove a watch: one that is no longer needed stays until it fires or the connection ends, at most one
+per group however often the group comes and goes.
 
-The session is opened when the first group is looked at: a broker without groups of this design has none.
+The session is opened for the first group: a broker without groups of this design has none.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STEP = "server-ids"
-#: Between tries to open the session, or to read what ZooKeeper refuses.
+#: Before retrying to open the session, or a read that ZooKeeper refused.
 _AGAIN_S = 1.0
 
 #: {member id: its topics, sorted}
@@ -49,21 +49,21 @@ Report = Callable[[Ids], None]
 
 @dataclass(eq=False)
 class _Watched:
-    """One group's ids. `known` has what was read of each: its topics, None for those that are no members."""
+    """One group's ids. `known` has the topics read for each, None if it is no member of this design."""
 
     group_id: str
     known: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     again: set[str] = field(default_factory=set)
-    is_stale: bool = True  #: the children have to be read
+    is_stale: bool = True  #: the children have to be read again
     cause: str = ""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
     def fired(self, fired: WatchFired) -> None:
-        """Only a mark: the group's task reads."""
+        """Only mark it; the group's task reads."""
         is_break = fired.event is WatchEvent.NONE
         if is_break:
-            self.known.clear()  # an id may have been made anew meanwhile, with another subscription
+            self.known.clear()  # an id may have been recreated with another subscription
         self.is_stale = True
         self.cause = "" if is_break or fired.zxid is None else f"zxid:{fired.zxid}"
         self.changed.set()
@@ -74,7 +74,7 @@ class _Watched:
 
 @dataclass(frozen=True)
 class _Notice:
-    """The callback of a group's watch. It compares equal to that of any other look at the group: one is armed."""
+    """The callback of a group's watch. All callbacks of a group compare equal, so that only one is set."""
 
     watches: MemberWatches
     group_id: str
@@ -84,30 +84,30 @@ class _Notice:
 
 
 class MemberWatches:
-    """What groups' machines want to see of ZooKeeper; `look` never waits."""
+    """Serves the machines' requests to ZooKeeper; `look` never waits."""
 
     def __init__(self, services: BrokerServices) -> None:
         self._services = services
-        #: By group, then by who looks: whoever leads a partition anew may begin before the one before it has ended.
+        #: By group, then by partition: a new leadership of a partition may begin before the old one has ended.
         self._watched: dict[str, dict[object, _Watched]] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._opening: asyncio.Task[ZooKeeperSession] | None = None
         self._stopped = False
 
     def look(self, look: Look, whose: object, report: Report, failed: Callable[[BaseException], None]) -> None:
-        """For the machine of the partition `whose`; `report` is called after every read.
+        """Start, repeat or end watching for the partition `whose`; `report` is called after every read.
 
-        `failed` is called with a mistake of ours that has ended the watching.
+        `failed` is called with the exception if a bug ends the watching.
         """
         if self._stopped:
-            return  # a partition whose loading has ended too late; it is given up at once
+            return  # the partition finished loading too late and is given up at once
         looking = self._watched.setdefault(look.group_id, {})
         match look:
             case WatchIds():
                 assert whose not in looking, f"the ids of {look.group_id!r} are watched already"
                 watched = looking[whose] = _Watched(look.group_id)
                 watched.task = asyncio.create_task(self._follow(watched, report), name=f"ids-of-{look.group_id}")
-                watched.task.add_done_callback(partial(_tell_mistake, failed))
+                watched.task.add_done_callback(partial(_report_mistake, failed))
             case ReadAgain(member_id=member_id):
                 watched = looking[whose]
                 watched.again.add(member_id)
@@ -118,18 +118,18 @@ class MemberWatches:
                     del self._watched[look.group_id]
 
     def notified(self, group_id: str, fired: WatchFired) -> None:
-        """A watch of the group's ids has fired, or is gone with its connection."""
+        """A watch of the group's ids has fired, or was lost with its connection."""
         for watched in self._watched.get(group_id, {}).values():
             watched.fired(fired)
 
     def _end(self, watched: _Watched) -> None:
-        assert watched.task is not None, "it was started when the watching began"
+        assert watched.task is not None, "the task starts with the watch"
         watched.task.cancel()
         self._ending.add(watched.task)
         watched.task.add_done_callback(self._ending.discard)
 
     async def stop(self) -> None:
-        """End every watch, with the session. Whatever is to be looked at from now on is not."""
+        """End every watch and the session. Later requests are ignored."""
         self._stopped = True
         for watched in [watched for looking in self._watched.values() for watched in looking.values()]:
             self._end(watched)
@@ -137,7 +137,7 @@ class MemberWatches:
         await asyncio.gather(*self._ending, return_exceptions=True)
         opening, self._opening = self._opening, None
         if opening is not None:
-            opening.cancel()  # no harm if it has ended
+            opening.cancel()  # harmless if it has ended
             (session,) = await asyncio.gather(opening, return_exceptions=True)
             if isinstance(session, ZooKeeperSession):
                 await session.close()
@@ -163,7 +163,7 @@ class MemberWatches:
                     retry_forever=True,
                 )
             except Unavailable as error:
-                log.warning("groups of the server design are not seen: %s", error)
+                log.warning("cannot watch groups of the server design: %s", error)
                 await asyncio.sleep(_AGAIN_S)
 
     async def _follow(self, watched: _Watched, report: Report) -> None:
@@ -174,7 +174,7 @@ class MemberWatches:
             except SessionClosed:
                 return
             except OperationRefused as error:
-                log.warning("the ids of group %s cannot be read, and are tried again: %s", watched.group_id, error)
+                log.warning("cannot read the ids of group %s, retrying: %s", watched.group_id, error)
                 watched.is_stale = True
                 await asyncio.sleep(_AGAIN_S)
 
@@ -186,12 +186,12 @@ class MemberWatches:
                 watched.is_stale = False
                 ids = await self._children(session, watched)
             await self._read(session, watched, ids)
-            if not watched.is_stale:  # otherwise what was read is out of date already
+            if not watched.is_stale:  # otherwise the read is outdated already
                 report(watched.members())
                 await watched.changed.wait()
 
     async def _children(self, session: ZooKeeperSession, watched: _Watched) -> list[str]:
-        """The ids, with the watch for their change, or for the coming of their folder."""
+        """Read the ids and watch for changes, or watch for the creation of their parent."""
         path, notice = paths.member_ids(watched.group_id), _Notice(self, watched.group_id)
         while True:
             try:
@@ -200,11 +200,11 @@ class MemberWatches:
                 if await session.exists(path, watch=notice, step=_STEP, cause=watched.cause) is None:
                     return []
             else:
-                # Nobody with a longer id can ask for commands.
+                # A member with a longer id cannot send AwaitCommand.
                 return [name for name in names if len(name.encode()) <= ID_BYTES_MAX]
 
     async def _read(self, session: ZooKeeperSession, watched: _Watched, ids: Iterable[str]) -> None:
-        """Bring `known` to these ids. An id that is gone again stays unknown: its watch has fired by now."""
+        """Update `known` to these ids. An id deleted since stays unknown; the watch has fired for it."""
         again, watched.again = watched.again, set()
         if again:
             await session.sync(paths.member_ids(watched.group_id), step=_STEP)
@@ -223,11 +223,11 @@ class MemberWatches:
             return {}
         topics = subscribed_topics(data)
         if topics is None:
-            log.info("%s is no member of the server design, and is left alone", path)
+            log.info("ignored %s, which is no member of the server design", path)
         return {name: topics}
 
 
-def _tell_mistake(failed: Callable[[BaseException], None], task: asyncio.Task[None]) -> None:
-    """What the world can do is dealt with in the task: whatever it raises is our mistake (`internal_errors`)."""
+def _report_mistake(failed: Callable[[BaseException], None], task: asyncio.Task[None]) -> None:
+    """The task handles expected errors: an exception that ends it is a bug (`internal_errors`)."""
     if not task.cancelled() and (mistake := task.exception()) is not None:
         failed(mistake)
