@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from coordinator.groups.classic.states import State
+from coordinator.groups.classic.states import GroupState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ class MemberDescription(NamedTuple):
 class GroupDescription:
     """A group as DescribeGroups shows it; an absent one is Dead (from v6 on also GROUP_ID_NOT_FOUND)."""
 
-    state: State = State.DEAD
+    state: GroupState = GroupState.DEAD
     protocol_type: str = ""
     protocol_name: str = ""
     members: tuple[MemberDescription, ...] = ()
@@ -36,9 +36,9 @@ class GroupDescription:
 
 def describe(group: Group | None) -> GroupDescription:
     """Protocol and subscriptions show only in Stable; assignments are the latest, until a sync phase fails."""
-    if group is None or group.state is State.DEAD:
+    if group is None or group.state is GroupState.DEAD:
         return GroupDescription()
-    stable = group.state is State.STABLE
+    stable = group.state is GroupState.STABLE
     return GroupDescription(
         state=group.state,
         protocol_type=group.protocol_type or "",
@@ -62,7 +62,7 @@ class ListedGroup(NamedTuple):
 
     group_id: str
     protocol_type: str
-    state: State
+    state: GroupState
 
 
 GROUP_TYPE = "classic"  #: what ListGroups v5 shows, and filters by (KIP-848)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from coordinator.groups.answers import DeleteGroupAnswer, DeleteOffsetsAnswer, JoinAnswer
 from coordinator.groups.classic import liveness, sync
 from coordinator.groups.classic.groups import ClassicGroups
-from coordinator.groups.classic.states import State
+from coordinator.groups.classic.states import GroupState
 from coordinator.groups.effects import TimerKey, TimerKind, Turn
 from coordinator.groups.errors import Error
 from coordinator.groups.inspection import (
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from coordinator.groups.limits import Limits
     from coordinator.groups.records import GroupRecord, ProducerRecord, ServerChange, StoredChange, TransactionRecord
     from coordinator.groups.requests import Request, TransactionRequest
-    from coordinator.groups.server.group import Rules, ServerGroup
+    from coordinator.groups.server.group import AssignmentSettings, ServerGroup
 
     Event = Callable[[Turn], None]
     RarerRequest = TransactionRequest | Mark | Leave | DeleteGroup | DeleteOffsets | Await | OwnedCommit
@@ -74,10 +74,10 @@ class Machine:
     other event: a method of one of the parts that takes a turn.
     """
 
-    def __init__(self, limits: Limits, rules: Rules, size_of: Callable[[str], int]) -> None:
+    def __init__(self, limits: Limits, settings: AssignmentSettings, size_of: Callable[[str], int]) -> None:
         """`size_of(topic)` is the topic's current number of partitions, 0 if it does not exist."""
         self.limits = limits
-        self.server = ServerGroups(rules, size_of, self._offset_of)
+        self.server = ServerGroups(settings, size_of, self._offset_of)
         self.classic = ClassicGroups()
         self.offsets = CommittedOffsets(self.classic.groups, self.server.keeps)
         self.transactions = Transactions()
@@ -187,7 +187,7 @@ class Machine:
     def _has_classic_members(self, group_id: str) -> bool:
         """Whether members that joined by JoinGroup have the group id."""
         group = self.classic.groups.get(group_id)
-        return group is not None and group.state is not State.DEAD and bool(group.members or group.pending)
+        return group is not None and group.state is not GroupState.DEAD and bool(group.members or group.pending)
 
     def _judged(self, request: OwnedCommit) -> Commit:
         commit = request.commit
@@ -270,13 +270,13 @@ class Machine:
         wanted = {state.lower() for state in states}
         for group in served.values():
             if not wanted or group.state.value.lower() in wanted:
-                yield ListedGroup(group.id, SERVER_PROTOCOL_TYPE, State(group.state.value))
+                yield ListedGroup(group.id, SERVER_PROTOCOL_TYPE, GroupState(group.state.value))
 
 
 def _description(group: ServerGroup) -> GroupDescription:
     """As DescribeGroups shows a classic group, without subscriptions, which are in ZooKeeper."""
     return GroupDescription(
-        state=State(group.state.value),
+        state=GroupState(group.state.value),
         protocol_type=SERVER_PROTOCOL_TYPE,
         protocol_name=group.record.strategy,
         members=tuple(

@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from coordinator.groups.machine import Machine
-from coordinator.groups.server.strategies import rules_of
+from coordinator.groups.server.strategies import assignment_settings
 from coordinator.service.decisions import Decisions
 from coordinator.service.led_partition import LedPartition
 from coordinator.service.led_partitions import LedPartitions
@@ -15,7 +15,7 @@ from coordinator.service.peers import Peers
 from coordinator.service.topics import Topics
 from coordinator.service.transaction_markers import TransactionMarkers
 from coordinator.service.verification import TransactionVerifier
-from coordinator.service.watched_groups import Eyes
+from coordinator.service.watcher import Watcher
 from kernel.trace.writer import SilentTracer
 
 if TYPE_CHECKING:
@@ -34,17 +34,17 @@ class Coordinator:
         self.markers = TransactionMarkers(services, self.partitions, self._peers)
         self.verifier = TransactionVerifier(services, self.partitions, self._peers)
         self._limits = limits_of(services.config, traced=not isinstance(services.tracer, SilentTracer))
-        self._rules = rules_of(services.config)
-        self._eyes = Eyes(services, self.partitions.every_led)
-        self._decisions = Decisions(self._rules)
+        self._settings = assignment_settings(services.config)
+        self._watcher = Watcher(services, self.partitions.every_led)
+        self._decisions = Decisions(self._settings)
 
     def _open_partition(self, log: KeyValueLog, leader_epoch: int) -> LedPartition:
         return LedPartition(
-            Machine(self._limits, self._rules, self.topics.size_of),
+            Machine(self._limits, self._settings, self.topics.size_of),
             log,
             self.services,
             deliver=functools.partial(self.markers.deliver, epoch=leader_epoch),
-            look=self._eyes.look,
+            look=self._watcher.look,
             decide=self._decisions.decide,
         )
 
@@ -52,5 +52,5 @@ class Coordinator:
         """Stop the partitions first, then what works for them."""
         await self.partitions.stop()
         await self._decisions.stop()
-        await self._eyes.stop()
+        await self._watcher.stop()
         await self._peers.close()

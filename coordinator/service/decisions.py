@@ -12,7 +12,7 @@ from kernel.computing import computed
 
 if TYPE_CHECKING:
     from coordinator.groups.records import ServerRecord
-    from coordinator.groups.server.group import Rules
+    from coordinator.groups.server.group import AssignmentSettings
     from coordinator.groups.server.requests import Decide
     from coordinator.service.led_partition import LedPartition
 
@@ -25,8 +25,8 @@ AT_A_TIME = 4
 class Decisions:
     """Runs the strategy for partitions' machines and notifies them of the results."""
 
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
+    def __init__(self, settings: AssignmentSettings) -> None:
+        self._settings = settings
         self._places = asyncio.Semaphore(AT_A_TIME)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -47,7 +47,7 @@ class Decisions:
         async with self._places:
             if not partition.closed:
                 try:
-                    record = await computed(partial(next_generation, asked, self._rules), "assign")
+                    record = await computed(partial(next_generation, asked, self._settings), "assign")
                 except Exception:  # a plugged-in strategy may raise anything; the group gets an error
-                    log.exception("strategy %s has no assignment for group %s", self._rules.strategy, asked.group_id)
+                    log.exception("strategy %s has no assignment for group %s", self._settings.strategy, asked.group_id)
         partition.notify(lambda machine, turn: machine.server.decided(asked, record, turn))

@@ -11,8 +11,8 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from coordinator.groups.classic.session_timers import postponed
-from coordinator.groups.classic.states import State
+from coordinator.groups.classic.session_timers import postpone
+from coordinator.groups.classic.states import GroupState
 from coordinator.groups.errors import Error
 from coordinator.service import translation
 from coordinator.service.led_partition import LedPartition
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 LOADING = Error.NONE
 
 # Module names: looking them up in the class, or hashing them, would take a tenth of the fast path.
-_STABLE, _COMPLETING, _PREPARING = State.STABLE, State.COMPLETING, State.PREPARING
+_STABLE, _COMPLETING, _PREPARING = GroupState.STABLE, GroupState.COMPLETING, GroupState.PREPARING
 
 
 class HeartbeatHandler:
@@ -121,4 +121,4 @@ class _FastPath:
             return None
         member = self.member
         deadline_ms = self.monotonic_ns() // NS_PER_MS + member.session_timeout_ms
-        return tail if postponed(member.vigil, deadline_ms) else None
+        return tail if postpone(member.session_timer, deadline_ms) else None

@@ -22,7 +22,7 @@ from coordinator.groups.effects import NOTHING, Moment, SetTimer, Write
 from coordinator.groups.errors import Error
 from coordinator.service.loading import in_pieces
 from coordinator.service.record_codec import decode_all, encode, encode_ahead
-from coordinator.service.reply_queue import Outbox
+from coordinator.service.reply_queue import ReplyQueue
 from coordinator.service.timers import Timers
 from kernel.broker.server.handlers import failed_response
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageFailed
@@ -87,7 +87,7 @@ class LedPartition:
         self._moment = Moment(-1, 0)
         self._tracer = services.tracer
         self._timers = Timers(services.clock, self._timer_fired)
-        self._outbox = Outbox(services.turns)
+        self._reply_queue = ReplyQueue(services.turns)
         self._writes: deque[Write] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._deliver = deliver
@@ -151,7 +151,7 @@ class LedPartition:
             effects = self.machine.handle(request, self._now())
             replies = effects.replies
             if len(replies) != 1 or replies[0].token != token:
-                later = self._outbox.expect(token, translate)
+                later = self._reply_queue.expect(token, translate)
                 if effects is not NOTHING:  # as it is for most waiting requests
                     self._perform(effects, replies=replies)
                 return later
@@ -170,8 +170,8 @@ class LedPartition:
         """Give up: answer waiting requests and finish writes."""
         self.unload()
         await self.landed()
-        await self._outbox.emptied()
-        self._outbox.lose_rest()
+        await self._reply_queue.emptied()
+        self._reply_queue.lose_rest()
         await asyncio.gather(*self._deliveries, return_exceptions=True)
 
     async def landed(self) -> None:
@@ -216,9 +216,9 @@ class LedPartition:
                 self._timers.cancel(timer.key)
         for event in effects.events:
             self._emit(event)
-        self._outbox.put(effects.replies if replies is None else replies)
+        self._reply_queue.put(effects.replies if replies is None else replies)
         for token in effects.abandoned:
-            self._outbox.abandon(token)
+            self._reply_queue.abandon(token)
         if effects.writes:
             self._writes += effects.writes
             if self._writer is None:

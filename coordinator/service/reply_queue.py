@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kernel.broker.loop.turns import Turns
 
 
-class Outbox:
+class ReplyQueue:
     """For one partition."""
 
     def __init__(self, turns: Turns) -> None:

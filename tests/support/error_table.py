@@ -230,7 +230,7 @@ def happened(machine: Machine, request: Callable[[Machine], Asked]) -> str:
 
 
 def _sessions(group: Group | None) -> dict[str, int]:
-    return {} if group is None else {member.id: member.vigil.deadline_ms for member in group.members.values()}
+    return {} if group is None else {member.id: member.session_timer.deadline_ms for member in group.members.values()}
 
 
 def _answered(machine: Machine, asked: Asked) -> str:
@@ -268,7 +268,7 @@ def state_of(machine: Machine) -> Group | None:
     """A copy to compare with, without the deadlines."""
     group = copy.deepcopy(machine.group)
     for member in group.members.values() if group else ():
-        member.vigil.deadline_ms = 0
+        member.session_timer.deadline_ms = 0
     return group
 
 

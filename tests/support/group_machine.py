@@ -36,7 +36,7 @@ from coordinator.groups.requests import (
     Request,
     Sync,
 )
-from coordinator.groups.server.group import Rules
+from coordinator.groups.server.group import AssignmentSettings
 from coordinator.protocol.consumer_protocol import encode_assignment, encode_subscription
 from kernel.assignors.registry import ASSIGNORS
 from kernel.assignors.subscription import MemberSubscription
@@ -60,7 +60,7 @@ def assignment(topic: str, *partitions: int) -> bytes:
 
 
 #: Of the server design, which no group here uses.
-RULES = Rules("range", ASSIGNORS["range"], frozenset(ASSIGNORS), 1_000)
+ASSIGNMENT = AssignmentSettings("range", ASSIGNORS["range"], frozenset(ASSIGNORS), 1_000)
 RANGE = (Protocol("range", subscription("t")),)
 
 
@@ -89,7 +89,7 @@ class Machine:
     holding: bool = False
 
     def __post_init__(self) -> None:
-        self.subject = machine.Machine(self.limits, RULES, lambda _: 0)
+        self.subject = machine.Machine(self.limits, ASSIGNMENT, lambda _: 0)
         self.delivering = True  #: markers reach their group at once; if not, they gather in `markers`
         self.markers: list[Marker] = []
         self.writes: deque[Write] = deque()

@@ -16,7 +16,7 @@ from coordinator.groups.effects import Effects, Moment, SetTimer, TimerKey, Trac
 from coordinator.groups.limits import Limits
 from coordinator.groups.machine import Machine
 from coordinator.groups.records import OffsetRecord, ServerKey, ServerRecord
-from coordinator.groups.server.group import Rules
+from coordinator.groups.server.group import AssignmentSettings
 from coordinator.groups.server.requests import Await, Decide, ForgetIds, OwnedCommit, ReadAgain, WatchIds
 from coordinator.groups.server.rounds import next_generation
 from coordinator.protocol.server_commands import AwaitCommand, Command, Commanded, CommitOwned, OwnedOffset
@@ -103,13 +103,15 @@ class Served:
         self._start()
 
     def _start(self) -> None:
-        self.rules = Rules(
+        self.settings = AssignmentSettings(
             self.strategy,
             self.assign or ASSIGNORS[self.strategy],
             frozenset(ASSIGNORS),
             REBALANCE_TIMEOUT_MS,
         )
-        self.machine = Machine(Limits(offset_metadata_bytes_max=8), self.rules, lambda topic: self.sizes.get(topic, 0))
+        self.machine = Machine(
+            Limits(offset_metadata_bytes_max=8), self.settings, lambda topic: self.sizes.get(topic, 0)
+        )
         self.questions: dict[int, Question] = {}
         self.writes: deque[Write] = deque()
         self.deciding: deque[Decide] = deque()
@@ -266,7 +268,7 @@ class Served:
         """The strategy answers, or fails, for the group that asked it first."""
         asked = self.deciding.popleft()
         try:
-            record = next_generation(asked, self.rules)
+            record = next_generation(asked, self.settings)
         except RebalanceLabError:
             record = None
         self._perform(self.machine.step(partial(self.machine.server.decided, asked, record), self.now))

@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from coordinator.groups.classic.member import Member, Vigil
-from coordinator.groups.classic.states import REBALANCEABLE, TRANSITIONS, State, Trigger
+from coordinator.groups.classic.member import Member, SessionTimer
+from coordinator.groups.classic.states import REBALANCEABLE, TRANSITIONS, GroupState, GroupTrigger
 from coordinator.groups.errors import Error
 from coordinator.groups.records import GroupRecord, MemberRecord, Profile
 from coordinator.groups.requests import Protocol
@@ -59,8 +59,8 @@ class Group:
     """One group. Parked requests, pending ids and timers are soft state, lost with the coordinator."""
 
     id: str
-    state: State = State.EMPTY
-    previous_state: State | None = None
+    state: GroupState = GroupState.EMPTY
+    previous_state: GroupState | None = None
     state_wall_ms: int = 0
     generation: int = 0
     protocol_type: str | None = None
@@ -68,7 +68,7 @@ class Group:
     leader: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)  #: instance id -> member id (KIP-345)
-    pending: dict[str, Vigil] = field(default_factory=dict)  #: ids handed out with MEMBER_ID_REQUIRED
+    pending: dict[str, SessionTimer] = field(default_factory=dict)  #: ids handed out with MEMBER_ID_REQUIRED
     unsynced: dict[str, None] = field(default_factory=dict)  #: members without a SyncGroup in this generation, as a set
     joined: int = 0  #: members with a parked JoinGroup
     supporters: Counter[str] = field(default_factory=Counter)  #: protocol name -> members that support it
@@ -81,7 +81,7 @@ class Group:
 
     # -- moving -----------------------------------------------------------------------------------------------
 
-    def move(self, trigger: Trigger, turn: Turn) -> None:
+    def move(self, trigger: GroupTrigger, turn: Turn) -> None:
         """Take a transition of the table. The only place where the state changes."""
         target = TRANSITIONS[self.state].get(trigger)
         assert target is not None, f"group {self.id!r} cannot be moved from {self.state.value} by {trigger.name}"
@@ -214,7 +214,7 @@ class Group:
 
     def accepts(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
         """Whether a joining member is compatible: the same type, and a protocol that all members support."""
-        if self.state is State.EMPTY:
+        if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         all_members = len(self.members)
         return self.protocol_type == protocol_type and any(
@@ -292,7 +292,7 @@ class Group:
         group = cls(group_id)
         group.apply(record)
         group._know_subscriptions()
-        group.state = State.STABLE if group.members else State.EMPTY
+        group.state = GroupState.STABLE if group.members else GroupState.EMPTY
         group.state_wall_ms = record.state_wall_ms
         return group
 

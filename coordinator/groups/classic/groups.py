@@ -9,8 +9,8 @@ from coordinator.groups import authority
 from coordinator.groups.answers import JoinAnswer, SyncAnswer
 from coordinator.groups.classic import join, liveness, rebalance
 from coordinator.groups.classic.group import Group
-from coordinator.groups.classic.session_timers import expect_heartbeat
-from coordinator.groups.classic.states import State, Trigger
+from coordinator.groups.classic.session_timers import restart_session
+from coordinator.groups.classic.states import GroupState, GroupTrigger
 from coordinator.groups.effects import TimerKind, Write
 from coordinator.groups.errors import Error
 from coordinator.groups.records import GroupKey
@@ -43,14 +43,14 @@ class ClassicGroups:
     @staticmethod
     def _wake_group(group: Group, turn: Turn) -> None:
         for member in group.members.values():
-            expect_heartbeat(group, member, turn)
+            restart_session(group, member, turn)
         authority.name(group, turn)
         if len(group.members) > turn.limits.members_max:
-            rebalance.prepare(group, Trigger.OVERSIZED, turn)
+            rebalance.prepare(group, GroupTrigger.OVERSIZED, turn)
 
     def unload(self, turn: Turn) -> None:
         for group in self.groups.values():
-            if group.state is State.DEAD:
+            if group.state is GroupState.DEAD:
                 continue
             for member in group.members.values():
                 group.answer_join(member, JoinAnswer(error=Error.NOT_COORDINATOR, member_id=member.id), turn)
@@ -58,7 +58,7 @@ class ClassicGroups:
                     turn.reply(member.parked_sync, SyncAnswer(error=Error.NOT_COORDINATOR))
                     member.parked_sync = None
             rebalance.cancel_timers(group, turn)
-            group.move(Trigger.UNLOADED, turn)
+            group.move(GroupTrigger.UNLOADED, turn)
 
     def join(self, request: Join, turn: Turn) -> None:
         """JoinGroup; a member without an id creates the group."""
@@ -78,7 +78,7 @@ class ClassicGroups:
 
     def timer_fired(self, key: TimerKey, turn: Turn) -> None:
         group = self.groups.get(key.group_id)
-        if group is None or group.state is State.DEAD:
+        if group is None or group.state is GroupState.DEAD:
             return
         if key.kind is TimerKind.SESSION:
             liveness.session_timer_fired(group, key.member_id, turn)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from coordinator.groups.answers import JoinAnswer
 from coordinator.groups.classic import rebalance
 from coordinator.groups.classic import static_replacement as replacement
-from coordinator.groups.classic.member import Member, Vigil
-from coordinator.groups.classic.session_timers import dismiss, watch
-from coordinator.groups.classic.states import State, Trigger
+from coordinator.groups.classic.member import Member, SessionTimer
+from coordinator.groups.classic.session_timers import cancel_session_timer, set_session_timer
+from coordinator.groups.classic.states import GroupState, GroupTrigger
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import UNKNOWN_MEMBER
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def join(group: Group, request: Join, turn: Turn) -> None:
     """One JoinGroup whose group exists and whose session timeout is in range."""
     is_new = request.member_id == UNKNOWN_MEMBER
-    if group.state is State.DEAD:
+    if group.state is GroupState.DEAD:
         refuse(request, Error.COORDINATOR_NOT_AVAILABLE, turn)
     elif not _has_room(group, request.member_id, turn):
         former = group.members.get(request.member_id)
@@ -60,11 +60,11 @@ def _turn_away(group: Group, request: Join, error: Error, turn: Turn) -> None:
     """Refuse a member whose metadata is too large, and remove it, so that its partitions are reassigned."""
     turn.reply(request.token, JoinAnswer(error=error, member_id=""))
     if (pending := group.pending.pop(request.member_id, None)) is not None:
-        dismiss(group, request.member_id, pending, turn)
+        cancel_session_timer(group, request.member_id, pending, turn)
         rebalance.complete_if_ready(group, turn)
     elif group.refusal(request.member_id, request.instance_id) is None:
         former = group.members[request.member_id]
-        rebalance.drop_and_rebalance(group, former, "brings too much", Trigger.MEMBER_LEFT, turn)
+        rebalance.drop_and_rebalance(group, former, "brings too much", GroupTrigger.MEMBER_LEFT, turn)
 
 
 def _bytes_with(group: Group, request: Join, size: int) -> int:
@@ -81,10 +81,10 @@ def _bytes_with(group: Group, request: Join, size: int) -> int:
 def _has_room(group: Group, member_id: str, turn: Turn) -> bool:
     """group.max.size (KAFKA-7641). In PreparingRebalance the first members to rejoin get the places."""
     members_max = turn.limits.members_max
-    if group.state is State.EMPTY:
+    if group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)
-    if group.state is State.PREPARING:
+    if group.state is GroupState.PREPARING:
         return (member is not None and member.parked_join is not None) or group.joined < members_max
     return member is not None or len(group.members) < members_max
 
@@ -104,8 +104,8 @@ def _join_new_dynamic(group: Group, request: Join, turn: Turn) -> None:
     if not request.must_return_with_id:
         _admit(group, request, member_id, turn)
         return
-    vigil = group.pending[member_id] = Vigil()
-    watch(group, member_id, vigil, request.session_timeout_ms, turn)
+    timer = group.pending[member_id] = SessionTimer()
+    set_session_timer(group, member_id, timer, request.session_timeout_ms, turn)
     turn.reply(request.token, JoinAnswer(error=Error.MEMBER_ID_REQUIRED, member_id=member_id))
 
 
@@ -122,13 +122,13 @@ def _admit(group: Group, request: Join, member_id: str, turn: Turn) -> None:
     if group.initial_delay is not None:
         group.initial_delay.member_added = True
     if (pending := group.pending.get(member_id)) is not None:
-        member.vigil = pending
+        member.session_timer = pending
     group.add(member, request.protocol_type, request.token)
     turn.trace("group_member_joined", group=group.id, id=member_id)
     # Its connection is muted while the request is parked, so a dead client would go unnoticed. A live one rejoins
     # (KAFKA-7610).
-    watch(group, member_id, member.vigil, turn.limits.new_member_join_timeout_ms, turn)
-    rebalance.rebalance_or_complete(group, Trigger.MEMBER_ADDED, turn)
+    set_session_timer(group, member_id, member.session_timer, turn.limits.new_member_join_timeout_ms, turn)
+    rebalance.rebalance_or_complete(group, GroupTrigger.MEMBER_ADDED, turn)
 
 
 def _join_known(group: Group, request: Join, turn: Turn) -> None:
@@ -139,17 +139,17 @@ def _join_known(group: Group, request: Join, turn: Turn) -> None:
     member = group.members[request.member_id]
     unchanged = member.protocols == request.protocols
     leads = group.leader == member.id
-    if group.state is State.PREPARING:
+    if group.state is GroupState.PREPARING:
         _park(group, member, request, turn)
         rebalance.complete_if_ready(group, turn)
-    elif group.state is State.COMPLETING and unchanged:
+    elif group.state is GroupState.COMPLETING and unchanged:
         # The answer was lost, or the client gave up waiting.
         turn.reply(request.token, rebalance.current_generation(group, member, with_members=True))
-    elif group.state is State.STABLE and unchanged and not leads:
+    elif group.state is GroupState.STABLE and unchanged and not leads:
         turn.reply(request.token, rebalance.current_generation(group, member, with_members=False))
     else:
         _park(group, member, request, turn)
-        rebalance.prepare(group, Trigger.LEADER_REJOINED if unchanged else Trigger.MEMBER_CHANGED, turn)
+        rebalance.prepare(group, GroupTrigger.LEADER_REJOINED if unchanged else GroupTrigger.MEMBER_CHANGED, turn)
 
 
 def _park(group: Group, member: Member, request: Join, turn: Turn) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Vigil:
+class SessionTimer:
     """A lazy timer: each heartbeat moves the deadline; the timer itself moves only when it fires before the deadline.
 
     A heartbeat costs one assignment and no effect; the timer fires at most once per session timeout.
@@ -39,7 +39,7 @@ class Member:
     parked_sync: int | None = None
     #: Its first JoinGroup is not answered yet, so it cannot heartbeat, and a longer timeout applies.
     is_new: bool = False
-    vigil: Vigil = field(default_factory=Vigil)
+    session_timer: SessionTimer = field(default_factory=SessionTimer)
     _profile: tuple[str | None, Profile] | None = None  #: the latest, after its protocol
     _size: int = 0  #: computed on first use
 

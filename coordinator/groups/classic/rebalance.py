@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from coordinator.groups import authority
 from coordinator.groups.answers import JoinAnswer, SyncAnswer
 from coordinator.groups.classic.group import InitialDelay
-from coordinator.groups.classic.session_timers import dismiss, expect_heartbeat
-from coordinator.groups.classic.states import State, Trigger
+from coordinator.groups.classic.session_timers import cancel_session_timer, restart_session
+from coordinator.groups.classic.states import GroupState, GroupTrigger
 from coordinator.groups.effects import TimerKey, TimerKind, Write
 from coordinator.groups.errors import Error
 from coordinator.groups.records import GroupKey
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coordinator.groups.effects import Turn
 
 
-def rebalance_or_complete(group: Group, trigger: Trigger, turn: Turn) -> None:
+def rebalance_or_complete(group: Group, trigger: GroupTrigger, turn: Turn) -> None:
     """After a change of members: start a rebalance, or complete the running one if it is ready."""
     if group.may_rebalance:
         prepare(group, trigger, turn)
@@ -35,12 +35,12 @@ def rebalance_or_complete(group: Group, trigger: Trigger, turn: Turn) -> None:
         complete_if_ready(group, turn)
 
 
-def prepare(group: Group, trigger: Trigger, turn: Turn) -> None:
+def prepare(group: Group, trigger: GroupTrigger, turn: Turn) -> None:
     """Leave the current generation and wait for all members to rejoin."""
-    if group.state is State.COMPLETING:
+    if group.state is GroupState.COMPLETING:
         refuse_parked_syncs(group, Error.REBALANCE_IN_PROGRESS, turn)
     turn.cancel_timer(_sync_timer(group))
-    from_empty = group.state is State.EMPTY
+    from_empty = group.state is GroupState.EMPTY
     group.move(trigger, turn)
     if from_empty:
         delay_ms = turn.limits.initial_rebalance_delay_ms
@@ -54,13 +54,13 @@ def prepare(group: Group, trigger: Trigger, turn: Turn) -> None:
 
 def complete_if_ready(group: Group, turn: Turn) -> None:
     """End the wait if all members have joined; the initial delay never ends early."""
-    if group.state is State.PREPARING and group.all_joined and group.initial_delay is None:
+    if group.state is GroupState.PREPARING and group.all_joined and group.initial_delay is None:
         complete(group, turn)
 
 
 def join_timer_fired(group: Group, turn: Turn) -> None:
     """A part of the initial delay, or the rebalance timeout, has passed."""
-    if group.state is not State.PREPARING:
+    if group.state is not GroupState.PREPARING:
         return
     delay = group.initial_delay
     if delay is not None and delay.member_added and delay.remaining_ms:
@@ -85,10 +85,10 @@ def complete(group: Group, turn: Turn) -> None:
     group.begin_generation()
     authority.clear(group, ended, "generation ended", turn)
     if group.members:
-        group.move(Trigger.JOIN_COMPLETED, turn)
+        group.move(GroupTrigger.JOIN_COMPLETED, turn)
         _answer_joins(group, turn)
     else:
-        group.move(Trigger.ALL_GONE, turn)
+        group.move(GroupTrigger.ALL_GONE, turn)
         turn.write(Write(((GroupKey(group.id), group.record({}, turn.now.wall_ms)),)))
 
 
@@ -109,7 +109,7 @@ def _answer_joins(group: Group, turn: Turn) -> None:
     for member in group.members.values():
         answer = leaders_answer if member.id == group.leader else JoinAnswer(member.id, *shared)
         group.answer_join(member, answer, turn)
-        expect_heartbeat(group, member, turn)
+        restart_session(group, member, turn)
         member.is_new = False
         group.unsynced[member.id] = None
     turn.set_timer(_sync_timer(group), turn.now.ms + group.rebalance_timeout_ms())
@@ -137,18 +137,18 @@ def drop(group: Group, member: Member, reason: str, turn: Turn) -> None:
     if member.parked_sync is not None:
         turn.abandon(member.parked_sync)
     group.remove(member.id)
-    dismiss(group, member.id, member.vigil, turn)
+    cancel_session_timer(group, member.id, member.session_timer, turn)
     turn.trace("group_member_left", group=group.id, id=member.id, reason=reason)
 
 
-def drop_and_rebalance(group: Group, member: Member, reason: str, trigger: Trigger, turn: Turn) -> None:
+def drop_and_rebalance(group: Group, member: Member, reason: str, trigger: GroupTrigger, turn: Turn) -> None:
     drop(group, member, reason, turn)
     rebalance_or_complete_unless_empty(group, trigger, turn)
 
 
-def rebalance_or_complete_unless_empty(group: Group, trigger: Trigger, turn: Turn) -> None:
+def rebalance_or_complete_unless_empty(group: Group, trigger: GroupTrigger, turn: Turn) -> None:
     """After a member left: an Empty group has nothing to rebalance."""
-    if group.state in {State.STABLE, State.COMPLETING, State.PREPARING}:
+    if group.state in {GroupState.STABLE, GroupState.COMPLETING, GroupState.PREPARING}:
         rebalance_or_complete(group, trigger, turn)
 
 
@@ -164,7 +164,7 @@ def synced(group: Group, member_id: str, turn: Turn) -> None:
 
 def sync_timer_fired(group: Group, turn: Turn) -> None:
     """Remove members that have not sent their SyncGroup in time, in Stable too (KAFKA-12890)."""
-    if group.state not in {State.COMPLETING, State.STABLE} or not group.unsynced:
+    if group.state not in {GroupState.COMPLETING, GroupState.STABLE} or not group.unsynced:
         return
     for member_id in list(group.unsynced):
         member = group.members.get(member_id)
@@ -172,7 +172,7 @@ def sync_timer_fired(group: Group, turn: Turn) -> None:
             group.remove(member_id)
         else:
             drop(group, member, "not synced", turn)
-    prepare(group, Trigger.SYNC_EXPIRED, turn)
+    prepare(group, GroupTrigger.SYNC_EXPIRED, turn)
 
 
 def propagate_assignments(group: Group, turn: Turn) -> None:
@@ -184,7 +184,7 @@ def propagate_assignments(group: Group, turn: Turn) -> None:
         if member.parked_sync is not None:
             turn.reply(member.parked_sync, sync_answer(group, member))
             member.parked_sync = None
-            expect_heartbeat(group, member, turn)
+            restart_session(group, member, turn)
 
 
 def refuse_parked_syncs(group: Group, error: Error, turn: Turn) -> None:
@@ -194,7 +194,7 @@ def refuse_parked_syncs(group: Group, error: Error, turn: Turn) -> None:
         if member.parked_sync is not None:
             turn.reply(member.parked_sync, SyncAnswer(error=error))
             member.parked_sync = None
-            expect_heartbeat(group, member, turn)
+            restart_session(group, member, turn)
 
 
 def sync_answer(group: Group, member: Member) -> SyncAnswer:
@@ -208,9 +208,9 @@ def cancel_timers(group: Group, turn: Turn) -> None:
     turn.cancel_timer(_join_timer(group))
     turn.cancel_timer(_sync_timer(group))
     for member in group.members.values():
-        dismiss(group, member.id, member.vigil, turn)
-    for member_id, vigil in group.pending.items():
-        dismiss(group, member_id, vigil, turn)
+        cancel_session_timer(group, member.id, member.session_timer, turn)
+    for member_id, timer in group.pending.items():
+        cancel_session_timer(group, member_id, timer, turn)
 
 
 def _join_timer(group: Group) -> TimerKey:

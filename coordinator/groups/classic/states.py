@@ -1,8 +1,8 @@
 """The states of a classic group and every legal move between them.
 
 A group's state changes only through `Group.move`, which looks the move up in `TRANSITIONS`. A move that is not in the
-table is a bug and fails an assertion. The docstring of `State` says for each state how it handles requests (*action*)
-and what leads out of it (*transition*); a test compares it with the table.
+table is a bug and fails an assertion. The docstring of `GroupState` says for each state how it handles requests
+(*action*) and what leads out of it (*transition*); a test compares it with the table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Trigger(Enum):
+class GroupTrigger(Enum):
     """What moves a group; the value is the `reason` of the trace event."""
 
     MEMBER_ADDED = "member added"
@@ -35,7 +35,7 @@ class Trigger(Enum):
     UNLOADED = "coordinator moved"
 
 
-class State(Enum):
+class GroupState(Enum):
     """The value is the name that DescribeGroups and ListGroups show.
 
     Empty
@@ -90,44 +90,44 @@ class State(Enum):
     DEAD = "Dead"  #: being removed; terminal
 
 
-TRANSITIONS: Mapping[State, Mapping[Trigger, State]] = MappingProxyType(
+TRANSITIONS: Mapping[GroupState, Mapping[GroupTrigger, GroupState]] = MappingProxyType(
     {
-        State.EMPTY: {
-            Trigger.MEMBER_ADDED: State.PREPARING,
-            Trigger.DELETED: State.DEAD,
-            Trigger.EXPIRED: State.DEAD,
-            Trigger.UNLOADED: State.DEAD,
+        GroupState.EMPTY: {
+            GroupTrigger.MEMBER_ADDED: GroupState.PREPARING,
+            GroupTrigger.DELETED: GroupState.DEAD,
+            GroupTrigger.EXPIRED: GroupState.DEAD,
+            GroupTrigger.UNLOADED: GroupState.DEAD,
         },
-        State.PREPARING: {
-            Trigger.JOIN_COMPLETED: State.COMPLETING,
-            Trigger.ALL_GONE: State.EMPTY,
-            Trigger.UNLOADED: State.DEAD,
+        GroupState.PREPARING: {
+            GroupTrigger.JOIN_COMPLETED: GroupState.COMPLETING,
+            GroupTrigger.ALL_GONE: GroupState.EMPTY,
+            GroupTrigger.UNLOADED: GroupState.DEAD,
         },
-        State.COMPLETING: {
-            Trigger.ASSIGNMENT_STORED: State.STABLE,
-            Trigger.MEMBER_ADDED: State.PREPARING,
-            Trigger.MEMBER_CHANGED: State.PREPARING,
-            Trigger.MEMBER_REPLACED: State.PREPARING,
-            Trigger.MEMBER_LEFT: State.PREPARING,
-            Trigger.SESSION_EXPIRED: State.PREPARING,
-            Trigger.SYNC_EXPIRED: State.PREPARING,
-            Trigger.STORE_FAILED: State.PREPARING,
-            Trigger.UNLOADED: State.DEAD,
+        GroupState.COMPLETING: {
+            GroupTrigger.ASSIGNMENT_STORED: GroupState.STABLE,
+            GroupTrigger.MEMBER_ADDED: GroupState.PREPARING,
+            GroupTrigger.MEMBER_CHANGED: GroupState.PREPARING,
+            GroupTrigger.MEMBER_REPLACED: GroupState.PREPARING,
+            GroupTrigger.MEMBER_LEFT: GroupState.PREPARING,
+            GroupTrigger.SESSION_EXPIRED: GroupState.PREPARING,
+            GroupTrigger.SYNC_EXPIRED: GroupState.PREPARING,
+            GroupTrigger.STORE_FAILED: GroupState.PREPARING,
+            GroupTrigger.UNLOADED: GroupState.DEAD,
         },
-        State.STABLE: {
-            Trigger.MEMBER_ADDED: State.PREPARING,
-            Trigger.MEMBER_CHANGED: State.PREPARING,
-            Trigger.LEADER_REJOINED: State.PREPARING,
-            Trigger.MEMBER_REPLACED: State.PREPARING,
-            Trigger.MEMBER_LEFT: State.PREPARING,
-            Trigger.SESSION_EXPIRED: State.PREPARING,
-            Trigger.SYNC_EXPIRED: State.PREPARING,
-            Trigger.OVERSIZED: State.PREPARING,
-            Trigger.UNLOADED: State.DEAD,
+        GroupState.STABLE: {
+            GroupTrigger.MEMBER_ADDED: GroupState.PREPARING,
+            GroupTrigger.MEMBER_CHANGED: GroupState.PREPARING,
+            GroupTrigger.LEADER_REJOINED: GroupState.PREPARING,
+            GroupTrigger.MEMBER_REPLACED: GroupState.PREPARING,
+            GroupTrigger.MEMBER_LEFT: GroupState.PREPARING,
+            GroupTrigger.SESSION_EXPIRED: GroupState.PREPARING,
+            GroupTrigger.SYNC_EXPIRED: GroupState.PREPARING,
+            GroupTrigger.OVERSIZED: GroupState.PREPARING,
+            GroupTrigger.UNLOADED: GroupState.DEAD,
         },
-        State.DEAD: {},
+        GroupState.DEAD: {},
     }
 )
 
 #: From which states a rebalance may be started (Kafka's canRebalance).
-REBALANCEABLE = frozenset({State.EMPTY, State.COMPLETING, State.STABLE})
+REBALANCEABLE = frozenset({GroupState.EMPTY, GroupState.COMPLETING, GroupState.STABLE})

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 from coordinator.groups import authority
 from coordinator.groups.answers import JoinAnswer, SyncAnswer
 from coordinator.groups.classic import rebalance
-from coordinator.groups.classic.session_timers import dismiss, expect_heartbeat
-from coordinator.groups.classic.states import State, Trigger
+from coordinator.groups.classic.session_timers import cancel_session_timer, restart_session
+from coordinator.groups.classic.states import GroupState, GroupTrigger
 from coordinator.groups.effects import Write
 from coordinator.groups.errors import Error
 from coordinator.groups.records import GroupKey
@@ -35,22 +35,22 @@ def replace(group: Group, request: Join, former: Member, member_id: str, turn: T
         turn.reply(former.parked_sync, SyncAnswer(error=Error.FENCED_INSTANCE_ID))
     successor = group.replace(former, member_id)
     former.parked_join = former.parked_sync = None
-    dismiss(group, former.id, former.vigil, turn)
+    cancel_session_timer(group, former.id, former.session_timer, turn)
     turn.trace("group_member_left", group=group.id, id=former.id, reason="fenced")
     turn.trace("group_member_joined", group=group.id, id=member_id)
     # Still with the former session timeout: 4.1.1 uses the new one from the next heartbeat on.
-    expect_heartbeat(group, successor, turn)
+    restart_session(group, successor, turn)
     group.update(successor, request)
     group.park_join(successor, request.token)
-    if group.state is State.PREPARING:
+    if group.state is GroupState.PREPARING:
         rebalance.complete_if_ready(group, turn)
-    elif group.state is State.STABLE and group.elected_protocol() == group.protocol_name:
+    elif group.state is GroupState.STABLE and group.elected_protocol() == group.protocol_name:
         assignments = {member.id: member.assignment for member in group.members.values()}
         record = group.record(assignments, turn.now.wall_ms)
         change = (GroupKey(group.id), record)
         turn.write(ReplacementWrite((change,), group, request, member_id, former, former_leader))
     else:
-        rebalance.prepare(group, Trigger.MEMBER_REPLACED, turn)
+        rebalance.prepare(group, GroupTrigger.MEMBER_REPLACED, turn)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +68,7 @@ class ReplacementWrite(Write):
     def stored(self, turn: Turn) -> None:
         """The newcomer gets the current generation, if it still waits."""
         group, member = self.group, self._waiting_member()
-        if member is None or group.state is not State.STABLE:
+        if member is None or group.state is not GroupState.STABLE:
             return
         authority.rename(group, self.former.id, member.id, turn)
         leads = group.leader == member.id
@@ -82,8 +82,8 @@ class ReplacementWrite(Write):
             plain = rebalance.current_generation(group, member, with_members=False)
             answer = plain._replace(leader=self.former_leader)
         group.answer_join(member, answer, turn)
-        if member.vigil.armed_ms is None:  # its session expired while it waited, which was ignored then
-            expect_heartbeat(group, member, turn)
+        if member.session_timer.armed_ms is None:  # its session expired while it waited, which was ignored then
+            restart_session(group, member, turn)
 
     def not_stored(self, error: Error, turn: Turn) -> None:
         """Undo the replacement (as 4.1.1 does: with the protocols from before the update)."""
@@ -91,10 +91,10 @@ class ReplacementWrite(Write):
         if member is None:
             return
         group.answer_join(member, JoinAnswer(error=error, member_id=""), turn)
-        dismiss(group, member.id, member.vigil, turn)
+        cancel_session_timer(group, member.id, member.session_timer, turn)
         reverted = group.replace(member, self.former.id)
         group.take_back(reverted, self.former)
-        expect_heartbeat(group, reverted, turn)
+        restart_session(group, reverted, turn)
 
     def _waiting_member(self) -> Member | None:
         """The newcomer, if this request of it still waits."""

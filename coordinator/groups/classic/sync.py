@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from coordinator.groups import authority
 from coordinator.groups.answers import SyncAnswer
 from coordinator.groups.classic import rebalance
-from coordinator.groups.classic.states import State, Trigger
+from coordinator.groups.classic.states import GroupState, GroupTrigger
 from coordinator.groups.effects import Write
 from coordinator.groups.errors import Error
 from coordinator.groups.records import GroupKey
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from coordinator.groups.requests import Sync
 
 
-_REFUSING = {State.EMPTY: Error.UNKNOWN_MEMBER_ID, State.PREPARING: Error.REBALANCE_IN_PROGRESS}
+_REFUSING = {GroupState.EMPTY: Error.UNKNOWN_MEMBER_ID, GroupState.PREPARING: Error.REBALANCE_IN_PROGRESS}
 
 
 def sync(group: Group | None, request: Sync, turn: Turn) -> None:
@@ -36,7 +36,7 @@ def sync(group: Group | None, request: Sync, turn: Turn) -> None:
     assert group is not None, "an absent group is a refusal"
     member = group.members[request.member_id]
     rebalance.synced(group, member.id, turn)
-    if group.state is State.STABLE:
+    if group.state is GroupState.STABLE:
         turn.reply(request.token, rebalance.sync_answer(group, member))
         return
     if member.parked_sync is not None:
@@ -54,7 +54,7 @@ def _refusal(group: Group | None, request: Sync) -> Error | None:
         return Error.INCONSISTENT_GROUP_PROTOCOL
     if group is None:
         return Error.UNKNOWN_MEMBER_ID
-    if group.state is State.DEAD:
+    if group.state is GroupState.DEAD:
         return Error.COORDINATOR_NOT_AVAILABLE
     refusal = group.refusal_at(request.generation, request.member_id, request.instance_id)
     if refusal is not None:
@@ -82,7 +82,7 @@ class AssignmentWrite(Write):
         if self._is_outdated():
             return
         self.group.apply(self.record)
-        self.group.move(Trigger.ASSIGNMENT_STORED, turn)
+        self.group.move(GroupTrigger.ASSIGNMENT_STORED, turn)
         authority.name(self.group, turn)
         rebalance.propagate_assignments(self.group, turn)
 
@@ -91,10 +91,10 @@ class AssignmentWrite(Write):
         if self._is_outdated():
             return
         rebalance.refuse_parked_syncs(self.group, error, turn)
-        rebalance.prepare(self.group, Trigger.STORE_FAILED, turn)
+        rebalance.prepare(self.group, GroupTrigger.STORE_FAILED, turn)
 
     def _is_outdated(self) -> bool:
-        return self.group.state is not State.COMPLETING or self.group.generation != self.record.generation
+        return self.group.state is not GroupState.COMPLETING or self.group.generation != self.record.generation
 
     def __str__(self) -> str:
         return f"the assignment of group {self.group.id!r}, of {len(self.record.members)} members,"

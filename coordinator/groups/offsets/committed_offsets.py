@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeGuard, cast
 from coordinator.groups.answers import DeleteGroupAnswer, DeleteOffsetsAnswer, TransactionAnswer
 from coordinator.groups.classic import rebalance
 from coordinator.groups.classic.group import Group
-from coordinator.groups.classic.states import State, Trigger
+from coordinator.groups.classic.states import GroupState, GroupTrigger
 from coordinator.groups.effects import Write
 from coordinator.groups.errors import Error
 from coordinator.groups.offsets import expiry, offsets
@@ -148,14 +148,14 @@ class CommittedOffsets:
     def delete_group(self, request: DeleteGroup, turn: Turn) -> bool:
         """DeleteGroups of one group, which must be Empty, with all its offsets. False: refused."""
         group = self._groups.get(request.group_id)
-        if group is None or group.state is State.DEAD:
+        if group is None or group.state is GroupState.DEAD:
             turn.reply(request.token, DeleteGroupAnswer(Error.GROUP_ID_NOT_FOUND))
             return False
-        if group.state is not State.EMPTY:
+        if group.state is not GroupState.EMPTY:
             turn.reply(request.token, DeleteGroupAnswer(Error.NON_EMPTY_GROUP))
             return False
         rebalance.cancel_timers(group, turn)
-        group.move(Trigger.DELETED, turn)
+        group.move(GroupTrigger.DELETED, turn)
         keys: dict[AnyOffsetKey, None] = dict.fromkeys(
             OffsetKey(group.id, *at) for at in self.by_group.get(group.id, {})
         )
@@ -168,7 +168,7 @@ class CommittedOffsets:
     def expire(self, turn: Turn) -> None:
         """Delete expired offsets, and Empty groups that have none left."""
         for group in self._groups.values():
-            if group.state is not State.DEAD and not self._kept(group.id, turn):
+            if group.state is not GroupState.DEAD and not self._kept(group.id, turn):
                 self._expire_of(group, turn)
 
     def _expire_of(self, group: Group, turn: Turn) -> None:
@@ -182,9 +182,9 @@ class CommittedOffsets:
         ]
         is_last = len(gone) == len(held) and not being_written and not self.pending.of_group(group.id)
         changes = tuple(map(_tombstone, gone))
-        if group.state is State.EMPTY and is_last:
+        if group.state is GroupState.EMPTY and is_last:
             rebalance.cancel_timers(group, turn)
-            group.move(Trigger.EXPIRED, turn)
+            group.move(GroupTrigger.EXPIRED, turn)
             turn.write(ExpiredGroupWrite((*changes, (GroupKey(group.id), None)), self, group.id))
         elif gone:
             turn.write(ExpiredOffsetsWrite(changes, self, tuple(gone)))

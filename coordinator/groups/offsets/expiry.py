@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coordinator.groups.classic.states import State
+from coordinator.groups.classic.states import GroupState
 from coordinator.groups.offsets.offsets import is_subscribed
 from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
@@ -29,12 +29,12 @@ def expired(
     """The partitions whose offsets are at least `retention_ms` old, by the rule for the group's state."""
     if not group.protocol_type:
         return [at for at, record in offsets.items() if wall_ms - record.committed_wall_ms >= retention_ms]
-    if group.state is State.EMPTY:
+    if group.state is GroupState.EMPTY:
         if group.state_wall_ms >= 0:
             return list(offsets) if wall_ms - group.state_wall_ms >= retention_ms else []
         # Records from before 2.1 lack the time.
         return [at for at, record in offsets.items() if wall_ms - record.committed_wall_ms >= retention_ms]
-    if group.state is not State.STABLE or group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+    if group.state is not GroupState.STABLE or group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return []
     return [
         at

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from coordinator.groups.answers import CommitAnswer, DeleteOffsetsAnswer, PartitionError
-from coordinator.groups.classic.session_timers import expect_heartbeat
-from coordinator.groups.classic.states import State
+from coordinator.groups.classic.session_timers import restart_session
+from coordinator.groups.classic.states import GroupState
 from coordinator.groups.errors import Error
 from coordinator.groups.records import OffsetKey, OffsetRecord, PendingKey
 from coordinator.groups.requests import NO_GENERATION
@@ -38,10 +38,10 @@ def commit(group: Group | None, request: Commit, turn: Turn) -> tuple[list[Chang
     if refusal is not None:
         refuse_commit(request, refusal, turn)
         return None
-    if group is not None and request.producer is None and group.state in {State.STABLE, State.PREPARING}:
+    if group is not None and request.producer is None and group.state in {GroupState.STABLE, GroupState.PREPARING}:
         member = group.members.get(request.member_id)
         if member is not None:
-            expect_heartbeat(group, member, turn)
+            restart_session(group, member, turn)
     metadata_length_max = turn.limits.offset_metadata_bytes_max
     is_judged = request.verdicts is not None
     errors = [
@@ -88,15 +88,15 @@ def _key_maker(request: Commit) -> Callable[[str, int], Any]:
 def commit_refusal(group: Group | None, request: Commit) -> Error | None:
     """The error for a whole commit, if any, in Kafka's order of checks."""
     if request.verdicts is not None:
-        return Error.COORDINATOR_NOT_AVAILABLE if group is not None and group.state is State.DEAD else None
+        return Error.COORDINATOR_NOT_AVAILABLE if group is not None and group.state is GroupState.DEAD else None
     anonymous = request.generation < 0
     if group is None:
         if anonymous:
             return None
         return Error.GROUP_ID_NOT_FOUND if request.absent_group_is_named else Error.ILLEGAL_GENERATION
-    if group.state is State.DEAD:
+    if group.state is GroupState.DEAD:
         return Error.COORDINATOR_NOT_AVAILABLE
-    if anonymous and group.state is State.EMPTY:
+    if anonymous and group.state is GroupState.EMPTY:
         return None  # a consumer without group management, or an administrator: ids are not checked
     if anonymous and not request.member_id and request.instance_id is None:
         # A producer that knows only the group's name is fenced by its transaction.
@@ -104,7 +104,7 @@ def commit_refusal(group: Group | None, request: Commit) -> Error | None:
     refusal = group.refusal_at(request.generation, request.member_id, request.instance_id)
     if refusal is not None:
         return refusal
-    if group.state is State.COMPLETING and request.producer is None:
+    if group.state is GroupState.COMPLETING and request.producer is None:
         return Error.REBALANCE_IN_PROGRESS
     return None
 
@@ -171,7 +171,7 @@ def fetch(
     UNSTABLE_OFFSET_COMMIT where `unstable` (group, topic, partition) says that an open transaction may change the
     offset (KIP-447).
     """
-    if group is None or group.state is State.DEAD:
+    if group is None or group.state is GroupState.DEAD:
         offsets = {}
     elif unstable is not None:
         asked = offsets if wanted is None else wanted
@@ -186,9 +186,9 @@ def delete(group: Group | None, request: DeleteOffsets) -> DeleteOffsetsAnswer:
 
     The partitions without an error are to be deleted.
     """
-    if group is None or group.state is State.DEAD:
+    if group is None or group.state is GroupState.DEAD:
         return DeleteOffsetsAnswer(error=Error.GROUP_ID_NOT_FOUND)
-    if group.state is not State.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return DeleteOffsetsAnswer(error=Error.NON_EMPTY_GROUP)
     return DeleteOffsetsAnswer(
         partitions=tuple(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.groups.records import ServerRecord
-from coordinator.groups.server.states import TRANSITIONS, State, Trigger
+from coordinator.groups.server.states import TRANSITIONS, ServerGroupState, ServerGroupTrigger
 from coordinator.protocol.server_commands import ANY_STRATEGY, NO_GENERATION
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kernel.assignors.subscription import Assignor
 
 
-class Rules(NamedTuple):
+class AssignmentSettings(NamedTuple):
     """The broker's settings for assignment; they change only with a restart."""
 
     strategy: str  #: group.server.assignment.strategy
@@ -35,7 +35,7 @@ NEVER_ASSIGNED = ServerRecord(0, ANY_STRATEGY, (), ())
 class GroupContext:
     """What a group's rounds need beside its own state."""
 
-    rules: Rules
+    settings: AssignmentSettings
     size_of: Callable[[str], int]  #: a topic's number of partitions in the broker's view, 0 if it does not exist
     offset_of: Callable[[str, str, int], int]  #: committed for (group, topic, partition), or NO_OFFSET
     tidy: Callable[[ServerGroup, Turn], None]  #: forgets what a group no longer needs
@@ -61,7 +61,7 @@ class ServerGroup:
     """
 
     id: str
-    state: State = State.EMPTY
+    state: ServerGroupState = ServerGroupState.EMPTY
     record: ServerRecord = NEVER_ASSIGNED
     members: dict[str, ServerMember] = field(default_factory=dict)  #: of the record, by id
     deciding: Decide | None = None  #: the strategy is at work on the next generation
@@ -79,7 +79,7 @@ class ServerGroup:
     @classmethod
     def from_record(cls, group_id: str, record: ServerRecord) -> ServerGroup:
         """As loaded: every assigned member may be running."""
-        group = cls(group_id, State.STABLE if record.members else State.EMPTY)
+        group = cls(group_id, ServerGroupState.STABLE if record.members else ServerGroupState.EMPTY)
         group.take(record)
         group.running.update(group.members)
         return group
@@ -90,7 +90,7 @@ class ServerGroup:
         self.members = {member.member_id: member for member in record.members}
         self.running, self.started = set(), set()
 
-    def move(self, trigger: Trigger, turn: Turn) -> None:
+    def move(self, trigger: ServerGroupTrigger, turn: Turn) -> None:
         """Take a transition of the table. The only place where the state changes."""
         target = TRANSITIONS[self.state].get(trigger)
         assert target is not None, f"group {self.id!r} cannot be moved from {self.state.value} by {trigger.name}"
@@ -121,7 +121,7 @@ class ServerGroup:
     @property
     def is_stopping(self) -> bool:
         """Whether members are being stopped and the next generation is undecided."""
-        return self.state is State.STOPPING and self.deciding is None and self.proposal is None
+        return self.state is ServerGroupState.STOPPING and self.deciding is None and self.proposal is None
 
     @property
     def has_stopped(self) -> bool:
@@ -136,16 +136,16 @@ class ServerGroup:
     @property
     def late(self) -> list[str]:
         """The members still expected to stop, or to start."""
-        awaited = self.running if self.state is State.STOPPING else self.members.keys() - self.started
+        awaited = self.running if self.state is ServerGroupState.STOPPING else self.members.keys() - self.started
         return sorted(filter(self.is_eligible, awaited))
 
     @property
     def in_use(self) -> bool:
         """Whether the group id belongs to this design now: it has members, or a client that wants to be one."""
-        if self.state is State.DEAD:
+        if self.state is ServerGroupState.DEAD:
             return False
         parked = any(asking.token is not None for asking in self.asking.values())
-        return parked or self.state is not State.EMPTY or bool(self.seen)
+        return parked or self.state is not ServerGroupState.EMPTY or bool(self.seen)
 
     def is_asking(self, member_id: str) -> bool:
         """Whether an AwaitCommand of the member waits."""
@@ -176,18 +176,18 @@ def sizes_of(subscribed: Mapping[str, tuple[str, ...]], size_of: Callable[[str],
     return tuple((topic, size) for topic in topics if (size := size_of(topic)) > 0)
 
 
-def reason_for_a_round(group: ServerGroup, context: GroupContext) -> Trigger | None:
+def reason_for_a_round(group: ServerGroup, context: GroupContext) -> ServerGroupTrigger | None:
     """What makes the stored assignment outdated. None: nothing, or ZooKeeper has not been read yet."""
     if group.seen is None:
         return None
     eligible = group.eligible
     subscribed = {member_id: member.topics for member_id, member in group.members.items()}
     if eligible.keys() != subscribed.keys():
-        return Trigger.MEMBERS_CHANGED
+        return ServerGroupTrigger.MEMBERS_CHANGED
     if not eligible:
         return None
     if eligible != subscribed:
-        return Trigger.SUBSCRIPTIONS_CHANGED
+        return ServerGroupTrigger.SUBSCRIPTIONS_CHANGED
     if sizes_of(eligible, context.size_of) != group.record.sizes:
-        return Trigger.PARTITIONS_CHANGED
-    return None if group.record.strategy == context.rules.strategy else Trigger.STRATEGY_CHANGED
+        return ServerGroupTrigger.PARTITIONS_CHANGED
+    return None if group.record.strategy == context.settings.strategy else ServerGroupTrigger.STRATEGY_CHANGED

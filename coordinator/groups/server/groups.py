@@ -21,7 +21,7 @@ from coordinator.groups.records import ServerKey
 from coordinator.groups.server import rounds
 from coordinator.groups.server.group import Asking, GroupContext, ServerGroup
 from coordinator.groups.server.requests import ForgetIds, ReadAgain, WatchIds
-from coordinator.groups.server.states import State, Trigger
+from coordinator.groups.server.states import ServerGroupState, ServerGroupTrigger
 from coordinator.protocol.server_commands import ANY_STRATEGY, Commanded
 from coordinator.protocol.server_errors import ServerError
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from coordinator.groups.effects import Turn
     from coordinator.groups.records import ServerChange, ServerRecord
-    from coordinator.groups.server.group import Rules
+    from coordinator.groups.server.group import AssignmentSettings
     from coordinator.groups.server.requests import Await, Decide
     from coordinator.protocol.server_commands import CommitOwned
 
@@ -38,12 +38,14 @@ if TYPE_CHECKING:
 class ServerGroups:
     """For one leader epoch; thrown away after `unload`."""
 
-    def __init__(self, rules: Rules, size_of: Callable[[str], int], offset_of: Callable[[str, str, int], int]) -> None:
+    def __init__(
+        self, settings: AssignmentSettings, size_of: Callable[[str], int], offset_of: Callable[[str, str, int], int]
+    ) -> None:
         """`size_of(topic)` is the topic's current number of partitions, or 0; `offset_of(group, topic, partition)` the
         committed offset, or NO_OFFSET.
         """
         self.groups: dict[str, ServerGroup] = {}
-        self._context = GroupContext(rules, size_of, offset_of, self._tidy)
+        self._context = GroupContext(settings, size_of, offset_of, self._tidy)
 
     def in_use(self, group_id: str) -> bool:
         """Whether the group id belongs to this design now."""
@@ -77,19 +79,19 @@ class ServerGroups:
     def _wake_group(self, group: ServerGroup, turn: Turn) -> None:
         group.empty_since_ms = turn.now.ms
         rounds.name_authority(group, turn)
-        if group.state is not State.EMPTY:
+        if group.state is not ServerGroupState.EMPTY:
             self._watch(group, turn)
 
     def unload(self, turn: Turn) -> None:
         """Waiting members get NOT_COORDINATOR; all keep running."""
         for group in self.groups.values():
-            if group.state is State.DEAD:
+            if group.state is ServerGroupState.DEAD:
                 continue
             for member_id in list(group.asking):
                 rounds.answer(group, member_id, Commanded(error=ServerError.NOT_COORDINATOR), turn)
             rounds.cancel_round(group, turn)
             self._forget_ids(group, turn)
-            group.move(Trigger.UNLOADED, turn)
+            group.move(ServerGroupTrigger.UNLOADED, turn)
 
     # -- members ----------------------------------------------------------------------------------------------------
 
@@ -129,12 +131,12 @@ class ServerGroups:
         return came_back
 
     def _refusal(self, request: Await) -> ServerError | None:
-        asked, rules = request.asked, self._context.rules
-        if asked.strategy not in (ANY_STRATEGY, rules.strategy):
-            known = asked.strategy in rules.known
+        asked, settings = request.asked, self._context.settings
+        if asked.strategy not in (ANY_STRATEGY, settings.strategy):
+            known = asked.strategy in settings.known
             return ServerError.INCONSISTENT_STRATEGY if known else ServerError.UNKNOWN_STRATEGY
         group = self.groups.get(asked.group_id)
-        if group is not None and group.state is State.DEAD:
+        if group is not None and group.state is ServerGroupState.DEAD:
             return ServerError.COORDINATOR_NOT_AVAILABLE
         if asked.generation > (0 if group is None else group.generation):
             return ServerError.ILLEGAL_GENERATION
@@ -196,7 +198,7 @@ class ServerGroups:
 
     def _tidy(self, group: ServerGroup, turn: Turn) -> None:
         """Stop watching a group without members, ids and requests; forget one that never had a generation."""
-        if group.state is State.EMPTY and group.seen is not None and not group.in_use:
+        if group.state is ServerGroupState.EMPTY and group.seen is not None and not group.in_use:
             self._forget_ids(group, turn)
             if group.generation == 0:
                 del self.groups[group.id]
@@ -205,7 +207,7 @@ class ServerGroups:
 
     def timer_fired(self, key: TimerKey, turn: Turn) -> None:
         group = self.groups.get(key.group_id)
-        if group is None or group.state is State.DEAD:
+        if group is None or group.state is ServerGroupState.DEAD:
             return
         if key.kind is TimerKind.AWAIT:
             rounds.answer(group, key.member_id, Commanded(), turn)
@@ -216,7 +218,7 @@ class ServerGroups:
     def forget_old(self, holding: Collection[str], turn: Turn) -> None:
         """Delete groups that have been Empty for the retention time; `holding` are those that still have offsets."""
         for group in list(self.groups.values()):
-            if group.state is State.EMPTY and group.id not in holding and not self.keeps(group.id, turn):
+            if group.state is ServerGroupState.EMPTY and group.id not in holding and not self.keeps(group.id, turn):
                 self.delete(group.id, None, turn)
 
     # -- administrators ---------------------------------------------------------------------------------------------
@@ -226,7 +228,7 @@ class ServerGroups:
         group = self.groups[group_id]
         assert not group.in_use, f"group {group_id!r} has members"
         self._forget_ids(group, turn)
-        group.move(Trigger.DELETED, turn)
+        group.move(ServerGroupTrigger.DELETED, turn)
         turn.write(DeletionWrite(((ServerKey(group_id), None),), self, group, token))
 
     def delete_stored(self, group_id: str) -> None:

@@ -22,7 +22,7 @@ from coordinator.groups.effects import TimerKey, TimerKind, Write
 from coordinator.groups.records import ServerKey, ServerMember, ServerRecord
 from coordinator.groups.server.group import reason_for_a_round, sizes_of
 from coordinator.groups.server.requests import Decide
-from coordinator.groups.server.states import State, Trigger
+from coordinator.groups.server.states import ServerGroupState, ServerGroupTrigger
 from coordinator.protocol.server_commands import NO_GENERATION, Command, Commanded, StartedPartition
 from coordinator.protocol.server_errors import ServerError
 from kernel.assignors.subscription import MemberSubscription
@@ -30,12 +30,12 @@ from kernel.assignors.subscription import MemberSubscription
 if TYPE_CHECKING:
     from coordinator.groups.effects import Turn
     from coordinator.groups.errors import Error
-    from coordinator.groups.server.group import GroupContext, Rules, ServerGroup
+    from coordinator.groups.server.group import AssignmentSettings, GroupContext, ServerGroup
 
 
 def advance(group: ServerGroup, context: GroupContext, turn: Turn) -> None:
     """Begin, decide, and end rounds where possible."""
-    if group.state in (State.EMPTY, State.STARTING, State.STABLE):
+    if group.state in (ServerGroupState.EMPTY, ServerGroupState.STARTING, ServerGroupState.STABLE):
         trigger = reason_for_a_round(group, context)
         if trigger is not None:
             _begin(group, trigger, context, turn)
@@ -48,14 +48,14 @@ def proceed(group: ServerGroup, context: GroupContext, turn: Turn) -> None:
     """As `advance`, after an event that cannot be a reason for a round, such as most requests."""
     if group.is_stopping and not group.retrying and group.has_stopped:
         _decide(group, context, turn)
-    elif group.state is State.STARTING and group.has_started:
+    elif group.state is ServerGroupState.STARTING and group.has_started:
         turn.cancel_timer(_round_timer(group))
-        group.move(Trigger.ALL_STARTED, turn)
+        group.move(ServerGroupTrigger.ALL_STARTED, turn)
 
 
-def _begin(group: ServerGroup, trigger: Trigger, context: GroupContext, turn: Turn) -> None:
+def _begin(group: ServerGroup, trigger: ServerGroupTrigger, context: GroupContext, turn: Turn) -> None:
     group.move(trigger, turn)
-    turn.set_timer(_round_timer(group), turn.now.ms + context.rules.rebalance_timeout_ms)
+    turn.set_timer(_round_timer(group), turn.now.ms + context.settings.rebalance_timeout_ms)
     for member_id in list(group.asking):
         command(group, member_id, context, turn)
 
@@ -65,7 +65,7 @@ def round_timer_fired(group: ServerGroup, context: GroupContext, turn: Turn) -> 
     if group.is_stopping:
         group.retrying = False
         _drop(group, "not stopped in time", turn)
-    elif group.state is State.STARTING:
+    elif group.state is ServerGroupState.STARTING:
         _drop(group, "not started in time", turn)
     advance(group, context, turn)
 
@@ -91,7 +91,7 @@ def _decide(group: ServerGroup, context: GroupContext, turn: Turn) -> None:
         group.deciding = asked
         turn.decide(asked)
     else:
-        _propose(group, next_generation(asked, context.rules), context, turn)
+        _propose(group, next_generation(asked, context.settings), context, turn)
 
 
 def _question(group: ServerGroup, context: GroupContext) -> Decide:
@@ -108,14 +108,14 @@ def _question(group: ServerGroup, context: GroupContext) -> Decide:
     return Decide(group.id, group.generation + 1, sizes, subscriptions)
 
 
-def next_generation(asked: Decide, rules: Rules) -> ServerRecord:
+def next_generation(asked: Decide, settings: AssignmentSettings) -> ServerRecord:
     """Run the strategy. Raises what it raises, and may take long."""
-    assigned = rules.assign(dict(asked.sizes), asked.subscriptions) if asked.subscriptions else {}
+    assigned = settings.assign(dict(asked.sizes), asked.subscriptions) if asked.subscriptions else {}
     members = tuple(
         ServerMember(member_id, said.topics, tuple(sorted(assigned[member_id])))
         for member_id, said in sorted(asked.subscriptions.items())
     )
-    return ServerRecord(asked.generation, rules.strategy, asked.sizes, members)
+    return ServerRecord(asked.generation, settings.strategy, asked.sizes, members)
 
 
 def decided(group: ServerGroup, record: ServerRecord | None, context: GroupContext, turn: Turn) -> None:
@@ -125,7 +125,7 @@ def decided(group: ServerGroup, record: ServerRecord | None, context: GroupConte
     """
     asked, group.deciding = group.deciding, None
     if asked != _question(group, context):
-        turn.set_timer(_round_timer(group), turn.now.ms + context.rules.rebalance_timeout_ms)
+        turn.set_timer(_round_timer(group), turn.now.ms + context.settings.rebalance_timeout_ms)
         proceed(group, context, turn)
     elif record is None:
         _fail(group, ServerError.UNKNOWN_SERVER_ERROR, context, turn)
@@ -148,7 +148,7 @@ class GenerationWrite(Write):
 
     def stored(self, turn: Turn) -> None:
         group = self.group
-        if group.state is State.DEAD:
+        if group.state is ServerGroupState.DEAD:
             return
         if group.proposal is self.record:
             _begin_generation(group, self.record, self.context, turn)
@@ -157,7 +157,7 @@ class GenerationWrite(Write):
 
     def not_stored(self, error: Error, turn: Turn) -> None:
         """No member knows that generation. NOT_COORDINATOR ends this machine; other errors may pass."""
-        if self.group.state is not State.DEAD and self.group.proposal is self.record:
+        if self.group.state is not ServerGroupState.DEAD and self.group.proposal is self.record:
             self.group.proposal = None
             _fail(self.group, ServerError(error), self.context, turn)
 
@@ -167,14 +167,14 @@ def _begin_generation(group: ServerGroup, record: ServerRecord, context: GroupCo
     group.proposal = None
     group.take(record)
     if not group.record.members:
-        group.move(Trigger.ALL_GONE, turn)
+        group.move(ServerGroupTrigger.ALL_GONE, turn)
         group.empty_since_ms = turn.now.ms
         advance(group, context, turn)
         return
-    group.move(Trigger.ASSIGNMENT_STORED, turn)
+    group.move(ServerGroupTrigger.ASSIGNMENT_STORED, turn)
     name_authority(group, turn)
     if reason_for_a_round(group, context) is None:  # otherwise members would have to stop at once
-        turn.set_timer(_round_timer(group), turn.now.ms + context.rules.rebalance_timeout_ms)
+        turn.set_timer(_round_timer(group), turn.now.ms + context.settings.rebalance_timeout_ms)
         for member_id in group.members:
             if is_waiting_to_start(group, member_id):
                 start(group, member_id, context, turn)
@@ -185,7 +185,7 @@ def _begin_generation(group: ServerGroup, record: ServerRecord, context: GroupCo
 
 def _fail(group: ServerGroup, error: ServerError, context: GroupContext, turn: Turn) -> None:
     group.retrying = True
-    turn.set_timer(_round_timer(group), turn.now.ms + context.rules.retry_ms)
+    turn.set_timer(_round_timer(group), turn.now.ms + context.settings.retry_ms)
     for member_id in list(group.asking):
         answer(group, member_id, Commanded(error=error), turn)
 
@@ -198,7 +198,7 @@ def command(group: ServerGroup, member_id: str, context: GroupContext, turn: Tur
     asking = group.asking.get(member_id)
     if asking is None or asking.token is None or group.seen is None:
         return
-    assigned = group.state in (State.STARTING, State.STABLE) and member_id in group.members
+    assigned = group.state in (ServerGroupState.STARTING, ServerGroupState.STABLE) and member_id in group.members
     seen = group.is_eligible(member_id)
     if asking.runs == NO_GENERATION:
         if assigned and seen:
@@ -225,15 +225,15 @@ class StartWrite(Write):
 
     def stored(self, turn: Turn) -> None:
         group = self.group
-        if group.state is State.DEAD:
+        if group.state is ServerGroupState.DEAD:
             return
         group.resending.discard(self.member_id)
-        in_force = group.record == self.record and group.state in (State.STARTING, State.STABLE)
+        in_force = group.record == self.record and group.state in (ServerGroupState.STARTING, ServerGroupState.STABLE)
         if in_force and is_waiting_to_start(group, self.member_id):
             start(group, self.member_id, self.context, turn)
 
     def not_stored(self, error: Error, turn: Turn) -> None:
-        if self.group.state is State.DEAD:
+        if self.group.state is ServerGroupState.DEAD:
             return
         self.group.resending.discard(self.member_id)
         answer(self.group, self.member_id, Commanded(error=ServerError(error)), turn)

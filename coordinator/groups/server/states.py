@@ -1,8 +1,9 @@
 """The states of a group of the server design and every legal move between them.
 
 As for classic groups (`coordinator.groups.classic.states`), the state changes only through `ServerGroup.move`, which
-looks the move up in `TRANSITIONS`, and a test compares the docstring of `State` with the table. The values are the
-names of Kafka's equivalent states, so that DescribeGroups, ListGroups and the trace use the same names in all designs.
+looks the move up in `TRANSITIONS`, and a test compares the docstring of `ServerGroupState` with the table. The values
+are the names of Kafka's equivalent states, so that DescribeGroups, ListGroups and the trace use the same names in all
+designs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Trigger(Enum):
+class ServerGroupTrigger(Enum):
     """What moves a group; the value is the `reason` of the trace event."""
 
     MEMBERS_CHANGED = "members changed"
@@ -29,7 +30,7 @@ class Trigger(Enum):
     UNLOADED = "coordinator moved"
 
 
-class State(Enum):
+class ServerGroupState(Enum):
     """The value is the name that DescribeGroups and ListGroups show.
 
     Empty
@@ -75,29 +76,33 @@ class State(Enum):
     DEAD = "Dead"  #: gone from here
 
 
-_BEGIN_ROUND: Mapping[Trigger, State] = MappingProxyType(
+_BEGIN_ROUND: Mapping[ServerGroupTrigger, ServerGroupState] = MappingProxyType(
     {
-        Trigger.MEMBERS_CHANGED: State.STOPPING,
-        Trigger.SUBSCRIPTIONS_CHANGED: State.STOPPING,
-        Trigger.PARTITIONS_CHANGED: State.STOPPING,
-        Trigger.STRATEGY_CHANGED: State.STOPPING,
+        ServerGroupTrigger.MEMBERS_CHANGED: ServerGroupState.STOPPING,
+        ServerGroupTrigger.SUBSCRIPTIONS_CHANGED: ServerGroupState.STOPPING,
+        ServerGroupTrigger.PARTITIONS_CHANGED: ServerGroupState.STOPPING,
+        ServerGroupTrigger.STRATEGY_CHANGED: ServerGroupState.STOPPING,
     }
 )
 
-TRANSITIONS: Mapping[State, Mapping[Trigger, State]] = MappingProxyType(
+TRANSITIONS: Mapping[ServerGroupState, Mapping[ServerGroupTrigger, ServerGroupState]] = MappingProxyType(
     {
-        State.EMPTY: {
-            Trigger.MEMBERS_CHANGED: State.STOPPING,
-            Trigger.DELETED: State.DEAD,
-            Trigger.UNLOADED: State.DEAD,
+        ServerGroupState.EMPTY: {
+            ServerGroupTrigger.MEMBERS_CHANGED: ServerGroupState.STOPPING,
+            ServerGroupTrigger.DELETED: ServerGroupState.DEAD,
+            ServerGroupTrigger.UNLOADED: ServerGroupState.DEAD,
         },
-        State.STOPPING: {
-            Trigger.ASSIGNMENT_STORED: State.STARTING,
-            Trigger.ALL_GONE: State.EMPTY,
-            Trigger.UNLOADED: State.DEAD,
+        ServerGroupState.STOPPING: {
+            ServerGroupTrigger.ASSIGNMENT_STORED: ServerGroupState.STARTING,
+            ServerGroupTrigger.ALL_GONE: ServerGroupState.EMPTY,
+            ServerGroupTrigger.UNLOADED: ServerGroupState.DEAD,
         },
-        State.STARTING: {**_BEGIN_ROUND, Trigger.ALL_STARTED: State.STABLE, Trigger.UNLOADED: State.DEAD},
-        State.STABLE: {**_BEGIN_ROUND, Trigger.UNLOADED: State.DEAD},
-        State.DEAD: {},
+        ServerGroupState.STARTING: {
+            **_BEGIN_ROUND,
+            ServerGroupTrigger.ALL_STARTED: ServerGroupState.STABLE,
+            ServerGroupTrigger.UNLOADED: ServerGroupState.DEAD,
+        },
+        ServerGroupState.STABLE: {**_BEGIN_ROUND, ServerGroupTrigger.UNLOADED: ServerGroupState.DEAD},
+        ServerGroupState.DEAD: {},
     }
 )

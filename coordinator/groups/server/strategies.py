@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coordinator.groups.server.group import Rules
+from coordinator.groups.server.group import AssignmentSettings
 from kernel.assignors.registry import COOPERATIVE, assignor, assignor_name, names
 from kernel.errors import ConfigurationError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 STRATEGY = "group.server.assignment.strategy"
 
 
-def rules_of(config: BrokerConfig) -> Rules:
+def assignment_settings(config: BrokerConfig) -> AssignmentSettings:
     """Raises `ConfigurationError` for a strategy that is unknown or cannot work here."""
     name = assignor_name(config.text(STRATEGY))
     if name in COOPERATIVE:
@@ -26,4 +26,4 @@ def rules_of(config: BrokerConfig) -> Rules:
             f"{STRATEGY}={name}: members stop everything before the coordinator assigns, so nothing can be handed over "
             "in two steps; choose sticky"
         )
-    return Rules(name, assignor(name), names(), config.number("group.server.rebalance.timeout.ms"))
+    return AssignmentSettings(name, assignor(name), names(), config.number("group.server.rebalance.timeout.ms"))

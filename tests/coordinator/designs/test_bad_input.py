@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from coordinator.groups.classic.states import State
+from coordinator.groups.classic.states import GroupState
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import Protocol
 from coordinator.service.mount import mount
@@ -76,4 +76,4 @@ def test_member_that_names_a_protocol_twice_has_the_first_entry_and_its_group_go
     machine.sync("a", {"a": b"mine", "b": b"yours"})
     assert machine.sync("b").answer.assignment == b"yours"
     assert machine.group is not None
-    assert machine.group.state is State.STABLE
+    assert machine.group.state is GroupState.STABLE

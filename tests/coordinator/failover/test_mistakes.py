@@ -16,7 +16,7 @@ from coordinator.groups.server.requests import WatchIds
 from coordinator.service import led_partition as partition_module
 from coordinator.service.mount import mount
 from coordinator.service.transaction_markers import TransactionMarkers
-from coordinator.service.watched_groups import Eyes
+from coordinator.service.watcher import Watcher
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.storage.internal_errors import log_stopped
 from kernel.clock import ManualClock
@@ -135,7 +135,7 @@ def is_of(group: str) -> Callable[..., bool]:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: type(m).__name__)
-def test_records_that_cannot_be_encoded_stop_their_partition_and_everybody_in_it_is_answered(
+def test_records_that_cannot_be_encoded_stop_their_partition_and_its_requests_are_answered(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mistake: Exception
 ):
     async def body(scene: Scene) -> None:
@@ -234,7 +234,7 @@ def test_request_that_fails_inside_the_machine_stops_the_partition_and_loses_its
     play(body)
 
 
-def test_machine_that_cannot_even_be_unloaded_leaves_nobody_waiting(
+def test_machine_that_cannot_be_unloaded_leaves_no_request_waiting(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def body(scene: Scene) -> None:
@@ -253,7 +253,7 @@ def test_machine_that_cannot_even_be_unloaded_leaves_nobody_waiting(
     play(body)
 
 
-def test_storage_that_has_stopped_is_told_as_an_unknown_error(caplog: pytest.LogCaptureFixture):
+def test_stopped_storage_is_answered_with_an_unknown_error(caplog: pytest.LogCaptureFixture):
     async def body(scene: Scene) -> None:
         log = scene.coordinator.storage.logs[scene.coordinator.tp(partition_of(SICK, 4))]
         log.broken = log_stopped("the log", MemoryError())
@@ -303,12 +303,12 @@ def test_mistake_in_following_topics_stops_every_partition_that_relies_on_it(
                 self.met = mistake
 
         partition: Any = Partition()
-        monkeypatch.setattr("coordinator.service.watched_groups.MemberWatches", lambda _: Watches())
-        eyes = Eyes(Services(), lambda: [partition])  # type: ignore[arg-type]  # what it uses of them
-        eyes.look(WatchIds(SICK), partition)
+        monkeypatch.setattr("coordinator.service.watcher.MemberWatches", lambda _: Watches())
+        watcher = Watcher(Services(), lambda: [partition])  # type: ignore[arg-type]  # what it uses of them
+        watcher.look(WatchIds(SICK), partition)
         await until(lambda: partition.met is not None, 5, "the partition to be stopped")
         assert isinstance(partition.met, AttributeError)
-        await eyes.stop()
+        await watcher.stop()
 
     class Watches:
         def look(self, *_: Any) -> None: ...

@@ -247,7 +247,7 @@ class Story:
 
 @given(acts=st.lists(ACTS, min_size=8, max_size=30))
 @settings(max_examples=100)
-def test_whatever_the_order_the_leader_has_every_acknowledged_commit_and_nobody_else_answers(acts: list[Act]):
+def test_in_any_order_only_the_leader_answers_and_has_every_acknowledged_commit(acts: list[Act]):
     clock = ManualClock()
 
     async def main() -> None:

@@ -92,7 +92,7 @@ def test_sync_that_a_fence_refused_leaves_the_generation_before_it():
     play(scene)
 
 
-def test_sessions_begin_anew_with_the_load_and_end_when_nobody_is_heard_of():
+def test_sessions_restart_after_loading_and_expire_without_heartbeats():
     async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
         member = await doomed.stable()
         await asyncio.sleep(9)  # a second before its session would have ended

@@ -38,7 +38,7 @@ def test_newcomer_that_brings_too_much_is_refused_before_it_has_an_id_and_nothin
     assert machine.heartbeat("a").answer.error is Error.NONE
 
 
-def test_id_that_comes_back_with_too_much_is_forgotten_and_nobody_waits_for_it():
+def test_pending_id_that_returns_with_too_much_metadata_is_removed_and_delays_no_rebalance():
     machine = stable("a", limits=TIGHT)
     machine.join("b")
     waiting = machine.join("a", protocols=bringing(10, "range"))  # a rebalance, which waits for the id
@@ -64,7 +64,7 @@ def test_member_that_rejoins_with_too_much_is_removed_and_the_others_share_out_w
     assert machine.group.size == counted(machine)
 
 
-def test_who_comes_with_another_static_members_instance_and_too_much_removes_nobody():
+def test_too_much_metadata_with_another_members_instance_id_removes_no_member():
     machine = Machine(limits=TIGHT)
     machine.join("a", instance_id="i")
     machine.wait(100)

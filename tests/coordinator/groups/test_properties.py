@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from coordinator.groups.classic.states import State
+from coordinator.groups.classic.states import GroupState
 from coordinator.groups.effects import TimerKind
 from coordinator.groups.records import GroupKey, OffsetKey, PendingKey
 from coordinator.groups.requests import Producer, Protocol
@@ -93,7 +93,7 @@ class GroupUnderFire(RuleBasedStateMachine):
     @rule()
     def delete(self):
         self.machine.delete_group()
-        if self.machine.group is None or self.machine.group.state is State.DEAD:
+        if self.machine.group is None or self.machine.group.state is GroupState.DEAD:
             self.generation = 0
 
     @rule(ms=st.sampled_from([1, 49, 50, 200, 500, 10_000]))
@@ -115,7 +115,11 @@ class GroupUnderFire(RuleBasedStateMachine):
     @rule()
     def fail_over(self):
         before = self.machine.subject.describe(self.machine.group_id)
-        settled = not self.machine.writes and before.state in {State.STABLE, State.EMPTY} and not self.missed_a_write
+        settled = (
+            not self.machine.writes
+            and before.state in {GroupState.STABLE, GroupState.EMPTY}
+            and not self.missed_a_write
+        )
         # A group of which nothing is stored, as after an aborted transaction, is forgotten, as in Kafka.
         settled = settled and any(isinstance(key, GroupKey | OffsetKey | PendingKey) for key in self.machine.log)
         offsets = self.committed()
@@ -166,22 +170,22 @@ class GroupUnderFire(RuleBasedStateMachine):
     @invariant()
     def state_fits_the_members(self):
         group = self.machine.group
-        if group is None or group.state is State.DEAD:
+        if group is None or group.state is GroupState.DEAD:
             return
-        if group.state is State.EMPTY:
+        if group.state is GroupState.EMPTY:
             assert not group.members
-        elif group.state is not State.PREPARING:
+        elif group.state is not GroupState.PREPARING:
             assert group.members
         parked_syncs = [m for m in group.members.values() if m.parked_sync is not None]
-        assert not parked_syncs or group.state is State.COMPLETING
-        if group.state is State.COMPLETING:
+        assert not parked_syncs or group.state is GroupState.COMPLETING
+        if group.state is GroupState.COMPLETING:
             assert not group.joined
         assert group.joined <= len(group.members)
 
     @invariant()
     def generation_never_goes_back(self):
         group = self.machine.group
-        if group is not None and group.state is not State.DEAD:
+        if group is not None and group.state is not GroupState.DEAD:
             assert group.generation >= self.generation
             self.generation = group.generation
 
@@ -205,25 +209,25 @@ class GroupUnderFire(RuleBasedStateMachine):
     def something_will_end_every_wait(self):
         """A timer, or a write on its way, stands behind every state that waits, and behind every silent member."""
         group = self.machine.group
-        if group is None or group.state is State.DEAD:
+        if group is None or group.state is GroupState.DEAD:
             return
         set_timers = {name.partition(" ")[0] for name in self.machine.timers()}
-        if group.state is State.PREPARING:
+        if group.state is GroupState.PREPARING:
             assert TimerKind.JOIN.value in set_timers
-        if group.state is State.COMPLETING:
+        if group.state is GroupState.COMPLETING:
             assert TimerKind.SYNC.value in set_timers or self.machine.writes or not group.unsynced
         watched = {name.partition(" ")[2] for name in self.machine.timers()}
         for member in group.members.values():
             assert member.id in watched or member.parked_join is not None or member.parked_sync is not None
 
     @invariant()
-    def who_is_no_member_any_more_is_watched_no_more(self):
-        """The short way of heartbeats rests on it (`coordinator.service.heartbeats`)."""
+    def removed_member_has_no_session_timer(self):
+        """The fast path of heartbeats relies on it (`coordinator.service.heartbeats`)."""
         group = self.machine.group
-        present = {} if group is None or group.state is State.DEAD else group.members
+        present = {} if group is None or group.state is GroupState.DEAD else group.members
         self.seen |= {id(member): member for member in present.values()}
         for member in self.seen.values():
-            assert present.get(member.id) is member or member.vigil.armed_ms is None
+            assert present.get(member.id) is member or member.session_timer.armed_ms is None
 
     @invariant()
     def nobody_is_named_twice_or_cleared_unnamed(self):

@@ -51,9 +51,7 @@ def frame_of(api: Api, version: int, body: dict[str, Any]) -> bytes:
 @versions
 @settings(max_examples=30)
 @given(data=st.data())
-def test_who_follows_another_member_is_read_as_if_nobody_had_come_before(
-    api: Api, version: int, data: st.DataObject
-) -> None:
+def test_request_is_read_the_same_with_and_without_cached_parts(api: Api, version: int, data: st.DataObject) -> None:
     reader = READERS[api](version)
     body = data.draw(mappings(entity_of(api, version, request=True)))
     for another in data.draw(st.lists(who(api), min_size=2, max_size=3)):
@@ -65,7 +63,7 @@ def test_who_follows_another_member_is_read_as_if_nobody_had_come_before(
 @versions
 @settings(max_examples=30)
 @given(data=st.data())
-def test_damaged_request_is_read_or_refused_as_if_nobody_had_come_before(
+def test_damaged_request_is_read_or_refused_the_same_with_and_without_cached_parts(
     api: Api, version: int, data: st.DataObject
 ) -> None:
     reader = READERS[api](version)
@@ -123,7 +121,7 @@ def test_an_end_with_many_protocols_is_not_remembered() -> None:
 
 @pytest.mark.parametrize("length", [0x8000, 0xFFFF])
 @pytest.mark.parametrize(("api", "version"), [(Api.JoinGroup, 5), (Api.JoinGroup, 0), (Api.SyncGroup, 3)])
-def test_member_id_of_a_negative_length_is_refused_whoever_has_come_before(api: Api, version: int, length: int) -> None:
+def test_member_id_of_a_negative_length_is_refused_with_cached_parts(api: Api, version: int, length: int) -> None:
     reader = READERS[api](version)
     frame = frame_of(api, version, {"group_id": "g", "member_id": "m"})
     assert read(reader, frame) != "refused"

@@ -131,7 +131,7 @@ def play(scene: Callable[[Scene], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_member_is_told_the_same_in_both_ways_while_its_generation_lasts(version: int) -> None:
+def test_fast_path_gives_the_same_answers_while_the_generation_lasts(version: int) -> None:
     async def scene(stage: Scene) -> None:
         member = await stage.joined(syncs=False)
         heartbeat = stage.heartbeat(version, member)
@@ -243,7 +243,7 @@ def test_heartbeat_that_is_refused_is_not_remembered() -> None:
     play(scene)
 
 
-def test_session_begins_anew_with_each_heartbeat_of_the_short_way() -> None:
+def test_session_restarts_with_each_heartbeat_on_the_fast_path() -> None:
     async def scene(stage: Scene) -> None:
         member = await stage.joined()
         heartbeat = stage.heartbeat(3, member)

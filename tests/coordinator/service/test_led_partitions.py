@@ -119,7 +119,7 @@ def test_request_for_a_partition_led_elsewhere_is_refused(api, version, request_
 
 
 @pytest.mark.parametrize(("api", "version", "request_body", "_elsewhere", "loading"), GATE, ids=IDS)
-def test_request_while_the_partition_is_loaded_is_told_so(api, version, request_body, _elsewhere, loading):
+def test_request_while_the_partition_loads_gets_load_in_progress(api, version, request_body, _elsewhere, loading):
     async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
         log = await coordinator.storage.take_over_pairs(coordinator.tp(NUMBER), None, 0)
         log.gate.clear()
@@ -143,7 +143,7 @@ def test_offset_fetch_v1_has_its_error_at_each_partition_while_led_elsewhere():
     play(scene, led=False)
 
 
-def test_parked_requests_are_told_when_the_partition_moves_away():
+def test_parked_requests_are_answered_when_the_partition_moves_away():
     async def scene(coordinator: LoneCoordinator, leader: HandlerConnection) -> None:
         await stable(leader)
         joiner = await coordinator.connect("d")
@@ -213,7 +213,7 @@ def test_fenced_write_is_refused_and_ends_the_coordination_at_once():
     play(scene)
 
 
-def test_fenced_assignment_is_handed_to_nobody():
+def test_fenced_assignment_is_not_sent():
     async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
         member_id = (await connection.call(Api.JoinGroup, 5, **JOIN)).member_id
         await connection.call(Api.JoinGroup, 5, **JOIN, member_id=member_id)
@@ -251,7 +251,7 @@ def test_writes_that_come_together_are_stored_together():
     play(scene)
 
 
-def test_stopping_answers_who_waits_and_refuses_who_comes():
+def test_stopping_answers_waiting_requests_and_refuses_new_ones():
     async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
         parked = connection.send(Api.JoinGroup, 3, JOIN)
         await asyncio.sleep(0.01)

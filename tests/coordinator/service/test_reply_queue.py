@@ -19,9 +19,9 @@ from coordinator.groups.errors import Error
 from coordinator.groups.limits import Limits
 from coordinator.groups.machine import Machine
 from coordinator.groups.requests import Heartbeat, Join, Leave, Leaving, Sync
-from coordinator.groups.server.strategies import rules_of
+from coordinator.groups.server.strategies import assignment_settings
 from coordinator.service.led_partition import LedPartition
-from coordinator.service.reply_queue import Outbox
+from coordinator.service.reply_queue import ReplyQueue
 from kernel.broker.loop.turns import Turns
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.broker.storage.errors import Fenced
@@ -68,7 +68,7 @@ def reply(token: int) -> Reply:
     return Reply(token, SyncAnswer(assignment=b"%d" % token))
 
 
-# -- the outbox -----------------------------------------------------------------------------------------------------
+# -- the reply queue ------------------------------------------------------------------------------------------------
 
 
 TOKENS = range(8)
@@ -82,7 +82,7 @@ TOKENS = range(8)
 def test_every_answer_is_given_once_in_the_order_in_which_it_was_handed_out(order, failing, rounds):
     async def test() -> None:
         turns = TurnsByHand()
-        outbox = Outbox(turns)
+        reply_queue = ReplyQueue(turns)
         given_out: list[int] = []
         lost: list[int] = []
 
@@ -93,14 +93,14 @@ def test_every_answer_is_given_once_in_the_order_in_which_it_was_handed_out(orde
             return token
 
         for token in TOKENS:
-            outbox.expect(token, translate).on_complete(given_out.append, functools.partial(lost.append, token))
+            reply_queue.expect(token, translate).on_complete(given_out.append, functools.partial(lost.append, token))
         waiting = deque(order)
         for handed_out, steps in [*rounds, (len(TOKENS), 0)]:
-            outbox.put([reply(waiting.popleft()) for _ in range(min(handed_out, len(waiting)))])
+            reply_queue.put([reply(waiting.popleft()) for _ in range(min(handed_out, len(waiting)))])
             for _ in range(steps):
                 turns.step()
         expected = [token for token in order if token not in failing]
-        emptied = asyncio.ensure_future(outbox.emptied())
+        emptied = asyncio.ensure_future(reply_queue.emptied())
         await asyncio.sleep(0)
         assert emptied.done() is not bool(turns.works)
         turns.run()
@@ -115,17 +115,17 @@ def test_every_answer_is_given_once_in_the_order_in_which_it_was_handed_out(orde
 def test_an_answer_that_is_given_makes_room_for_what_follows_from_it():
     async def test() -> None:
         turns = TurnsByHand()
-        outbox = Outbox(turns)
+        reply_queue = ReplyQueue(turns)
         seen: list[Any] = []
 
         def go_on(answer: bytes) -> None:
             seen.append(answer)
-            outbox.put([reply(2)])  # the connection's next request completes something
+            reply_queue.put([reply(2)])  # the connection's next request completes something
 
-        outbox.expect(0, lambda answer: answer.assignment).on_complete(go_on)
+        reply_queue.expect(0, lambda answer: answer.assignment).on_complete(go_on)
         for token in (1, 2):
-            outbox.expect(token, lambda answer: answer.assignment).on_complete(seen.append)
-        outbox.put([reply(0), reply(1)])
+            reply_queue.expect(token, lambda answer: answer.assignment).on_complete(seen.append)
+        reply_queue.put([reply(0), reply(1)])
         turns.run()
         assert seen == [b"0", b"1", b"2"]
 
@@ -151,7 +151,7 @@ class Play:
             turns=self.turns,
             storage=MemoryStorage(),
         )
-        machine = Machine(Limits(members_max=3, session_timeout_ms_min=1), rules_of(config), lambda _: 0)
+        machine = Machine(Limits(members_max=3, session_timeout_ms_min=1), assignment_settings(config), lambda _: 0)
         self.partition = LedPartition(machine, self.log, services, deliver=_never, look=_never, decide=_never)
         self.answers: dict[int, Any] = {}
         self.order: list[int] = []  # of the answers that were waited for
@@ -269,7 +269,7 @@ FORMED = [
 
 
 @given(st.sampled_from([[], FORMED]), ACTIONS)
-def test_clients_are_told_the_same_in_the_same_order_however_late_the_turns_are(before, actions):
+def test_clients_get_the_same_answers_in_the_same_order_however_late_the_turns_are(before, actions):
     async def played(*, at_once: bool) -> Play:
         play = Play(at_once=at_once)
         for action in [*before, *actions]:
@@ -289,7 +289,7 @@ def test_clients_are_told_the_same_in_the_same_order_however_late_the_turns_are(
 
 
 @pytest.mark.parametrize("verb", ["join", "sync"])
-def test_whoever_waits_is_answered_before_a_partition_is_given_up(verb):
+def test_waiting_requests_are_answered_before_a_partition_is_given_up(verb):
     async def test() -> None:
         play = Play(at_once=False)
         for action in [*FORMED[:-1], *(("join", who) for who in "cc")] if verb == "join" else FORMED[:-1]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.groups.answers import CommitAnswer, DeleteGroupAnswer, DeleteOffsetsAnswer, JoinAnswer
-from coordinator.groups.classic.states import State
+from coordinator.groups.classic.states import GroupState
 from coordinator.groups.errors import Error
 from coordinator.groups.records import ServerKey, ServerMember, ServerRecord
 from coordinator.groups.requests import Commit, DeleteGroup, DeleteOffsets, Join, OffsetToCommit, Producer, Protocol
@@ -79,7 +79,7 @@ def test_what_the_next_generation_may_give_away_is_refused_once_it_is_on_its_way
 
 
 @pytest.mark.parametrize("producer", [None, Producer(1, 0)])
-def test_commits_of_nobody_in_particular_are_refused_while_there_are_members(producer: Producer | None) -> None:
+def test_commits_without_a_member_are_refused_while_the_group_has_members(producer: Producer | None) -> None:
     world = stable("a")
 
     def commit() -> CommitAnswer:
@@ -95,7 +95,7 @@ def test_commits_of_nobody_in_particular_are_refused_while_there_are_members(pro
     assert [error for _, _, error in commit().partitions] == [Error.NONE]
 
 
-def test_a_group_id_belongs_to_whoever_has_members() -> None:
+def test_group_id_belongs_to_the_design_that_has_members() -> None:
     world = stable("a")
     assert join(world).answer == JoinAnswer(error=Error.INCONSISTENT_GROUP_PROTOCOL, member_id="")
     world.unregister("a")
@@ -179,16 +179,16 @@ def test_tools_see_the_group_under_the_protocol_type_server() -> None:
     world = stable("a", "b")
     world.commit("a", {"t-0": 1})
     seen = world.machine.describe(GROUP)
-    assert (seen.state, seen.protocol_type, seen.protocol_name) == (State.STABLE, "server", "range")
+    assert (seen.state, seen.protocol_type, seen.protocol_name) == (GroupState.STABLE, "server", "range")
     assert [(member.member_id, member.client_id) for member in seen.members] == [("a", "c"), ("b", "c")]
     assert [(row.group_id, row.protocol_type, row.state) for row in world.machine.list(["stable"], ["Classic"])] == [
-        (GROUP, "server", State.STABLE)
+        (GROUP, "server", GroupState.STABLE)
     ]
     assert not list(world.machine.list(["Empty"]))
     assert not list(world.machine.list([], ["consumer"]))
 
 
-def test_a_generation_is_stored_under_a_key_of_its_own_and_damage_is_told() -> None:
+def test_generation_is_stored_under_its_own_key_and_damage_is_reported() -> None:
     members = (ServerMember("a", ("t", "ü"), (TopicPartition("t", 0),)), ServerMember("b", (), ()))
     change = ServerKey("g"), ServerRecord(7, "range", (("t", 1),), members)
     key, value = encode(change)

@@ -118,7 +118,7 @@ def test_transaction_goes_on_after_its_coordinator_was_replaced(version: int):
     played(go_on, storage)
 
 
-def test_coordinator_that_goes_before_the_groups_are_told_leaves_it_to_the_next():
+def test_successor_writes_the_markers_that_its_predecessor_did_not():
     storage = MemoryStorage()
 
     async def decide(coordinator: LoneCoordinator, client: Client) -> None:
@@ -143,7 +143,7 @@ def test_coordinator_that_goes_before_the_groups_are_told_leaves_it_to_the_next(
     played(carry_out, storage)
 
 
-def test_producer_without_transactions_gets_an_id_that_nobody_had():
+def test_producer_without_transactions_gets_a_new_id():
     async def play(_: LoneCoordinator, client: Client) -> None:
         assert await client.init(None) is ErrorCode.none
         first = client.producer["producer_id"]
@@ -164,7 +164,7 @@ def test_empty_or_overlong_transactional_id_is_an_invalid_request():
     played(play)
 
 
-def test_old_clients_are_told_of_an_old_epoch_where_later_ones_are_told_that_they_are_fenced():
+def test_fenced_producer_gets_invalid_producer_epoch_in_old_versions():
     async def play(_: LoneCoordinator, client: Client) -> None:
         await client.init()
         old = client.producer

@@ -140,7 +140,7 @@ def test_members_and_pending_ids_leave_together():
 
 
 @pytest.mark.kafka("testJoinedMemberPendingMemberBatchLeaveGroupWithUnknownMember")
-def test_unknown_id_among_those_that_leave_stops_nobody():
+def test_unknown_id_in_a_leave_request_does_not_keep_others_from_leaving():
     machine = rebalancing_with_a_pending_id()
     left = machine.leave("p", "b", "nobody").answer.members
     assert [each.error for each in left] == [Error.NONE, Error.NONE, Error.UNKNOWN_MEMBER_ID]
@@ -218,7 +218,7 @@ def test_more_ids_than_places_are_handed_out_and_the_last_to_come_is_refused():
     "testDynamicMembersJoinGroupWithMaxSizeAndNotRequiredKnownMember",
     "testJoinGroupShouldReceiveErrorIfGroupOverMaxSize",
 )
-def test_full_group_takes_nobody_while_preparing_completing_and_stable():
+def test_full_group_admits_no_member_while_preparing_completing_and_stable():
     machine = Machine()
     for name in FULL:
         machine.join(name, returns=False)
@@ -310,7 +310,7 @@ def test_member_that_comes_after_the_end_of_a_rebalance_is_unknown_and_starts_an
 
 
 @pytest.mark.kafka("testCompleteJoinPhaseInEmptyStateSkipsRebalance")
-def test_end_of_a_wait_that_nobody_waits_for_changes_nothing():
+def test_join_timer_outside_a_rebalance_changes_nothing():
     machine = empty()
     generation = machine.group.generation
     assert machine.subject.timer_fired(TimerKey(TimerKind.JOIN, "g"), machine.now) == Effects()

@@ -72,7 +72,7 @@ def anew(record: GroupRecord) -> GroupRecord:
     ),
     st.sampled_from(sorted(JOIN_ANSWERS)),
 )
-def test_what_is_put_together_from_kept_slices_is_what_is_encoded_anew(story, version):
+def test_answers_from_cached_parts_equal_those_encoded_from_scratch(story, version):
     machine = Machine(LIMITS)
     for verb, who, coming in story:
         if verb == "sync":

@@ -47,7 +47,7 @@ def test_loaded_group_is_the_one_that_was_stored():
 
 
 @pytest.mark.kafka("testOnLoadedSchedulesClassicGroupMemberHeartbeats")
-def test_sessions_begin_anew_with_the_load():
+def test_sessions_restart_after_loading():
     machine = stable("a", "b", session_timeout_ms=200)
     machine.wait(150)
     machine = machine.successor()
@@ -83,7 +83,7 @@ def test_unloading_tells_the_parked_syncs():
 
 @pytest.mark.kafka("testSyncGroupAsLeaderAppendFailureTransformsError", "testJoinGroupAppendErrorConversion")
 @pytest.mark.parametrize("error", [Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE])
-def test_assignment_that_cannot_be_stored_is_handed_to_nobody_and_all_join_again(error):
+def test_assignment_that_cannot_be_stored_is_not_sent_and_members_rejoin(error):
     machine = completing("a", "b")
     follower = machine.sync("b")
     machine.hold()
@@ -106,7 +106,7 @@ def loaded(machine: Machine) -> Machine:
 
 
 @pytest.mark.kafka("testClassicGroupMaybeDelete")
-def test_empty_group_without_offsets_ends_by_itself_and_one_with_members_does_not():
+def test_empty_group_without_offsets_expires_and_one_with_members_does_not():
     machine = loaded(empty())
     machine.wait(100)
     assert (machine.group, machine.log) == (None, {})
@@ -152,7 +152,7 @@ def test_deleted_group_takes_its_offsets_with_it():
 
 
 @pytest.mark.kafka("testDeleteOffsetOfStableConsumerGroup")
-def test_offsets_of_a_topic_that_nobody_subscribes_to_are_deleted_beside_the_others():
+def test_only_offsets_of_topics_without_subscribers_are_deleted():
     machine = stable("a")
     machine.commit("a", {"t-0": 5, "v-0": 6})
     assert errors(machine.delete_offsets(("t", 0), ("v", 0))) == [Error.GROUP_SUBSCRIBED_TO_TOPIC, Error.NONE]

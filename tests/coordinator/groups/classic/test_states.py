@@ -7,29 +7,29 @@ import re
 import pytest
 
 from coordinator.groups.classic.group import Group
-from coordinator.groups.classic.states import REBALANCEABLE, TRANSITIONS, State, Trigger
+from coordinator.groups.classic.states import REBALANCEABLE, TRANSITIONS, GroupState, GroupTrigger
 from coordinator.groups.effects import Moment, Turn
 from coordinator.groups.limits import Limits
 
 #: ClassicGroupState.validPreviousStates of Kafka 4.1.
 PREDECESSORS = {
-    State.EMPTY: {State.PREPARING},
-    State.PREPARING: {State.STABLE, State.COMPLETING, State.EMPTY},
-    State.COMPLETING: {State.PREPARING},
-    State.STABLE: {State.COMPLETING},
-    State.DEAD: {State.EMPTY, State.PREPARING, State.COMPLETING, State.STABLE},
+    GroupState.EMPTY: {GroupState.PREPARING},
+    GroupState.PREPARING: {GroupState.STABLE, GroupState.COMPLETING, GroupState.EMPTY},
+    GroupState.COMPLETING: {GroupState.PREPARING},
+    GroupState.STABLE: {GroupState.COMPLETING},
+    GroupState.DEAD: {GroupState.EMPTY, GroupState.PREPARING, GroupState.COMPLETING, GroupState.STABLE},
 }
 
 
-def documented() -> dict[State, dict[Trigger, State]]:
-    """What the docstring of State says."""
-    found: dict[State, dict[Trigger, State]] = {}
-    for line in (State.__doc__ or "").splitlines()[1:]:
+def documented() -> dict[GroupState, dict[GroupTrigger, GroupState]]:
+    """What the docstring of GroupState says."""
+    found: dict[GroupState, dict[GroupTrigger, GroupState]] = {}
+    for line in (GroupState.__doc__ or "").splitlines()[1:]:
         if match := re.fullmatch(r"    (\w+)", line):
-            state = State(match[1])
+            state = GroupState(match[1])
             found[state] = {}
         elif match := re.fullmatch(r" +transition: (\w+) -> (\w+)", line):
-            found[state][Trigger[match[1]]] = State(match[2])
+            found[state][GroupTrigger[match[1]]] = GroupState(match[2])
     return found
 
 
@@ -38,28 +38,30 @@ def test_states_document_exactly_the_transitions_of_the_table():
 
 
 def test_states_each_document_what_they_do_with_requests():
-    doc = State.__doc__ or ""
-    assert doc.count("action:") == len(State)
+    doc = GroupState.__doc__ or ""
+    assert doc.count("action:") == len(GroupState)
 
 
 def test_states_are_entered_only_from_kafkas_legal_predecessors():
-    entered = {target: {state for state, moves in TRANSITIONS.items() if target in moves.values()} for target in State}
+    entered = {
+        target: {state for state, moves in TRANSITIONS.items() if target in moves.values()} for target in GroupState
+    }
     assert entered == PREDECESSORS
 
 
 def test_states_from_which_a_rebalance_starts_are_those_that_lead_to_preparing():
-    assert {state for state, moves in TRANSITIONS.items() if State.PREPARING in moves.values()} == REBALANCEABLE
+    assert {state for state, moves in TRANSITIONS.items() if GroupState.PREPARING in moves.values()} == REBALANCEABLE
 
 
 def test_every_trigger_is_used():
-    assert {trigger for moves in TRANSITIONS.values() for trigger in moves} == set(Trigger)
+    assert {trigger for moves in TRANSITIONS.values() for trigger in moves} == set(GroupTrigger)
 
 
-ILLEGAL = [(state, trigger) for state in State for trigger in Trigger if trigger not in TRANSITIONS[state]]
+ILLEGAL = [(state, trigger) for state in GroupState for trigger in GroupTrigger if trigger not in TRANSITIONS[state]]
 
 
 @pytest.mark.parametrize(("state", "trigger"), ILLEGAL, ids=[f"{s.name}-{t.name}" for s, t in ILLEGAL])
-def test_illegal_move_is_refused_and_nothing_happens(state: State, trigger: Trigger):
+def test_illegal_move_is_refused_and_nothing_happens(state: GroupState, trigger: GroupTrigger):
     group = Group("g", state=state)
     turn = Turn(Moment(0, 0), Limits())
     with pytest.raises(AssertionError, match="cannot be moved"):

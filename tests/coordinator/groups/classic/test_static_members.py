@@ -9,7 +9,7 @@ import dataclasses
 
 import pytest
 
-from coordinator.groups.classic.states import State
+from coordinator.groups.classic.states import GroupState
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import Protocol
 from tests.support.group_machine import LIMITS, Machine, assignment, subscription
@@ -134,7 +134,7 @@ def test_restarted_leader_of_v9_leads_on_and_skips_the_assignment():
 @pytest.mark.kafka(
     "staticMemberRejoinWithLeaderIdAndUnknownMemberId", "testStaticMemberRejoinWithLeaderIdAndUnknownMemberId"
 )
-def test_restarted_leader_up_to_v8_is_told_the_old_leaders_id():
+def test_restarted_leader_up_to_v8_gets_the_old_leaders_id():
     machine = stable()
     former = machine.ids["l"]
     answer = join(machine, "l", new=True).answer
@@ -225,7 +225,7 @@ def test_restarted_member_is_watched_though_its_session_ended_while_its_place_wa
 
 
 @pytest.mark.kafka("staticMemberRejoinWithKnownMemberId", "testStaticMemberRejoinWithKnownMemberId")
-def test_static_member_that_joins_twice_is_told_the_same_again():
+def test_static_member_that_joins_twice_gets_the_same_answer():
     machine = completing()
     answer = join(machine, "l").answer
     assert (answer.error, answer.generation, answer.member_id) == (Error.NONE, 1, machine.ids["l"])
@@ -297,7 +297,7 @@ def test_leader_that_comes_back_into_a_dead_group_is_sent_elsewhere():
 )
 def test_empty_group_that_knows_an_instance_is_our_mistake():
     machine = stable()
-    machine.group.state = State.EMPTY
+    machine.group.state = GroupState.EMPTY
     with pytest.raises(AssertionError, match="cannot be moved from Empty by MEMBER_REPLACED"):
         join(machine, "f", new=True)
 
@@ -409,7 +409,7 @@ def test_leaving_under_another_members_instance_is_fenced_and_the_rest_goes():
 
 
 @pytest.mark.kafka("testStaticMembersUnknownInstanceBatchLeaveGroup")
-def test_unknown_instance_among_those_that_leave_stops_nobody():
+def test_unknown_instance_in_a_leave_request_does_not_keep_others_from_leaving():
     machine = stable()
     assert left(machine.remove_instance("nobody", "F")) == [Error.UNKNOWN_MEMBER_ID, Error.NONE]
     assert (machine.state, list(machine.group.instances)) == ("PreparingRebalance", ["L"])

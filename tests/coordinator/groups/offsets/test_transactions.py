@@ -301,7 +301,7 @@ def test_producer_whose_epochs_are_used_up_gets_another_id():
     assert told(machine.init_producer(fresh_id=200)) == Producer(200, 0)
 
 
-def test_producer_that_goes_on_says_who_it_is():
+def test_recovering_producer_sends_its_identity():
     """KIP-360: with its own epoch it gets the next one, again if the answer was lost; anybody else is fenced."""
     machine = Machine()
     machine.init_producer()
@@ -339,7 +339,7 @@ def test_end_of_no_transaction_is_refused_and_a_repeated_end_is_not():
     assert error(machine.end(P, commits=False)) is Error.INVALID_TXN_STATE
 
 
-def test_while_groups_are_being_told_everybody_is_asked_to_come_again():
+def test_requests_while_markers_are_written_get_concurrent_transactions():
     machine = begun()
     machine.delivering = False
     assert error(machine.end(P)) is Error.NONE
@@ -352,7 +352,7 @@ def test_while_groups_are_being_told_everybody_is_asked_to_come_again():
     assert error(machine.add_group(P)) is Error.NONE
 
 
-def test_while_a_step_is_being_stored_everybody_is_asked_to_come_again():
+def test_requests_while_a_step_is_being_stored_get_concurrent_transactions():
     machine = begun()
     machine.hold()
     ended = machine.end(P)

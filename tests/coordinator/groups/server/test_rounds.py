@@ -44,7 +44,7 @@ def test_a_question_is_answered_with_nothing_after_its_time_and_an_earlier_one_b
     assert world.ask("a", wait_ms=0).told == ("NOTHING", -1, ())
 
 
-def test_a_new_member_is_let_in_after_everybody_has_stopped() -> None:
+def test_new_member_is_admitted_after_all_members_have_stopped() -> None:
     world = stable("a")
     waiting = world.players["a"].question
     world.register("b")
@@ -149,7 +149,7 @@ def test_the_last_member_leaves_an_empty_group_that_counts_on() -> None:
     assert (world.state, world.record.generation) == ("Stable", 3)
 
 
-def test_a_group_that_nobody_joins_is_forgotten_with_its_watch() -> None:
+def test_group_without_registered_members_is_forgotten_with_its_watch() -> None:
     world = Served()
     question = world.ask("a", wait_ms=10)
     world.pass_ms(10)
@@ -220,7 +220,7 @@ def test_commits_of_the_generation_that_ends_are_taken_while_the_strategy_comput
     assert (world.record.generation, world.committed()) == (2, {"t-0": 9})
 
 
-def test_what_changes_while_the_strategy_computes_is_decided_anew_and_only_that_is_stored() -> None:
+def test_change_while_the_strategy_computes_is_decided_again_and_only_that_is_stored() -> None:
     world = Served(thinking=True)
     world.register("a")
     world.ask("a")
@@ -236,7 +236,7 @@ def test_what_changes_while_the_strategy_computes_is_decided_anew_and_only_that_
     assert [world.players[who].owned for who in "ab"] == [(("t", 0),), (("t", 1),)]
 
 
-def test_group_that_everybody_leaves_while_the_strategy_computes_does_not_wait_for_it() -> None:
+def test_group_that_all_members_leave_does_not_wait_for_a_computing_strategy() -> None:
     world = stable("a")
     world.thinking = True
     world.grow("t", 5)
@@ -260,7 +260,7 @@ def test_answer_of_the_strategy_comes_to_nothing_once_the_group_was_given_up() -
 # -- losses -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_start_whose_answer_was_lost_is_told_again_behind_the_fence() -> None:
+def test_start_whose_answer_was_lost_is_repeated_behind_the_fence() -> None:
     world = Served()
     world.register("a")
     lost = world.ask("a")
@@ -273,7 +273,7 @@ def test_a_start_whose_answer_was_lost_is_told_again_behind_the_fence() -> None:
     assert world.record.generation == 1
 
 
-def test_a_member_that_was_told_to_start_is_waited_for_though_it_has_not_said_so() -> None:
+def test_member_that_was_commanded_to_start_must_stop_even_if_it_has_not_confirmed() -> None:
     world = Served()
     world.register("a")
     assert world.ask("a").told[0] == "START"
@@ -305,7 +305,7 @@ def test_a_start_is_not_given_by_a_coordinator_that_was_fenced() -> None:
     assert stopped.told[0] == "NOT_COORDINATOR"
 
 
-def test_an_assignment_that_cannot_be_stored_is_tried_again_and_nobody_started_meanwhile() -> None:
+def test_assignment_that_cannot_be_stored_is_retried_and_starts_no_member_meanwhile() -> None:
     world = Served()
     world.holding = True
     world.register("a")
@@ -318,7 +318,7 @@ def test_an_assignment_that_cannot_be_stored_is_tried_again_and_nobody_started_m
     assert parked.told == ("START", 1, ("t-0", "t-1", "t-2", "t-3"))
 
 
-def test_a_strategy_without_an_answer_is_told_to_members_and_asked_again() -> None:
+def test_failed_strategy_is_reported_to_members_and_retried() -> None:
     fails = [True]
 
     def assign(sizes: dict[str, int], subscriptions: dict[str, object]) -> dict[str, list[object]]:
@@ -341,7 +341,7 @@ def test_what_members_run_beyond_the_stored_generation_was_never_assigned() -> N
     assert world.ask("a", generation=7).told[0] == "ILLEGAL_GENERATION"
 
 
-def test_a_member_whose_id_is_gone_is_told_to_stop() -> None:
+def test_member_whose_id_is_gone_is_commanded_to_stop() -> None:
     world = stable("a", "b")
     waiting = world.players["b"].question
     world.unregister("b")
@@ -365,7 +365,7 @@ def test_a_successor_goes_on_without_a_round_when_nothing_changed() -> None:
     assert world.traced("authority_named", "owner", "epoch")[-4:] == [("a", 1), ("a", 1), ("b", 1), ("b", 1)]
 
 
-def test_a_successor_sees_who_died_and_what_grew_meanwhile() -> None:
+def test_successor_detects_lost_members_and_grown_topics() -> None:
     world = stable("a", "b")
     world.blind = True
     world.unregister("b")
@@ -424,7 +424,7 @@ def test_another_strategy_counts_after_a_restart_only() -> None:
     assert world.players["a"].owned != by_range
 
 
-def test_an_unloaded_group_tells_everybody_to_look_elsewhere() -> None:
+def test_unloaded_group_answers_not_coordinator() -> None:
     world = stable("a")
     parked = world.players["a"].question
     world.unload()
@@ -434,7 +434,7 @@ def test_an_unloaded_group_tells_everybody_to_look_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("held", [0, 1])
-def test_what_was_not_stored_yet_was_never_told(held: int) -> None:
+def test_generation_that_is_not_stored_yet_was_never_commanded(held: int) -> None:
     world = Served()
     world.holding = True
     world.register("a")

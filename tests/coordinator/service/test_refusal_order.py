@@ -1,4 +1,4 @@
-"""The gate before every request: bad group id, then stopping, then loading, then not the owner, in that order."""
+"""The order of refusals for every request: invalid group id, stopping, loading, led elsewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CIRCUMSTANCES = ("no id, stopping", "no id", "stopping, loading", "loading", "el
 Row = tuple[int, int, int, int, int, int]
 
 #: What is answered in each circumstance; `no id` is the empty group id, sent to a coordinator that leads everything.
-GATE: dict[tuple[Api, int], Row] = {
+ANSWERS: dict[tuple[Api, int], Row] = {
     (Api.JoinGroup, 9): (24, 24, 15, 14, 16, 79),
     (Api.SyncGroup, 3): (24, 24, 15, 27, 16, 25),
     (Api.SyncGroup, 5): (24, 24, 15, 27, 16, 25),
@@ -50,7 +50,7 @@ GATE: dict[tuple[Api, int], Row] = {
 }
 CELLS = [
     pytest.param(api, version, circumstance, expected, id=f"{api.name} v{version}, {circumstance}")
-    for (api, version), row in GATE.items()
+    for (api, version), row in ANSWERS.items()
     for circumstance, expected in zip(CIRCUMSTANCES, row, strict=True)
 ]
 
@@ -69,7 +69,7 @@ CELLS = [
     "testDescribeGroupsGroupIdNotFoundException",
 )
 @pytest.mark.parametrize(("api", "version", "circumstance", "expected"), CELLS)
-def test_gate_cell(api, version, circumstance, expected):
+def test_request_is_refused_in_the_order_of_checks(api, version, circumstance, expected):
     group_id = "" if "no id" in circumstance else GROUP
     clock = ManualClock()
 

@@ -1,4 +1,4 @@
-"""The coordinator's eyes on a real ZooKeeper: what is read, how often, and after the session is gone."""
+"""Watches on member ids with a real ZooKeeper: what is read, how often, and after the session is lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from coordinator.groups.server.requests import ForgetIds, ReadAgain, WatchIds
 from coordinator.protocol.member_znode import registration_payload
-from coordinator.service.watcher import MemberWatches
+from coordinator.service.member_watches import MemberWatches
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.trace.writer import ListTracer
 from kernel.waiting import until
@@ -19,7 +19,7 @@ from kernel.zookeeper import paths
 from tests.support.zookeeper import end_session, opened
 
 if TYPE_CHECKING:
-    from coordinator.service.watcher import Ids
+    from coordinator.service.member_watches import Ids
 
 GROUP = "g"
 
