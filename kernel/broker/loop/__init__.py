@@ -1,1 +1,1 @@
-"""The event loop: what is ready, how long a turn may take and did take, when garbage is collected."""
+"""The event loop: readiness of sockets, time budgets and measurement of turns, garbage collection."""

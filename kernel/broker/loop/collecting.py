@@ -1,9 +1,9 @@
-"""Python's garbage collector at moments of our choice.
+"""Postpones full garbage collections until the loop is calm.
 
-A full collection looks at every object: a fifth of a second and more with a group of thousands, during which nobody
-is served; and Python makes one whenever a quarter of the objects is new, that is while such a group comes. Here the
-small collections go on as ever, and the full ones are postponed until the loop has been calm for a while. What is
-garbage without a cycle does not wait for any of them.
+A full collection visits every object. With a group of thousands that takes a fifth of a second or more, during which no
+client is served; and Python runs one whenever a quarter of the objects is new, that is, while such a group forms. Here
+the small collections run as usual, and full ones wait until the loop has been calm for a while. Garbage without
+reference cycles is freed immediately in any case.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
     from kernel.broker.loop.loop_figures import Stopwatch
 
-#: Objects made and not freed before the youngest are looked at; so many such looks before those that survived are.
+#: Net allocations between collections of the youngest generation, and how many of these per middle collection.
 YOUNG, MIDDLE = 2_000, 10
-#: Looks at the middle ones after which a full collection is due, as in Python; and when it waits for no calm.
+#: Middle collections after which a full one is due, as in Python, and after which it no longer waits for calm.
 DUE, OVERDUE = 10, 2_000
-#: Calm: in so many periods on end the loop was busy for a small part of the time.
+#: Calm: the loop was busy for at most `CALM_SHARE` of each of this many consecutive periods.
 PERIOD_S, CALM_PERIODS, CALM_SHARE = 1.0, 30, 0.2
 
 
 class CalmCollector:
-    """From `start` to `stop`, which leaves the collector as it was."""
+    """Controls the collector from `start` until `stop`, which restores it."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, stopwatch: Stopwatch, collect: Callable[[], object] = gc.collect
@@ -40,7 +40,7 @@ class CalmCollector:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """What there is by now is mostly code, and stays: it is looked at no more."""
+        """Exclude existing objects, which are mostly code, from future collections."""
         gc.freeze()
         gc.set_threshold(YOUNG, MIDDLE, 1_000_000_000)
         self._busy_ns = self._stopwatch.busy_ns
@@ -58,7 +58,7 @@ class CalmCollector:
         self.period_ended(busy_ns / (PERIOD_S * 1e9), gc.get_count()[2])
 
     def period_ended(self, busy_share: float, looks: int) -> None:
-        """`looks` at the middle ones have been made since the last full collection."""
+        """`looks` is the number of middle collections since the last full one."""
         self._calm_periods = self._calm_periods + 1 if busy_share <= CALM_SHARE else 0
         if looks >= OVERDUE or (looks >= DUE and self._calm_periods >= CALM_PERIODS):
             self._calm_periods = 0

@@ -1,6 +1,6 @@
-"""How long the event loop's turns take: while one lasts nobody else is served, so the longest is a stall of everybody.
+"""Measures how long the event loop's turns take: during the longest one, every client stalls.
 
-A turn begins when the selector hands out what is ready, and ends when it is asked again; `measured_loop` tells the
+A turn begins when the selector returns what is ready, and ends when it is called again; `measured_loop` calls the
 stopwatch here.
 """
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 NS_PER_US = 1_000
-#: Turns are counted by powers of two of microseconds; the last class is for all that took longer (a minute).
+#: Turns are counted by powers of two of microseconds; the last class has all that took longer (a minute).
 CLASSES = 27
 
 
 class LoopFigures(NamedTuple):
-    """Of all turns since the start or the last reset. `histogram[n]` turns took from 2**(n-1) to 2**n microseconds."""
+    """All turns since the start or the last reset. `histogram[n]` turns took from 2**(n-1) to 2**n microseconds."""
 
     turns: int
     measured_us: int
@@ -27,7 +27,7 @@ class LoopFigures(NamedTuple):
     histogram: tuple[int, ...]
 
     def quantile_us(self, share: float) -> int:
-        """So long, at most, `share` of all turns took; 0 when there was none."""
+        """An upper bound for the duration of `share` of all turns; 0 if there were none."""
         rank = share * self.turns
         seen = 0
         for exponent, count in enumerate(self.histogram):
@@ -38,7 +38,7 @@ class LoopFigures(NamedTuple):
 
 
 class Stopwatch:
-    """Adds turns up; `begin` and `end` are called once for each."""
+    """Adds up turns; call `begin` and `end` once for each."""
 
     def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         self.busy_ns = 0  #: of all turns; a reset does not change it
@@ -47,7 +47,7 @@ class Stopwatch:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew; what is left of the present turn counts."""
+        """Reset the counters. The rest of the current turn still counts."""
         self._since_ns = self._began_ns = self._clock_ns()
         self._longest_ns = self._longest_collection_ns = 0
         self._histogram = [0] * CLASSES
@@ -71,7 +71,7 @@ class Stopwatch:
             self._longest_collection_ns = max(self._longest_collection_ns, took_ns)
 
     def figures(self) -> LoopFigures:
-        """The turn that lasts is not counted yet."""
+        """Does not include the current turn."""
         return LoopFigures(
             sum(self._histogram),
             (self._clock_ns() - self._since_ns) // NS_PER_US,

@@ -1,4 +1,4 @@
-"""An event loop that measures its turns where they begin and end, at half a microsecond each.
+"""An event loop that measures its turns, at half a microsecond each.
 
 `run` is `asyncio.run` with such a loop.
 """
@@ -33,7 +33,7 @@ class _MeasuredSelector(selectors.DefaultSelector):
 
 
 class MeasuredLoop(asyncio.SelectorEventLoop):
-    """asyncio's own loop, with a stopwatch, and with garbage collections when it is calm."""
+    """asyncio's own loop with a stopwatch and postponed garbage collections."""
 
     def __init__(self) -> None:
         self.stopwatch = Stopwatch()
@@ -50,6 +50,6 @@ class MeasuredLoop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, in a `MeasuredLoop`: for a process that is a broker and nothing else."""
+    """As `asyncio.run`, in a `MeasuredLoop`. For a process that runs only a broker."""
     with asyncio.Runner(loop_factory=MeasuredLoop) as runner:
         return runner.run(main)

@@ -1,6 +1,6 @@
-"""Which of many file descriptors are ready: epoll, or what stands for it where there is none.
+"""Readiness of many file descriptors: epoll, or the standard library's selectors on other systems.
 
-Both can be watched themselves by an event loop (`fileno`), and report what is still ready at every look.
+An event loop can watch either one itself (`fileno`). Both are level-triggered.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import selectors
 import sys
 from typing import Protocol
 
-#: Epoll's numbers, by which events are told wherever we run.
+#: Epoll's event masks, which are used on all systems.
 READABLE, WRITABLE = 1, 4
 
 
 class Poller(Protocol):
-    """What is used of `select.epoll`; hang-ups and errors count as events whatever is waited for."""
+    """The part of `select.epoll` that is used. Hang-ups and errors are always reported."""
 
     def fileno(self) -> int: ...
 
@@ -31,7 +31,7 @@ class Poller(Protocol):
 
 
 class SelectorPoller:
-    """By the standard library's selectors: kqueue on macOS and BSD."""
+    """The standard library's selector: kqueue on macOS and BSD."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -66,5 +66,5 @@ def _epoll_mask(mask: int) -> int:
 
 
 def poller() -> Poller:
-    """The best of this system."""
+    """The best poller of this system."""
     return select.epoll() if sys.platform == "linux" else SelectorPoller()

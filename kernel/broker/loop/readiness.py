@@ -1,9 +1,9 @@
-"""Which connections have something to read, looked at in two classes, so that the many do not delay the prompt.
+"""Reads ready connections in two classes, so that thousands of them cannot delay heartbeats.
 
-The connections of members that heartbeat are looked at first, in every turn of the loop. All others, thousands when a
-large group connects or rebalances, are read, and served as they are read, for a millisecond a turn; what is not read
-then stays in the kernel and is reported again. Each class is a poller of its own inside the loop's, so a connection
-costs no asyncio handle for each read, and one that is not looked at costs nothing.
+*Prompt* connections, those of members that heartbeat, are read first in every turn of the loop. *Patient* ones, all
+others (thousands when a large group connects or rebalances), are read, and served as they are read, for a millisecond
+per turn; unread data stays in the kernel and is reported again. Each class is a poller of its own that the loop
+watches, so a read costs no asyncio handle, and an idle connection costs nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from kernel.broker.loop.poller import Poller
     from kernel.broker.loop.turns import Turns
 
-#: Prompt connections that are read in one turn.
+#: Prompt connections read in one turn.
 PROMPT_MAX = 256
-#: Patient connections that are read and served in one turn, and how long.
+#: Patient connections read and served in one turn, and the time allowed for it.
 PATIENT_MAX, PATIENT_BUDGET_S = 32, 0.001
-#: ... and asked for at once. All of these are read: who is reported and not read would, with epoll, be the first to
-#: wait again, behind those who have been read and have more already.
+#: Patient connections polled at a time. All of them are read: epoll queues a connection that it has reported behind
+#: the others, so skipping one would starve it.
 PATIENT_AT_ONCE = 4
 
 
@@ -36,28 +36,28 @@ class Watched(Protocol):
 
     @property
     def last_read(self) -> str:
-        """What was read from it last."""
+        """The name of the last request read from it."""
         ...
 
     def on_ready(self, events: int) -> None: ...
 
 
 class Readiness:
-    """Calls `on_ready` of whoever is watched, from `start` to `close`."""
+    """Calls `on_ready` of watched sockets until `close`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, turns: Turns) -> None:
-        """`turns` is told how long what is patient has taken."""
+        """Records in `turns` how long serving a patient connection has taken."""
         self.clock = loop.time
-        self.now = loop.time()  #: seconds of the loop's clock, as of the last look
+        self.now = loop.time()  #: seconds of the loop's clock, as of the last poll
         self._loop = loop
         self._turns = turns
         self._watched: dict[int, Watched] = {}
         self._prompt, self._patient = poller(), poller()
-        loop.add_reader(self._prompt.fileno(), self._look_at_prompt)
-        loop.add_reader(self._patient.fileno(), self._look_at_patient)
+        loop.add_reader(self._prompt.fileno(), self._poll_prompt)
+        loop.add_reader(self._patient.fileno(), self._poll_patient)
 
     def close(self) -> None:
-        assert not self._watched, "connections are closed before what watches them"
+        assert not self._watched, "close all connections first"
         for epoll in (self._prompt, self._patient):
             self._loop.remove_reader(epoll.fileno())
             epoll.close()
@@ -71,7 +71,7 @@ class Readiness:
         self._epoll_of(one).modify(one.fd, events)
 
     def move(self, one: Watched, events: int, *, prompt: bool) -> None:
-        """To the other class."""
+        """Move to the other class."""
         self._epoll_of(one).unregister(one.fd)
         one.is_prompt = prompt
         self._epoll_of(one).register(one.fd, events)
@@ -83,15 +83,15 @@ class Readiness:
     def _epoll_of(self, one: Watched) -> Poller:
         return self._prompt if one.is_prompt else self._patient
 
-    def _look_at_prompt(self) -> None:
+    def _poll_prompt(self) -> None:
         self.now = self._loop.time()
         watched = self._watched
         for fd, events in self._prompt.poll(0, PROMPT_MAX):
             one = watched.get(fd)
-            if one is not None:  # else it was closed a moment ago, by another one's request
+            if one is not None:  # else another connection's request has just closed it
                 one.on_ready(events)
 
-    def _look_at_patient(self) -> None:
+    def _poll_patient(self) -> None:
         self.now = self._loop.time()
         watched = self._watched
         turns = self._turns

@@ -1,9 +1,8 @@
-"""Work in pieces, a budget of time at once, so that what must not wait is served between them.
+"""A queue for bulk work, run in pieces with a time budget, so that urgent requests are served in between.
 
-An event loop is as fair as its longest turn is short. Whatever may be much (the answers of thousands who have waited
-for one thing, requests that were not served as they were read) is put here: the pieces are done in the order in which
-they were put, for two milliseconds in each turn of the loop, and in between the loop reads its sockets, where
-heartbeats are answered.
+An event loop is as fair as its longest turn is short. Bulk work goes here: the responses of thousands that waited for
+the same event, or requests that were not served as they were read. Pieces run in the order in which they were queued,
+for two milliseconds in each turn of the loop; in between the loop reads its sockets and answers heartbeats.
 """
 
 from __future__ import annotations
@@ -16,29 +15,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: How long pieces are done in one turn of the loop. A piece that was begun is finished, however long it takes.
+#: Time for pieces in one turn of the loop. A piece is never interrupted, however long it takes.
 BUDGET_S = 0.002
 
 
 class Turns:
-    """One queue for the loop that runs when it is used; nothing put here is dropped, and failures are reported."""
+    """One queue for the running loop. No work is dropped; failures go to the loop's exception handler."""
 
     def __init__(self, budget_s: float = BUDGET_S, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.longest_s = 0.0  #: of the pieces so far
-        self.longest = ""  #: what that piece was part of
+        self.longest_s = 0.0  #: duration of the longest piece so far
+        self.longest = ""  #: the name of its work
         self._budget_s = budget_s
         self._clock = clock
         self._queue: deque[tuple[str, Iterator[object]]] = deque()
         self._is_due = False
 
     def __len__(self) -> int:
-        """How many works are not done yet, the one that was begun among them."""
+        """The number of unfinished works, including the current one."""
         return len(self._queue)
 
     def run_in_turns(self, pieces: Iterator[object], what: str = "") -> None:
-        """Each `next(pieces)` does one piece; all of them are done before whatever is put later.
+        """Queue work; each `next(pieces)` does one piece. All pieces run before work that is queued later.
 
-        A piece that raises ends its own work, is reported to the loop's exception handler, and harms no other.
+        A piece that raises ends its own work only, and is reported to the loop's exception handler.
         """
         self._queue.append((what, pieces))
         if not self._is_due:
@@ -46,11 +45,11 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._turn)
 
     def soon(self, work: Callable[[], object], what: str = "") -> None:
-        """One piece, in its turn."""
+        """Queue a single piece."""
         self.run_in_turns(_once(work), what)
 
     def forget_longest(self) -> None:
-        """Look for the longest piece anew."""
+        """Reset the longest piece."""
         self.longest_s, self.longest = 0.0, ""
 
     def _turn(self) -> None:

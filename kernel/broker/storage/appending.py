@@ -1,23 +1,23 @@
-"""What an append does to a log's offsets, producers and transactions: decided here, performed by the writer. Pure.
+"""Decides what an append does to a log's offsets, producers and transactions; the writer performs it. Pure.
 
 Rules of idempotent producers (KIP-98; ProducerStateEntry and ProducerAppendInfo of Kafka 3.9 and 4.1):
 
 - A producer's state in a partition is its epoch and its last five batches.
-- A batch that equals one of those five (same epoch, first and last sequence) is a duplicate: answered with the
-  offset it got then, stored no second time.
-- An older epoch is refused (InvalidProducerEpoch). A newer one must begin at sequence 0, unless the producer is
-  unknown here, which accepts any sequence (its state may have been dropped).
+- A batch that equals one of those five (same epoch, first and last sequence) is a duplicate: it returns the offset it
+  got then, and is not stored again.
+- An older epoch is refused (InvalidProducerEpoch). A newer one must begin at sequence 0. An unknown producer
+  may begin at any sequence (its state may have been dropped).
 - Otherwise the first sequence must follow the last one; 2^31-1 is followed by 0.
 
 Rules of transactions (KIP-98, and KIP-890 part 1 for the last one):
 
-- The first transactional batch of a producer begins its transaction in this partition. Until a marker ends it the
-  producer may write nothing that is not transactional.
-- A marker takes one offset and ends the transaction. An abort is remembered for readers, unless there was nothing to
+- The first transactional batch of a producer begins its transaction in this partition. Until a marker ends it, the
+  producer may write only transactional batches.
+- A marker takes one offset and ends the transaction. An abort is recorded for readers, unless there was nothing to
   abort. A marker of an older producer epoch (InvalidProducerEpoch) or coordinator epoch (CoordinatorFenced) is refused;
   one of a newer producer epoch fences the older producer, and its sequences begin at 0.
 - A batch begins a transaction only if the coordinator has confirmed it (`AppendBatch.verified_at`) and no marker of
-  its producer came since. Otherwise a late batch of a transaction that is over would begin one that nobody ends.
+  its producer has arrived since. Otherwise a late batch of a finished transaction would begin one that never ends.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from kernel.records.batches import AppendBatch, ProducerStamp
     from kernel.records.transactions import EndMarker
 
-#: ProducerStateEntry.NUM_BATCHES_TO_RETAIN: what a producer with five requests in flight may have to repeat.
+#: ProducerStateEntry.NUM_BATCHES_TO_RETAIN: a producer with five requests in flight may retry all of them.
 BATCHES_REMEMBERED = 5
 _SEQUENCE_END = 2**31
 
@@ -64,7 +64,7 @@ class RememberedBatch:
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """One producer in one partition; `batches` holds at most 5, the newest last, and none behind a fencing marker.
+    """One producer in one partition; `batches` has at most 5, newest last, and is empty after a fencing marker.
 
     `coordinator_epoch` and `marker_offset` are those of its last marker, the latter only of this leadership.
     """
@@ -76,18 +76,18 @@ class ProducerState:
 
     @property
     def last_sequence(self) -> int:
-        """-1 when there is none: 0 follows it."""
+        """-1 if there is none, so that 0 follows."""
         return self.batches[-1].last_sequence if self.batches else -1
 
     @property
     def last_offset(self) -> int:
-        """Of its last append; -1 where that is not known any more."""
+        """The offset of its last append; -1 if no longer known."""
         return max(self.batches[-1].last_offset if self.batches else -1, self.marker_offset)
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One batch and the offset it is to be stored at."""
+    """A batch and the offset to store it at."""
 
     batch: AppendBatch
     base_offset: int
@@ -99,13 +99,13 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class AppendPlan:
-    """What to store, what the log is afterwards, and what to answer. A duplicate has nothing to store."""
+    """What to store, the resulting state of the log, and the result. A duplicate has nothing to store."""
 
     placements: tuple[Placement, ...]
     end_offset: int
-    producers: Mapping[int, ProducerState]  #: those that changed
+    producers: Mapping[int, ProducerState]  #: those that have changed
     result: AppendResult
-    transactions: OpenTransactions = field(default_factory=no_transactions)  #: all that are open behind it
+    transactions: OpenTransactions = field(default_factory=no_transactions)  #: all that are open afterwards
     aborted: tuple[AbortedTransaction, ...] = ()  #: by this append
 
 
@@ -115,9 +115,9 @@ def plan_append(
     batches: Sequence[AppendBatch],
     transactions: OpenTransactions = NO_TRANSACTIONS,
 ) -> AppendPlan:
-    """Place `batches` at the end of a log that ends at `end_offset`: all of them, or none.
+    """Append `batches` to a log that ends at `end_offset`: all of them, or none.
 
-    If any of them is a duplicate the whole append is (clients put one batch a partition in a request).
+    If one is a duplicate, the whole append is (clients send one batch per partition in a request).
     Raises OutOfOrderSequence, InvalidProducerEpoch, InvalidTransactionState, CoordinatorFenced; nothing has changed
     then.
     """
@@ -134,7 +134,7 @@ def plan_append(
 
 
 class _Log:
-    """A log as it becomes while batches are placed at its end."""
+    """The state of a log while batches are appended."""
 
     def __init__(self, end_offset: int, producers: Mapping[int, ProducerState], transactions: OpenTransactions) -> None:
         self.end_offset = end_offset
@@ -145,7 +145,7 @@ class _Log:
         self._producers = producers
 
     def add(self, batch: AppendBatch) -> RememberedBatch | None:
-        """Place records; the batch that they repeat, if they do, and then nothing is placed."""
+        """Append records. Returns the batch that they duplicate, if any; nothing is appended then."""
         if (stamp := batch.producer) is not None:
             state = self._state(stamp)
             last_sequence = advanced(stamp.base_sequence, batch.records - 1)
@@ -162,7 +162,7 @@ class _Log:
         return None
 
     def add_marker(self, batch: AppendBatch, marker: EndMarker) -> None:
-        """Place a control batch, and end what it ends."""
+        """Append a control batch, and end its transaction."""
         stamp = batch.producer
         assert stamp is not None, "a marker has a producer"
         state = self._state(stamp)
@@ -193,7 +193,7 @@ class _Log:
         self.end_offset = placement.last_offset + 1
 
     def _check_transaction(self, state: ProducerState | None, stamp: ProducerStamp, verified_at: int) -> None:
-        """Whether the batch may be part of a transaction, or may not be; the first one of a transaction begins it."""
+        """Check a batch against its producer's open transaction; the first transactional batch begins one."""
         known = self.transactions.get(stamp.producer_id)
         if not stamp.transactional:
             if known is not None:

@@ -2,7 +2,7 @@
 
 Each leadership of a partition (a *term*) writes rows of its own, in the file of its broker incarnation. What a
 successor takes over is a list of segments, one a term, each cut at the end offset that the successor's read
-snapshot saw: what a paused predecessor commits later lies at or behind the cut and belongs to nobody.
+snapshot saw: what a paused predecessor commits later lies beyond the cut, and is ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Offsets `start` (in) to `end` (out) are the rows of term `term` in `file`."""
+    """Offsets from `start` (inclusive) to `end` (exclusive) are in the rows of term `term` in `file`."""
 
     file: str
     term: int
@@ -31,7 +31,7 @@ Chain = tuple[Segment, ...]
 
 
 def extended(chain: Chain, segment: Segment) -> Chain:
-    """`chain` with `segment` behind it; an empty one is left out, so that idle leaders leave no trace."""
+    """`chain` followed by `segment`. Empty segments are left out, so that idle leaders leave no trace."""
     assert segment.start <= segment.end, segment
     if chain:
         assert chain[-1].end == segment.start, f"a gap or an overlap between {chain[-1]} and {segment}"
@@ -45,7 +45,7 @@ def from_offset(chain: Sequence[Segment], offset: int) -> Sequence[Segment]:
 
 
 def trimmed(chain: Chain, start: int, before: int) -> tuple[Chain, int]:
-    """(chain, start of the term behind it) when everything below `before` is given up; see `storage.trimming`."""
+    """(chain, start of the term after it) with everything below `before` removed; see `storage.trimming`."""
     left = tuple(replace(one, start=max(one.start, before)) for one in chain if one.end > before)
     return left, max(start, before) if not left else start
 

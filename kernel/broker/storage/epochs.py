@@ -1,13 +1,12 @@
-"""Publishing who leads a partition, durably, where every broker that shares the data directory looks.
+"""Publishes who leads a partition, durably, to every broker that shares the data directory.
 
-One folder a partition, one file a term, named for what orders terms: `<leader epoch>.<attempt>`. The attempt
-counts the terms of one leader epoch: a broker that restarts before the controller has noticed finds itself named
-at the epoch its former incarnation has used, and must fence that one too. A publication is a hard link to the
-incarnation's *claim*, a synced file that names its database: making the link fails when the name is taken, and what
-it shows is never half-written.
+Each partition has a folder, each term a file in it, named `<leader epoch>.<attempt>` after what orders terms. The
+attempt counts the terms of one leader epoch: a broker that restarts before the controller notices is still the leader
+at the epoch that its previous incarnation used, and must fence that one too. A publication is a hard link to the
+incarnation's *claim*, a synced file that names its database: linking fails if the name is taken, and a link is never
+half-written.
 
-The folder outlives its contents' usefulness only by one: the newest publication is never removed while the topic
-exists, so "is there a higher one?" is one listing.
+The newest publication is never removed while the topic exists, so checking for a higher one takes one listing.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from kernel.broker.storage.errors import Fenced
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: The file with the topic's name, beside the folders of its partitions.
+#: The file with the topic's name, next to the folders of its partitions.
 _NAME = "topic"
 
 
 def topic_folder(data_dir: Path, topic_id: UUID) -> Path:
-    """Where a topic's publications are; without it nobody can write to the topic."""
+    """The folder of a topic's publications; without it no broker can write to the topic."""
     return data_dir / "epochs" / topic_id.hex
 
 
 def name_topic(data_dir: Path, topic_id: UUID, name: str) -> None:
-    """Keep the topic's name with its id: what is in ZooKeeper may be written by a tool that knows no ids."""
+    """Store the topic's name with its id: tools that do not know ids may rewrite the topic in ZooKeeper."""
     path = topic_folder(data_dir, topic_id) / _NAME
     if path.exists():
         return
@@ -45,7 +44,7 @@ def name_topic(data_dir: Path, topic_id: UUID, name: str) -> None:
 
 
 def topic_named(data_dir: Path, name: str) -> UUID | None:
-    """The id under which a topic of that name was led here last; None when none was, or it was deleted."""
+    """The id under which a topic of that name was last led here; None if never, or if it was deleted."""
     found = [path for path in (data_dir / "epochs").glob(f"*/{_NAME}") if path.read_text(encoding="utf-8") == name]
     newest = max(found, key=lambda path: path.stat().st_mtime, default=None)
     return None if newest is None else UUID(hex=newest.parent.name)
@@ -53,7 +52,7 @@ def topic_named(data_dir: Path, name: str) -> UUID | None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Epoch:
-    """What orders the terms of one partition."""
+    """Orders the terms of one partition."""
 
     leader_epoch: int
     attempt: int
@@ -63,7 +62,7 @@ class Epoch:
 
     @classmethod
     def parsed(cls, name: str) -> Epoch | None:
-        """None for what is not a publication."""
+        """None if `name` is not a publication."""
         leader_epoch, _, attempt = name.partition(".")
         if not (leader_epoch.isdigit() and attempt.isdigit()):
             return None
@@ -71,7 +70,7 @@ class Epoch:
 
 
 class PartitionEpochs:
-    """The publications of one partition. Methods raise OSError when the folder cannot be used."""
+    """The publications of one partition. Methods raise OSError if the folder is not accessible."""
 
     def __init__(self, data_dir: Path, topic_id: UUID, partition: int) -> None:
         self._parent = topic_folder(data_dir, topic_id)
@@ -82,7 +81,7 @@ class PartitionEpochs:
         return self._folder
 
     def published(self) -> list[Epoch]:
-        """Ascending; empty when there is no folder: never led, or the topic was deleted."""
+        """Ascending; empty without a folder: never led, or the topic was deleted."""
         try:
             names = os.listdir(self._folder)
         except FileNotFoundError:
@@ -90,14 +89,14 @@ class PartitionEpochs:
         return sorted(epoch for epoch in map(Epoch.parsed, names) if epoch is not None)
 
     def is_newest(self, epoch: Epoch) -> bool:
-        """The fence: to be asked behind a commit and before its acknowledgement."""
+        """The fence: check it after a commit and before its acknowledgement."""
         published = self.published()
         return bool(published) and published[-1] == epoch
 
     def publish(self, leader_epoch: int, claim: Path) -> Epoch:
-        """Claim the next attempt of `leader_epoch` for the incarnation of `claim`; durable when this returns.
+        """Publish the next attempt of `leader_epoch` for the incarnation of `claim`; durable on return.
 
-        Raises Fenced when a higher leader epoch is published, also when it came while this ran.
+        Raises Fenced if a higher leader epoch is published, even while this runs.
         """
         self._make_folder()
         epoch = self._link(leader_epoch, claim)
@@ -107,13 +106,13 @@ class PartitionEpochs:
         return epoch
 
     def file_of(self, epoch: Epoch) -> str:
-        """The incarnation file of a publication; FileNotFoundError when it was pruned meanwhile."""
+        """The incarnation file of a publication. Raises FileNotFoundError if it has been pruned."""
         file = json.loads((self._folder / str(epoch)).read_bytes())["file"]
         assert isinstance(file, str), f"{self._folder / str(epoch)} does not name a file"
         return file
 
     def prune_below(self, epoch: Epoch) -> None:
-        """Forget older publications. Only the term of `epoch` may, once its own chain is committed."""
+        """Remove older publications. Only for the term of `epoch`, once its own chain is committed."""
         for older in self.published():
             if older < epoch:
                 (self._folder / str(older)).unlink(missing_ok=True)
@@ -139,7 +138,7 @@ class PartitionEpochs:
 
 
 def make_claim(database: Path) -> None:
-    """The file that publications of an incarnation are links to. Raises FileExistsError."""
+    """Create the file that an incarnation's publications link to. Raises FileExistsError."""
     claim = claim_of(database)
     with claim.open("x", encoding="utf-8") as file:
         json.dump({"file": database.name}, file)
@@ -153,7 +152,7 @@ def claim_of(database: Path) -> Path:
 
 
 def synced(*files: Path) -> None:
-    """What was written to these files and folders, by whomever, is on the disk when this returns."""
+    """Sync these files and folders to disk, no matter which process wrote them."""
     for file in files:
         descriptor = os.open(file, os.O_RDONLY)
         try:

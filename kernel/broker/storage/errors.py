@@ -1,4 +1,4 @@
-"""What storage refuses, and why. The handlers turn each into one Kafka error code."""
+"""The storage's errors. The handlers turn each into one Kafka error code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kernel.errors import EnvironmentFault, RebalanceLabError
 
 
 class StorageError(RebalanceLabError):
-    """Root of what storage raises. Nothing was acknowledged when one of these is raised."""
+    """Base of the storage's errors. Nothing was acknowledged when one is raised."""
 
 
 class Fenced(StorageError):
@@ -14,11 +14,11 @@ class Fenced(StorageError):
 
 
 class StorageFailed(StorageError, EnvironmentFault):
-    """The folder cannot be written or read: full, read-only, gone (KAFKA_STORAGE_ERROR)."""
+    """The folder cannot be written or read: full, read-only or missing (KAFKA_STORAGE_ERROR)."""
 
 
 class LogStopped(StorageError):
-    """An internal error has stopped the log, or the whole storage (UNKNOWN_SERVER_ERROR): see `internal_errors`."""
+    """An internal error has stopped the log or the whole storage (UNKNOWN_SERVER_ERROR); see `internal_errors`."""
 
 
 class OffsetOutOfRange(StorageError):
@@ -30,7 +30,7 @@ class OutOfOrderSequence(StorageError):
 
 
 class InvalidProducerEpoch(StorageError):
-    """The producer id was handed on to a newer producer (INVALID_PRODUCER_EPOCH)."""
+    """A newer producer has taken over the producer id (INVALID_PRODUCER_EPOCH)."""
 
 
 class InvalidTransactionState(StorageError):

@@ -1,13 +1,13 @@
-"""The SQLite files: one a broker incarnation, written by that incarnation only and read by everybody.
+"""The SQLite files: one per broker incarnation, written by that incarnation only and read by all brokers.
 
-A file's tables: `term` has one row for each leadership this incarnation has begun; everything else belongs to a
-term. `batch` are record batches, `producer` the state of idempotent producers and where their open transactions
-begin, `aborted` the transactions that read_committed leaves out, `pair` the compacted pairs of a KeyValueLog, each at
-the offset of its last write (a value of NULL: a tombstone). WAL mode: readers never wait for the writer, not even for
-one that was stopped inside a transaction.
+Tables: `term` has one row for each leadership that this incarnation has begun; all other rows belong to a term. `batch`
+has record batches, `producer` the state of idempotent producers and the start of their open transactions, `aborted`
+the transactions that read_committed skips, `pair` the compacted pairs of a KeyValueLog, each at the offset of its last
+write (a NULL value is a tombstone). WAL mode: readers never wait for the writer, not even for one that was stopped
+(SIGSTOP) inside a transaction.
 
-A commit is in the operating system's hands, not synced: it survives kill -9 of every broker, but a power cut may take
-the last moments, as it may from a Kafka broker on its own. What a later term builds on is synced first.
+Commits are handed to the operating system, not synced: they survive kill -9 of every broker, but a power cut may lose
+the last moments, as with a single Kafka broker. What a later term builds on is synced first.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 FOLDER = "incarnations"
 SUFFIX = ".sqlite"
 
-#: How long a reader waits for a lock. Readers need none but for instants; see `walTryBeginRead` in SQLite's wal.c.
+#: How long a reader waits for a lock. Readers need one for instants only; see `walTryBeginRead` in SQLite's wal.c.
 _READ_TIMEOUT_S = 5.0
-#: The write-ahead log is folded back after this many pages of 4 KiB, and its file cut down to the limit below.
+#: The write-ahead log is checkpointed after this many pages of 4 KiB, and its file truncated to the limit below.
 _WAL_PAGES = 2_000
 _WAL_BYTES_MAX = 16 * 1024 * 1024
-#: Connections that one thread keeps open; each is one incarnation's file.
+#: Connections that one thread keeps open, one per incarnation file.
 _OPEN_FILES_MAX = 16
 
-#: `PRAGMA user_version`: files of before transactions have 0, and are read as holding none.
+#: `PRAGMA user_version`: files written before transactions were supported have 0, and contain none.
 _WITH_TRANSACTIONS = 1
 _SCHEMA = f"""
 PRAGMA user_version = {_WITH_TRANSACTIONS};
@@ -59,11 +59,11 @@ CREATE INDEX tombstone_by_time ON pair (term, timestamp_ms) WHERE value IS NULL;
 """
 
 
-#: For reading pairs by offset. Made when somebody does so first: keeping it costs every write a fifth more.
+#: For reading pairs by offset. Created at the first such read: it makes every write a fifth more expensive.
 PAIRS_BY_OFFSET = "CREATE INDEX IF NOT EXISTS pair_by_offset ON pair (term, at_offset)"
 
 
-#: Of SQLite's errors those that no disk can cause: our statements, or our use of its interface, are wrong.
+#: SQLite errors that no disk can cause: our statements, or our use of its interface, are wrong.
 MISUSES = (
     sqlite3.ProgrammingError,
     sqlite3.InterfaceError,
@@ -75,9 +75,9 @@ MISUSES = (
 
 @contextmanager
 def faults_named(doing: str) -> Iterator[None]:
-    """SQLite's and the system's errors become `StorageFailed`, with what was being done and what to look at.
+    """Turn SQLite's and the system's errors into `StorageFailed`, with what was being done and what to check.
 
-    `MISUSES` do not: they are our own mistakes.
+    Except `MISUSES`: they are bugs.
     """
     try:
         yield
@@ -91,13 +91,13 @@ def faults_named(doing: str) -> Iterator[None]:
 
 
 def create_file(path: Path) -> sqlite3.Connection:
-    """A new file with its claim (see epochs.py) and the one connection that may write it, on one thread at a time.
+    """Create a file with its claim (see epochs.py), and the only connection that may write it, one thread at a time.
 
-    Raises FileExistsError when there is such a file: an incarnation is not begun twice.
+    Raises FileExistsError if the file exists: an incarnation is not begun twice.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(exist_ok=False)
-    # As an address, so that `attached` may name the other file by one, too.
+    # As a URI, so that `attached` may use one for the other file, too.
     connection = sqlite3.connect(path.absolute().as_uri(), uri=True, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -113,7 +113,7 @@ def create_file(path: Path) -> sqlite3.Connection:
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write, not even fold the write-ahead log back. The file must exist."""
+    """A connection that cannot write, not even checkpoint the write-ahead log. The file must exist."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro",
         uri=True,
@@ -126,17 +126,17 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 
 def has_transactions(connection: sqlite3.Connection) -> bool:
-    """Whether the file was made by a broker that knew transactions on data."""
+    """Whether the file was written by a broker that supports transactions on data."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version >= _WITH_TRANSACTIONS
 
 
 @contextmanager
 def attached(writer: sqlite3.Connection, path: Path | None) -> Iterator[str]:
-    """The file at `path`, which must exist, beside the writer's own, for reading only; None: only its own.
+    """Attach the file at `path`, which must exist, read-only to the writer's connection; None attaches nothing.
 
-    Yields the schema's name for statements. Not inside a transaction: SQLite attaches and detaches outside of them.
-    A transaction takes no lock on the attached file but a reader's.
+    Yields the schema name for statements. Not inside a transaction: SQLite attaches and detaches outside of them.
+    A transaction takes only a read lock on the attached file.
     """
     if path is None:
         yield "main"
@@ -149,7 +149,7 @@ def attached(writer: sqlite3.Connection, path: Path | None) -> Iterator[str]:
 
 
 class Transaction:
-    """BEGIN and COMMIT around a block; ROLLBACK when either the block or the COMMIT fails."""
+    """BEGIN and COMMIT around a block; ROLLBACK if the block or the COMMIT fails."""
 
     def __init__(self, connection: sqlite3.Connection, *, sync: bool = False) -> None:
         self._connection = connection
@@ -165,7 +165,7 @@ class Transaction:
             if kind is None:
                 self._connection.execute("COMMIT")
         finally:
-            # SQLite rolls some failed transactions back by itself.
+            # SQLite rolls back some failed transactions itself.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             if self._sync:
@@ -173,7 +173,7 @@ class Transaction:
 
 
 class ReaderPool:
-    """Read connections of one thread, the least recently used closed first."""
+    """Read connections of one thread; the least recently used is closed first."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""What the event loop asks of the writer's thread. Every job has a future, answered on the event loop."""
+"""Jobs for the writer's thread. Every job has a future, completed on the event loop."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Append:
-    """Store batches; answered with an `AppendResult`. `advance` is told the acknowledged end and the transactions that
-    are open there, first.
+    """Store batches; returns an `AppendResult`. Before that, `advance` gets the acknowledged end and the transactions
+    open there.
     """
 
     term: Term
@@ -31,7 +31,7 @@ class Append:
     future: asyncio.Future[object]
 
     def acknowledged(self, result: object) -> None:
-        """On the event loop, before the future is answered, also when nobody waits for it any more."""
+        """Called on the event loop before the future completes, even if its waiter was cancelled."""
         assert isinstance(result, AppendResult)
         if not result.duplicate:
             self.advance(result.last_offset + 1, result.transactions)
@@ -39,7 +39,7 @@ class Append:
 
 @dataclass(slots=True, eq=False)
 class Upsert:
-    """Store and delete pairs, in order; answered with the offset behind them, which `advance` is told first."""
+    """Store and delete pairs, in order; returns the offset after them, which `advance` gets first."""
 
     term: Term
     pairs: Sequence[tuple[bytes, bytes | None]]
@@ -48,14 +48,14 @@ class Upsert:
     future: asyncio.Future[object]
 
     def acknowledged(self, end_offset: object) -> None:
-        """As of `Append`."""
+        """As `Append.acknowledged`."""
         assert isinstance(end_offset, int)
         self.advance(end_offset)
 
 
 @dataclass(slots=True, eq=False)
 class TakeOver:
-    """Begin a term; answered with a `Term`."""
+    """Begin a term; returns a `Term`."""
 
     request: TermRequest
     future: asyncio.Future[object]
@@ -63,7 +63,7 @@ class TakeOver:
 
 @dataclass(slots=True, eq=False)
 class Trim:
-    """Give up what lies before `start` or before the chain's begin, durably; answered with None."""
+    """Durably delete what lies before `start`, or before the beginning of `chain`; returns None."""
 
     term: Term
     chain: Chain
@@ -71,13 +71,13 @@ class Trim:
     future: asyncio.Future[object]
 
     def acknowledged(self) -> None:
-        """On the event loop, which alone reads and changes these two."""
+        """Called on the event loop, which alone reads and changes these two."""
         self.term.chain, self.term.start_offset = self.chain, self.start
 
 
 @dataclass(slots=True, eq=False)
 class Forget:
-    """Delete our rows of a topic that is no more; answered with None."""
+    """Delete our rows of a deleted topic; returns None."""
 
     topic_id: UUID
     future: asyncio.Future[object]
@@ -85,7 +85,7 @@ class Forget:
 
 @dataclass(slots=True, eq=False)
 class Index:
-    """Somebody begins to read pairs by offset; answered with None, also when there is no room for an index."""
+    """Create the index for reading pairs by offset; returns None, even if there is no room for it."""
 
     future: asyncio.Future[object]
 
@@ -98,5 +98,5 @@ class Stop:
 
 
 Job = Append | Upsert | TakeOver | Trim | Forget | Index | Stop
-#: A job, and what becomes of its future: a result, or an error.
+#: A job with its result or its error.
 JobResult = tuple[Job, object, StorageError | None]

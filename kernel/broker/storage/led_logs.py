@@ -1,4 +1,4 @@
-"""The partition logs that this broker leads right now: taken over and given up as leadership comes and goes."""
+"""The partition logs that this broker leads now, taken over and resigned with leadership."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class LedLogs:
-    """A `LeadershipListener` for data topics; handlers look a partition's log up here.
+    """A `LeadershipListener` for data topics; handlers look up partition logs here.
 
-    Compose: `logs = LedLogs(storage)`, `cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)`.
+    Use: `logs = LedLogs(storage)`, `cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)`.
     The coordinator subscribes a listener of its own for `__consumer_offsets` and calls `storage.take_over_pairs`.
     """
 
@@ -23,15 +23,15 @@ class LedLogs:
         self._logs: dict[TopicPartition, PartitionLog] = {}
 
     def get(self, tp: TopicPartition) -> PartitionLog | None:
-        """None: this broker does not lead `tp` (NOT_LEADER_OR_FOLLOWER)."""
+        """The log of `tp`; None if this broker does not lead it (NOT_LEADER_OR_FOLLOWER)."""
         return self._logs.get(tp)
 
     def all(self) -> list[PartitionLog]:
-        """Every log that this broker leads now, by topic and partition."""
+        """Every log that this broker leads, ordered by topic and partition."""
         return [led for _, led in sorted(self._logs.items())]
 
     def readable(self, tp: TopicPartition) -> ReadableLog | None:
-        """As `get`, of anything that can be read here: `__consumer_offsets`, which nobody appends to, among it."""
+        """As `get`, for any readable log, including `__consumer_offsets`, to which clients cannot append."""
         return self._logs.get(tp) or self._storage.pairs_of(tp)
 
     async def on_lead(self, leadership: Leadership) -> None:

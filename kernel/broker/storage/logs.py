@@ -1,4 +1,4 @@
-"""The two kinds of log that storage hands out, as the event loop sees them; both are read by offset."""
+"""The two kinds of log, as used on the event loop; both are read by offset."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
 Result = TypeVar("Result")
-#: Hand a job to the writer and wait for its answer; it waits first while too much is queued.
+#: Submits a job to the writer and waits for its result; waits first while the queue is full.
 Perform = Callable[["Job"], Awaitable[object]]
 
 
 class Log:
-    """One term of one partition, until it is closed; what both kinds have in common."""
+    """One term of one partition, until it is closed. Base of both kinds."""
 
     def __init__(self, term: Term, reader: Reader, perform: Perform) -> None:
         self._term = term
@@ -48,11 +48,11 @@ class Log:
 
     @property
     def fenced(self) -> str | None:
-        """Why nothing can be appended any more; None while it can (as far as is known before trying)."""
+        """Why nothing can be appended any more; None while it can, as far as is known."""
         return self._closed or self._term.closed
 
     def close(self, reason: str) -> None:
-        """Nothing is accepted from now on; what is queued is refused or, if it was stored before, acknowledged."""
+        """Accept no more writes. Queued ones are refused or, if stored already, acknowledged."""
         if self._closed is None:
             self._closed = reason
             self._term.closed = self._term.closed or reason
@@ -71,7 +71,7 @@ class Log:
 
 
 class ReadableLog(Log):
-    """A log that Fetch and ListOffsets read: offsets, what is acknowledged of them, and batches."""
+    """A log that Fetch and ListOffsets can read."""
 
     def __init__(self, term: Term, reader: Reader, perform: Perform) -> None:
         super().__init__(term, reader, perform)
@@ -84,7 +84,7 @@ class ReadableLog(Log):
 
     @property
     def end_offset(self) -> int:
-        """The next offset to be given. Everything below is acknowledged: high watermark and log end are one."""
+        """The next offset. Everything below is acknowledged: high watermark and log end are the same."""
         return self._end_offset
 
     @property
@@ -94,11 +94,11 @@ class ReadableLog(Log):
 
     @property
     def epochs(self) -> tuple[tuple[int, int], ...]:
-        """(leader epoch, first offset written at it), ascending: what OffsetForLeaderEpoch answers from."""
+        """(leader epoch, first offset written at it), ascending; for OffsetForLeaderEpoch."""
         return tuple((segment.leader_epoch, segment.start) for segment in self._segments())
 
     async def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
-        """Whole batches from the one that holds `offset` on, so the first may begin before it; b"" at the end.
+        """Whole batches from the one that contains `offset`, so the first may begin before it; b"" at the end.
 
         One batch is returned however large it is, unless `at_least_one` is false (Fetch: not the first partition
         of the response). Raises OffsetOutOfRange, StorageFailed, Fenced (after `close`).
@@ -108,32 +108,32 @@ class ReadableLog(Log):
     async def read_committed(
         self, offset: int, max_bytes: int, *, at_least_one: bool = True
     ) -> tuple[bytes, Sequence[AbortedTransaction]]:
-        """As `read`, up to the last stable offset; with the aborted transactions whose batches are to be left out.
+        """As `read`, up to the last stable offset; with the aborted transactions whose batches the reader has to skip.
 
-        They are in the order of their markers, and reach from `offset` to the end of what was read.
+        These are in the order of their markers, and cover what was read.
         """
         return await self.read(offset, max_bytes, at_least_one=at_least_one), ()
 
     async def size_from(self, offset: int, max_bytes: int, *, committed: bool = False) -> int:
-        """The bytes that `read` would find from `offset` on, counted up to `max_bytes` without reading them.
+        """The bytes that `read` would return from `offset` on, counted up to `max_bytes` without reading them.
 
-        Of what `read_committed` would find if `committed`. Raises as `read`.
+        With `committed`, those of `read_committed`. Raises as `read`.
         """
         raise NotImplementedError
 
     async def batch_for_timestamp(self, timestamp_ms: int, from_offset: int = 0) -> bytes | None:
         """The first batch whose largest timestamp is at least `timestamp_ms`; the record is somewhere inside.
 
-        Of those that end at `from_offset` or behind it.
+        Considers batches that end at or after `from_offset`.
         """
         raise NotImplementedError
 
     async def largest_timestamp(self) -> int:
-        """Of all records, by the headers of their batches, epoch ms; -1 for an empty log."""
+        """The largest timestamp in the batches' headers, epoch ms; -1 for an empty log."""
         raise NotImplementedError
 
     def on_advance(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` on the event loop whenever `end_offset` grows, or the log closes; returns the cancel."""
+        """Call `callback` on the event loop when `end_offset` grows or the log closes. Returns the cancel."""
         key = object()
         self._callbacks[key] = callback
 
@@ -150,13 +150,13 @@ class ReadableLog(Log):
         for callback in list(self._callbacks.values()):
             try:
                 callback()
-            except Exception as bug:  # noqa: BLE001 - the waiter's own: nothing of the log's is at stake
-                log_stopped(f"one who waits for records of {self.topic_partition}", bug)
+            except Exception as bug:  # noqa: BLE001 - a bug of the waiter: the log is not affected
+                log_stopped(f"a waiter for records of {self.topic_partition}", bug)
 
     def _check_range(self, offset: int) -> None:
         if not self.start_offset <= offset <= self._end_offset:
             raise OffsetOutOfRange(
-                f"{self.topic_partition} has offsets {self.start_offset} to {self._end_offset}, {offset} was asked for"
+                f"{self.topic_partition} has offsets {self.start_offset} to {self._end_offset}, not {offset}"
             )
 
     def _segments(self) -> Chain:
@@ -178,17 +178,17 @@ class PartitionLog(ReadableLog):
         return max(last_stable_offset(self._transactions, self._end_offset), self.start_offset)
 
     def has_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether this incarnation of a producer has a transaction open here."""
+        """Whether the producer, at this epoch, has an open transaction here."""
         found = self._transactions.get(producer_id)
         return found is not None and found.producer_epoch == producer_epoch
 
     @property
     def transactions(self) -> OpenTransactions:
-        """What is open, the oldest first."""
+        """Open transactions, oldest first."""
         return self._transactions
 
     async def append(self, batches: Sequence[AppendBatch]) -> AppendResult:
-        """Store all of `batches` in order, or none; returns when they are acknowledged.
+        """Store all of `batches` in order, or none; returns once they are acknowledged.
 
         Raises Fenced (another broker leads), StorageFailed (disk), and what `plan_append` raises.
         """
@@ -232,11 +232,11 @@ class PartitionLog(ReadableLog):
         return await self._read(lambda: self._reader.first_at_or_after(segments, timestamp_ms, from_offset))
 
     async def expired_before(self, oldest_ms: int, bytes_max: int) -> int:
-        """Where a log begins that keeps its batches from `oldest_ms` on (below 0: all) and `bytes_max` (below 0: all).
+        """The start offset that keeps batches not older than `oldest_ms` and the last `bytes_max` (below 0: no limit).
 
-        Whole batches from the start on; those of an open transaction, and what is behind it, stay.
+        Drops whole batches, and nothing from the first open transaction on.
         """
-        segments, stable = self._segments(), self.last_stable_offset  # what comes while these are read is kept
+        segments, stable = self._segments(), self.last_stable_offset  # keep batches appended during these reads
         kept_from = self.start_offset
         if oldest_ms >= 0:
             first = await self._read(lambda: self._reader.first_to_keep(segments, oldest_ms))
@@ -246,7 +246,7 @@ class PartitionLog(ReadableLog):
         return min(kept_from, stable)
 
     async def trim(self, before: int) -> int:
-        """Give up every record below `before`, durably; the offset at which the log begins now.
+        """Durably delete every record below `before`; returns the new start offset.
 
         Raises OffsetOutOfRange (above the end), Fenced, StorageFailed; nothing has changed then.
         """
@@ -275,10 +275,10 @@ def _up_to(segments: Chain, end: int) -> Chain:
 
 
 class KeyValueLog(ReadableLog):
-    """One partition of pairs, of which only the newest of a key is kept: what a compacted topic comes to.
+    """One partition of key-value pairs that keeps only the newest value of each key, as a compacted topic does.
 
-    Each write of a pair gets the next offset, and the key's former one goes. So whoever reads along sees every key's
-    newest value or tombstone at a growing offset, and what was written again meanwhile only once.
+    Each write of a pair gets the next offset and frees the key's previous one. So a reader sees each key's newest value
+    or tombstone at growing offsets, and skips values that have been overwritten.
     """
 
     def __init__(self, term: Term, reader: Reader, perform: Perform, index: Callable[[], Awaitable[None]]) -> None:
@@ -287,7 +287,7 @@ class KeyValueLog(ReadableLog):
         self._index = index
 
     async def upsert(self, pairs: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int = -1) -> None:
-        """All or none, in this order; a value of None deletes. Returns when acknowledged: it survives kill -9 then.
+        """Store all of the pairs, in this order, or none; None deletes. Returns once acknowledged: it survives kill -9.
 
         `timestamp_ms` is epoch milliseconds. Raises Fenced (another broker leads), StorageFailed (disk).
         """
@@ -296,7 +296,7 @@ class KeyValueLog(ReadableLog):
         await self._perform(Upsert(self._term, pairs, timestamp_ms, self._advance, future))
 
     async def pages(self) -> Sequence[Iterable[tuple[bytes, bytes]]]:
-        """Every pair, some hundreds at once, which are unpacked when they are gone through; no tombstones.
+        """Every pair, in pages of some hundreds that are unpacked on iteration; no tombstones.
 
         Raises Fenced (after `close`), StorageFailed.
         """
@@ -304,7 +304,7 @@ class KeyValueLog(ReadableLog):
         return await self._read(lambda: self._reader.pairs(term.file, term.term))
 
     async def items(self) -> list[tuple[bytes, bytes]]:
-        """As `pages`, at once, ordered by key."""
+        """All of `pages`, ordered by key."""
         return sorted(pair for page in await self.pages() for pair in page)
 
     async def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:

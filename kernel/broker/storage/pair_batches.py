@@ -1,7 +1,7 @@
-"""Pairs as what Fetch gives: record batches of Kafka's format 2, as the coordinator of a Kafka broker writes them.
+"""Turns pairs into record batches of format 2 for Fetch, as the coordinator of a Kafka broker writes them.
 
-No compression, no producer, times of creation (DefaultRecordBatch; CoordinatorRuntime of Kafka 4.1 writes such). Pairs
-are a compacted log: an offset whose pair was written again has gone, so offsets in a batch may have gaps.
+No compression, no producer, CreateTime (DefaultRecordBatch; CoordinatorRuntime of Kafka 4.1 writes such). Pairs
+are a compacted log: the offset of an overwritten pair is gone, so offsets in a batch may have gaps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kernel.records.batches import placed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-#: What a batch needs, and at most each record in it, besides keys and values.
+#: Overhead of a batch, and the largest overhead of a record, besides key and value.
 BATCH_BYTES, RECORD_BYTES_MAX = 61, 36
 
 
@@ -38,9 +38,9 @@ class StoredPair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PairBatches:
-    """How much of what is stored goes into one answer: at most `bytes_max`, unless it is `at_least_one`.
+    """The pairs for one response: at most `bytes_max`, or one pair of any size with `at_least_one`.
 
-    `epochs` are (leader epoch, its first offset), ascending; there is one batch for each.
+    `epochs` are (leader epoch, its first offset), ascending; each gets a batch.
     """
 
     epochs: Sequence[tuple[int, int]]
@@ -48,7 +48,7 @@ class PairBatches:
     at_least_one: bool
 
     def of(self, pairs: Iterable[StoredPair]) -> bytes:
-        """`pairs` ascend by offset; no more of them are taken than are needed."""
+        """`pairs` ascend by offset; consumes no more of them than fit."""
         return b"".join(_batch(list(run), epoch) for epoch, run in groupby(self._fitting(pairs), self._epoch_of))
 
     def _fitting(self, pairs: Iterable[StoredPair]) -> Iterator[StoredPair]:

@@ -1,4 +1,4 @@
-"""Reading record batches and pairs across the files of a log's segments, on threads of their own."""
+"""Reads record batches and pairs across the files of a log's segments, on threads of their own."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from kernel.broker.storage.pair_batches import PairBatches
 
 _THREADS = 2
-#: Pairs of a page, and a page: its pairs in hexadecimal, with blanks between them. One step of SQLite's makes all of
-#: it without the interpreter's lock; row by row a thread would ask for that lock each time, and a busy event loop
-#: hands it over slowly.
+#: Pairs per page. SQLite makes a page in one step, in hexadecimal and separated by blanks, without the interpreter
+#: lock; a thread that reads row by row would need the lock for each row, and a busy event loop hands it over slowly.
 _PAGE_PAIRS = 500
-#: Larger values are read one by one, or a page of them could be larger than a text of SQLite's can be.
+#: Larger values are read one by one, or a page could exceed SQLite's limit for a text.
 _PACKED_BYTES_MAX = 64 * 1024
 _PAGE = (
     "SELECT group_concat(hex(key) || ' ' || hex(value), ' '), max(key) FROM"
@@ -34,14 +33,14 @@ _PAGE = (
 _LARGEST = "SELECT max(max_timestamp_ms) FROM batch WHERE term = ? AND base_offset < ? AND last_offset >= ?"
 _LARGE = f"SELECT key, value FROM pair WHERE term = ? AND length(value) > {_PACKED_BYTES_MAX}"
 
-#: The cut, as below: markers at or behind the segment's end belong to nobody.
+#: Markers at or after the segment's end are ignored, like batches (see `_rows_of` below).
 _ABORTED = (
     "SELECT producer_id, first_offset, last_offset, last_stable_offset FROM aborted"
     " WHERE term = ? AND last_offset >= ? AND last_offset < ? ORDER BY last_offset"
 )
 
 
-#: Pairs that one read by offset gives at most: putting them into a batch takes the interpreter's lock.
+#: Pairs per read by offset: putting them into a batch takes the interpreter lock.
 PAIRS_READ_MAX = 1_000
 _ROWS = "SELECT at_offset, timestamp_ms, key, value FROM pair WHERE term = ?"
 _BY_OFFSET = f"{_ROWS} AND at_offset >= ? AND at_offset < ? ORDER BY at_offset LIMIT {PAIRS_READ_MAX}"
@@ -49,7 +48,7 @@ _AT_OR_AFTER = f"{_ROWS} AND at_offset >= ? AND at_offset < ? AND timestamp_ms >
 
 
 class Pairs:
-    """A page of pairs, unpacked as it is gone through."""
+    """A page of pairs, unpacked on iteration."""
 
     __slots__ = ("_packed",)
 
@@ -62,7 +61,7 @@ class Pairs:
 
 
 class Reader:
-    """Runs reads on its threads; each thread has read connections of its own."""
+    """Runs reads on its threads, each with its own read connections."""
 
     def __init__(self, data_dir: Path, name: str) -> None:
         self._folder = data_dir / FOLDER
@@ -73,16 +72,16 @@ class Reader:
     def batches(
         self, segments: Sequence[Segment], offset: int, max_bytes: int, at_least_one: bool
     ) -> tuple[bytes, int]:
-        """Whole batches from the one that holds `offset`, across `segments`, at most `max_bytes` of them.
+        """Whole batches from the one that contains `offset`, across `segments`, at most `max_bytes`.
 
-        With the offset behind them; `offset` when there are none.
+        Also returns the offset after them; `offset` if there are none.
         """
         found: list[bytes] = []
         size = 0
         next_offset = offset
         with faults_named("read records"):
             for segment in from_offset(segments, offset):
-                # Closed at once: a cursor that is left half-read would keep its snapshot open.
+                # Closed immediately: a half-read cursor would keep its snapshot open.
                 with closing(_segment_batches(self._pool().get(segment.file), segment, offset)) as rows:
                     for payload, last_offset in rows:
                         if size + len(payload) > max_bytes and (found or not at_least_one):
@@ -93,9 +92,9 @@ class Reader:
         return b"".join(found), next_offset
 
     def aborted(self, segments: Sequence[Segment], offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Transactions that were aborted at or behind `offset`, and began before `end_offset`; their markers in order.
+        """Transactions aborted at or after `offset` that began before `end_offset`, in the order of their markers.
 
-        The markers may stand behind `end_offset`, so this looks on until no later one can have begun before it.
+        Markers may lie after `end_offset`, so this searches on until no later one can have begun before it.
         """
         found: list[AbortedTransaction] = []
         with faults_named("look for aborted transactions"):
@@ -112,9 +111,9 @@ class Reader:
         return found
 
     def size(self, segments: Sequence[Segment], offset: int, max_bytes: int) -> int:
-        """Bytes of the batches from the one that holds `offset`, counted up to `max_bytes`.
+        """Bytes of the batches from the one that contains `offset`, counted up to `max_bytes`.
 
-        SQLite knows a value's length without reading the value.
+        SQLite knows the length of a value without reading it.
         """
         size = 0
         with faults_named("count records"):
@@ -128,7 +127,7 @@ class Reader:
         return size
 
     def first_at_or_after(self, segments: Sequence[Segment], timestamp_ms: int, from_offset: int = 0) -> bytes | None:
-        """The first batch that ends at `from_offset` or behind it and has a timestamp of at least `timestamp_ms`."""
+        """The first batch that ends at or after `from_offset` and has a timestamp of at least `timestamp_ms`."""
         with faults_named("look for a timestamp"):
             for segment in segments:
                 row = (
@@ -147,7 +146,7 @@ class Reader:
         return None
 
     def first_to_keep(self, segments: Sequence[Segment], oldest_ms: int) -> int | None:
-        """The offset of the first batch that is not older than `oldest_ms` or has no timestamp; None: all are older."""
+        """Offset of the first batch that is not older than `oldest_ms` or has no timestamp; None if all are older."""
         query = (
             "SELECT base_offset FROM batch WHERE term = ? AND base_offset < ? AND last_offset >= ?"
             " AND (max_timestamp_ms >= ? OR max_timestamp_ms < 0) ORDER BY base_offset LIMIT 1"
@@ -161,9 +160,9 @@ class Reader:
         return None
 
     def start_of_last(self, segments: Sequence[Segment], bytes_max: int) -> int:
-        """Where whole batches begin that are `bytes_max` together, or the least that is more; from the end back.
+        """The latest start offset that still keeps at least `bytes_max` bytes of whole batches.
 
-        As Kafka drops segments: the oldest goes as long as what is left has that many bytes (UnifiedLog).
+        As Kafka drops segments: the oldest goes as long as the rest has that many bytes (UnifiedLog).
         """
         size = 0
         start = segments[-1].end if segments else 0
@@ -183,7 +182,7 @@ class Reader:
         return start
 
     def largest_timestamp(self, segments: Sequence[Segment]) -> int:
-        """Of all batches; -1 when there are none. Each segment is gone through once, without reading a payload."""
+        """The largest timestamp of all batches; -1 if there are none. Scans each segment once, without the payloads."""
         newest = -1
         with faults_named("look for the largest timestamp"):
             for segment in segments:
@@ -194,7 +193,7 @@ class Reader:
         return newest
 
     def pairs(self, file: str, term: int) -> list[Iterable[tuple[bytes, bytes]]]:
-        """All pairs of a term, as one moment knows them: pages of small ones in the order of keys, then the large."""
+        """All pairs of a term, from one snapshot: pages of small ones in the order of keys, then the large ones."""
         pages: list[Iterable[tuple[bytes, bytes]]] = []
         with faults_named("read pairs"):
             connection = self._pool().get(file)
@@ -213,14 +212,14 @@ class Reader:
                 connection.execute("COMMIT")
 
     def pairs_from(self, file: str, term: int, offset: int, end: int, batches: PairBatches) -> bytes:
-        """Pairs and tombstones with offsets from `offset` to before `end`; no more of them than `PAIRS_READ_MAX`."""
+        """Pairs and tombstones with offsets from `offset` to before `end`, at most `PAIRS_READ_MAX`."""
         with faults_named("read pairs by offset"):
             rows = self._pool().get(file).execute(_BY_OFFSET, (term, offset, end))
-            with closing(rows):  # a cursor that is left half-read would keep its snapshot open
+            with closing(rows):  # a half-read cursor would keep its snapshot open
                 return batches.of(StoredPair(*row) for row in rows)
 
     def size_of_pairs(self, file: str, term: int, offset: int, end: int, bytes_max: int) -> int:
-        """At most what `pairs_from` gives, counted up to `bytes_max`."""
+        """The size of what `pairs_from` returns, at most, counted up to `bytes_max`."""
         size = BATCH_BYTES
         with faults_named("measure pairs"):
             rows = self._pool().get(file).execute(_BY_OFFSET, (term, offset, end))
@@ -234,19 +233,19 @@ class Reader:
     def first_pair_at_or_after(
         self, file: str, term: int, offsets: tuple[int, int], timestamp_ms: int
     ) -> StoredPair | None:
-        """The one with the lowest offset, from the first to before the second one, that was written then or later."""
+        """The first pair, by offset, in the given range that was written at that time or later."""
         with faults_named("look for a timestamp"):
             row = self._pool().get(file).execute(_AT_OR_AFTER, (term, *offsets, timestamp_ms)).fetchone()
         return None if row is None else StoredPair(*row)
 
     def largest_timestamp_of_pairs(self, file: str, term: int, end: int) -> int:
-        """Of those before `end`; -1 where there are none."""
+        """The largest timestamp of pairs before `end`; -1 if there are none."""
         newest = "SELECT coalesce(max(timestamp_ms), -1) FROM pair WHERE term = ? AND at_offset < ?"
         with faults_named("look for the largest timestamp"):
             return int(self._pool().get(file).execute(newest, (term, end)).fetchone()[0])
 
     def close(self) -> None:
-        """Waits for reads that run."""
+        """Wait for running reads."""
         self.executor.shutdown(wait=True, cancel_futures=True)
         for pool in self._pools:
             pool.close()
@@ -262,9 +261,9 @@ class Reader:
 def _segment_batches(
     connection: sqlite3.Connection, segment: Segment, offset: int, columns: str = "payload, last_offset"
 ) -> sqlite3.Cursor:
-    """`columns` in order, from the batch that holds `offset` or, if that lies before it, from the segment's start.
+    """`columns` in order, from the batch that contains `offset`, or from the segment's start if that is later.
 
-    The cut: nothing at or behind `segment.end`, whatever its writer has committed there since.
+    Ignores everything at or after `segment.end`, whatever its writer has committed there since.
     """
     return connection.execute(
         f"SELECT {columns} FROM batch WHERE term = ?1 AND base_offset < ?3 AND base_offset >= coalesce("

@@ -1,8 +1,8 @@
-"""retention.ms and retention.bytes: what is past them goes, whole batches at a time, from a log's start on.
+"""Enforces retention.ms and retention.bytes: deletes whole batches from the start of a log.
 
-Source: LogManager.cleanupLogs and UnifiedLog.deleteOldSegments of Kafka 3.9. A batch is to our logs what a segment is
-to Kafka's, so records go sooner than there, never earlier than their retention. Topics whose `cleanup.policy` does
-not say `delete` keep everything.
+Source: LogManager.cleanupLogs and UnifiedLog.deleteOldSegments of Kafka 3.9. A batch plays the
+part of Kafka's segment, so records go sooner than in Kafka, but never before their retention. Topics whose
+`cleanup.policy` does not include `delete` keep everything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Retention:
-    """Looks at every led log each `interval_ms` (log.retention.check.interval.ms)."""
+    """Checks every led log each `interval_ms` (log.retention.check.interval.ms)."""
 
     def __init__(self, logs: LedLogs, configs: ConfigStore, clock: Clock, *, interval_ms: int) -> None:
         self._logs = logs
@@ -44,14 +44,14 @@ class Retention:
             await asyncio.gather(task, return_exceptions=True)
 
     async def look(self) -> None:
-        """One round."""
+        """Check every log once."""
         for led in self._logs.all():
             try:
                 await self._look_at(led)
             except (Fenced, OffsetOutOfRange, LogStopped):
-                continue  # given up meanwhile, or stopped: whoever stopped it has logged why
+                continue  # resigned since, or stopped, which has been logged
             except StorageFailed as failure:
-                log.warning("%s: old records could not be deleted: %s", led.topic_partition, failure)
+                log.warning("%s: cannot delete old records: %s", led.topic_partition, failure)
 
     async def _look_at(self, led: PartitionLog) -> None:
         config = self._configs.of(led.topic_partition.topic)

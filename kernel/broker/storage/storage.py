@@ -1,4 +1,4 @@
-"""The storage of one broker incarnation: the facade over its writer, its readers and the logs it has handed out.
+"""The storage of one broker incarnation: a facade over its writer, its readers and its open logs.
 
 Layout of the data directory, which all brokers of a machine share:
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Argument = TypeVar("Argument")
 
-#: Jobs in the writer's queue at most; who comes later waits. With batches of message.max.bytes, what memory they take.
+#: Size of the writer's queue; further callers wait. It bounds memory, at message.max.bytes per batch.
 _QUEUED_MAX = 256
 
 
@@ -53,35 +53,35 @@ class Storage:
         self._indexing: asyncio.Future[object] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         #: Called on the event loop when a log has closed by itself: Fenced (another broker leads), StorageFailed
-        #: (that could not be found out; it has to be taken over again) or LogStopped (an internal error).
+        #: (the fence could not be checked; take the log over again) or LogStopped (an internal error).
         self.on_closed: Callable[[TopicPartition, StorageError], None] | None = None
         #: Called on the event loop when an internal error has ended the writer; every log has closed then.
         self.on_died: Callable[[LogStopped], None] | None = None
-        self.death: LogStopped | None = None  #: what it was called with, or would have been
+        self.death: LogStopped | None = None  #: what `on_died` was called with, or would have been
 
     async def start(self) -> None:
-        """Make this incarnation's file. Raises StorageFailed: not writable, full, or begun before."""
+        """Create this incarnation's file. Raises StorageFailed: not writable, full, or it exists already."""
         self._loop = asyncio.get_running_loop()
         self._writer = await asyncio.to_thread(self._open)
         self._reader = Reader(self.data_dir, self.file)
         self._writer.start()
 
     async def close(self) -> None:
-        """Finish what is queued and close the file. Logs that were handed out refuse from now on. Idempotent."""
+        """Finish queued jobs and close the file. Open logs refuse writes from now on. Idempotent."""
         writer, reader, self._writer, self._reader = self._writer, self._reader, None, None
         if writer is None or reader is None:
             return
         for tp in list(self._logs):
             self.resign(tp)
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        # Readers first: the last connection to close folds the write-ahead log back, and only the writer can.
+        # Readers first: the last connection to close checkpoints the write-ahead log, and only the writer can.
         await asyncio.to_thread(reader.close)
         writer.submit(Stop(future))
         await future
         await asyncio.to_thread(writer.join)
 
     async def take_over(self, tp: TopicPartition, topic_id: UUID, leader_epoch: int) -> PartitionLog:
-        """Lead a partition of records: fence every predecessor, and go on behind what it has acknowledged.
+        """Lead a partition of records: fence every predecessor, and continue after what they have acknowledged.
 
         Raises Fenced (a higher epoch is published), StorageFailed.
         """
@@ -97,30 +97,30 @@ class Storage:
         return log
 
     def pairs_of(self, tp: TopicPartition) -> KeyValueLog | None:
-        """The log of pairs that was taken over, and not resigned since."""
+        """The log of pairs, if it was taken over and not resigned since."""
         log = self._logs.get(tp)
         return log if isinstance(log, KeyValueLog) else None
 
     def resign(self, tp: TopicPartition) -> None:
-        """Close the log of `tp`, if there is one: what is still queued for it fails with Fenced."""
+        """Close the log of `tp`, if there is one: queued writes fail with Fenced."""
         log = self._logs.pop(tp, None)
         if log is not None:
-            log.close(f"{tp}: this broker has given up its leadership")
+            log.close(f"{tp}: this broker has resigned its leadership")
 
     def stop_log(self, tp: TopicPartition, bug: LogStopped) -> None:
-        """Whoever has taken `tp` over cannot go on: close its log, as the storage does for a mistake of its own."""
+        """Close the log of `tp` after an internal error in the code that uses it."""
         log = self._logs.pop(tp, None)
         if log is not None:
             log.close(str(bug))
             self._notify_closed(tp, bug)
 
     async def topic_id_of(self, name: str) -> UUID | None:
-        """The id under which a topic of that name has records here; None when it has none. Raises StorageFailed."""
+        """The id under which a topic of that name has records here, or None. Raises StorageFailed."""
         with faults_named(f"look for the id of topic {name}"):
             return await asyncio.to_thread(topic_named, self.data_dir, name)
 
     async def forget_topic(self, topic_id: UUID) -> None:
-        """The topic was deleted: nobody can lead it any more, and our rows of it go. Raises StorageFailed."""
+        """Make a deleted topic impossible to lead, and delete our rows of it. Raises StorageFailed."""
         with faults_named(f"forget topic {topic_id}"):
             await asyncio.to_thread(shutil.rmtree, topic_folder(self.data_dir, topic_id), ignore_errors=True)
         await self._perform(Forget(topic_id, asyncio.get_running_loop().create_future()))
@@ -144,11 +144,11 @@ class Storage:
         return term
 
     async def _index_pairs(self) -> None:
-        """Once for the file, however many begin to read at once."""
+        """Create the index once per file, however many readers start together."""
         if self._indexing is None:
             future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
             self._indexing = asyncio.ensure_future(self._perform(Index(future)))
-        with contextlib.suppress(StorageError):  # it can be read all the same
+        with contextlib.suppress(StorageError):  # reading works without it
             await asyncio.shield(self._indexing)
 
     async def _perform(self, job: Job) -> object:
@@ -160,11 +160,11 @@ class Storage:
         return await job.future
 
     def _answered(self, answers: list[JobResult]) -> None:
-        """On the writer's thread."""
+        """Runs on the writer's thread."""
         self._call_soon(self._deliver, answers)
 
     def _died(self, failure: LogStopped) -> None:
-        """On the writer's thread."""
+        """Runs on the writer's thread."""
         self._call_soon(self._close_all, failure)
 
     def _call_soon(self, call: Callable[[Argument], None], argument: Argument) -> None:
@@ -172,7 +172,7 @@ class Storage:
         try:
             self._loop.call_soon_threadsafe(call, argument)
         except RuntimeError:
-            return  # the event loop is closed: nobody waits any more
+            return  # the event loop is closed: there is no waiter left
 
     def _close_all(self, failure: LogStopped) -> None:
         self.death = failure
@@ -201,7 +201,7 @@ class Storage:
                 _answer(job.future, value, error)
 
     def _notice(self, term: Term, error: StorageError) -> None:
-        """Close a log whose term the writer has closed; once, and not after it was given up."""
+        """Close a log whose term the writer has closed; only once, and not after it was resigned."""
         log = self._logs.get(term.topic_partition)
         if term.closed is not None and log is not None and log.belongs_to(term):
             del self._logs[term.topic_partition]
@@ -212,13 +212,13 @@ class Storage:
         try:
             if self.on_closed is not None:
                 self.on_closed(tp, error)
-        except Exception as bug:  # noqa: BLE001 - our own: others wait for their answers
-            log_stopped(f"telling that the log of {tp} has closed", bug)
+        except Exception as bug:  # noqa: BLE001 - a bug: other jobs wait for their results
+            log_stopped(f"the listener for closed logs ({tp})", bug)
 
 
 def _answer(future: asyncio.Future[object], value: object, error: StorageError | None) -> None:
     if future.done():
-        return  # its caller was cancelled; what it asked for is done nevertheless
+        return  # its caller was cancelled; the job was done anyway
     if error is None:
         future.set_result(value)
     else:

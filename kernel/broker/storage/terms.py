@@ -1,24 +1,24 @@
-"""Taking over a partition: from a published epoch to a term of one's own. Runs on the writer's thread.
+"""Takes over a partition: publishes an epoch and begins a term. Runs on the writer's thread.
 
-The order is what makes it safe (each step behind the one before):
+The order of the steps makes it safe:
 
-1. publish the epoch, durably: from here on no predecessor can acknowledge anything;
+1. publish the epoch durably: from here on no predecessor can acknowledge anything;
 2. read a snapshot of the newest predecessor that has a term: it holds everything that was ever acknowledged,
-   because an acknowledgement needs a look at the publications *behind* its commit;
+   because a write is acknowledged only after its commit and a check of the publications;
 3. commit a term of our own, synced, with the chain of segments cut at the snapshot's end, the producers, and for
-   pairs all of them, copied from file to file by one statement of SQLite's;
-4. look again: somebody may have published above us, and read past us because our term was not there yet.
+   pairs all of them, copied from file to file by one SQLite statement;
+4. check again: another broker may have published a higher epoch, and not found our term because it did not exist yet.
 
-A reader needs no lock that a stopped writer could hold, but for the instants in which that writer changes the header
-of its WAL index; should a stop ever hit one, reading fails after some seconds and is tried again (`leading.py`).
+A stopped writer (SIGSTOP) does not block readers, except in the instants in which it changes the header of its WAL
+index; if a stop ever hits one, reading fails after some seconds and is retried (`leading.py`).
 
-The pairs are copied in a later snapshot than the rest was read in, from whatever term of the partition is then the
-newest in its file: a predecessor that has begun another one in between has moved them there, and left none in the old
-one. That can only add what nobody was told of: either that term was published above ours, and step 4 finds it, or its
-own step 4 finds ours. The copy also says at which offset the successor begins.
+The pairs are copied in a later snapshot than the rest, from the partition's newest term in that file at the time: a
+predecessor that has begun another term in between has moved them there. That can only add unacknowledged pairs:
+either that term was published above ours, and step 4 finds it, or its own step 4 finds ours. The copy also determines
+the successor's first offset.
 
-A publication without a term belongs to a broker that died or was overtaken between 1 and 3: it has acknowledged
-nothing, and is passed over.
+A publication without a term belongs to a broker that died or was overtaken between steps 1 and 3. It has acknowledged
+nothing, and is skipped.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ Done = TypeVar("Done")
 class Term:
     """One leadership of one partition by this incarnation; the writer's thread owns it.
 
-    `end_offset`, `producers` and `transactions` are what is committed, which may run ahead of what is acknowledged by
-    a moment. `closed` says why nothing may be appended any more; `stopped` is set, too, by an internal error.
+    `end_offset`, `producers` and `transactions` are the committed state, which may briefly run ahead of what is
+    acknowledged. `closed` is why nothing may be appended any more; an internal error sets `stopped` too.
     """
 
     topic_partition: TopicPartition
@@ -78,14 +78,14 @@ class Term:
     stopped: LogStopped | None = None
 
     def stop(self, bug: BaseException) -> LogStopped:
-        """Nothing is appended any more: what is known of the log cannot be trusted."""
+        """Refuse all further writes: the state of the log can no longer be trusted."""
         if self.stopped is None:
             self.stopped = log_stopped(f"the log of {self.topic_partition}", bug)
             self.closed = self.closed or str(self.stopped)
         return self.stopped
 
     def refusal(self) -> StorageError:
-        """What a write is refused with that comes too late."""
+        """The error for a write to a closed term."""
         assert self.closed is not None, "only a closed term refuses"
         return self.stopped or Fenced(self.closed)
 
@@ -94,7 +94,7 @@ class Term:
         return self.chain[0].start if self.chain else self.start_offset
 
     def check_fence(self) -> None:
-        """Raises Fenced when a higher epoch is published (or the topic is gone), and closes the term."""
+        """Raise Fenced and close the term if a higher epoch is published, or the topic was deleted."""
         if self.closed is None and not self.epochs.is_newest(self.epoch):
             self.closed = f"{self.topic_partition}: epoch {self.epoch} is no longer the newest, another broker leads"
         if self.closed is not None:
@@ -103,12 +103,12 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """What a predecessor's snapshot holds."""
+    """The contents of a predecessor's snapshot."""
 
     chain: Chain
     end_offset: int
     producers: dict[int, ProducerState]
-    pairs_in: str  #: the file that they are in, '' if there are none
+    pairs_in: str  #: the file with the pairs, '' if there are none
     transactions: OpenTransactions = field(default_factory=no_transactions)
 
 
@@ -117,7 +117,7 @@ NOTHING = Inherited((), 0, {}, "")
 
 @dataclass(frozen=True, slots=True)
 class TermRequest:
-    """What is to be taken over."""
+    """A leadership to take over."""
 
     topic_partition: TopicPartition
     topic_id: UUID
@@ -126,7 +126,7 @@ class TermRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A term's row: its number, its first offset, and what came before it."""
+    """A term's row: its number, its first offset, and the chain before it."""
 
     term: int
     start: int
@@ -135,7 +135,7 @@ class _Begun:
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """A request behind its steps 1 and 2."""
+    """A request after steps 1 and 2."""
 
     request: TermRequest
     epochs: PartitionEpochs
@@ -148,8 +148,8 @@ def take_over(
 ) -> list[Term | StorageError]:
     """Begin terms in `file`, whose writer is `writer`; in the order of `requests`.
 
-    One transaction for each file that pairs are taken from (one broker that died: one file), and one for the rest.
-    An error (Fenced, StorageFailed, LogStopped) stands in the place of what could not be taken over.
+    One transaction for each file that pairs are copied from (one file per dead broker), and one for the rest. The
+    result of a failed takeover is its error (Fenced, StorageFailed, LogStopped).
     """
     published = [_attempt(request, partial(_publish, data_dir, file, request)) for request in requests]
     ready_by_source: dict[str, dict[int, _Published]] = {}
@@ -169,7 +169,7 @@ def take_over(
 def _insert_all(
     writer: sqlite3.Connection, data_dir: Path, source: str, ready: Sequence[_Published]
 ) -> Sequence[_Begun | StorageError]:
-    """The rows of terms that take their pairs from the file `source` ('': from our own, or from none)."""
+    """Insert the rows of terms whose pairs come from the file `source` ('': our own file, or no pairs)."""
     path = data_dir / FOLDER / source if source else None
     try:
         with faults_named("begin terms"), attached(writer, path) as schema, Transaction(writer, sync=True):
@@ -193,7 +193,7 @@ def _attempt(request: TermRequest, step: Callable[[], Done]) -> Done | StorageEr
 
 def _publish(data_dir: Path, file: str, request: TermRequest) -> _Published:
     epochs = PartitionEpochs(data_dir, request.topic_id, request.topic_partition.partition)
-    # The first to lead at epoch 0 has no predecessor; later ones may have none that came so far.
+    # The first leader, at epoch 0, has no predecessor; a later one may have none that got this far.
     if request.leader_epoch > 0 and not epochs.published():
         check_never_led(data_dir, request.topic_id, request.topic_partition.partition, epochs.folder)
     epoch = epochs.publish(request.leader_epoch, claim_of(data_dir / FOLDER / file))
@@ -233,13 +233,13 @@ def _inherit(data_dir: Path, epochs: PartitionEpochs, epoch: Epoch, topic_id: UU
                     if found is not None:
                         return found
         except FileNotFoundError:
-            # Pruned while we looked: then a newer predecessor has committed its term meanwhile. Look again.
+            # Pruned since: a newer predecessor has committed its term. Read again.
             continue
         return NOTHING
 
 
 def read_predecessor(data_dir: Path, file: str, topic_id: UUID, partition: int, epoch: Epoch) -> Inherited | None:
-    """One read snapshot of a term in another incarnation's file (or our own); None when it has no such term."""
+    """Read one snapshot of a term from another incarnation's file (or our own); None if it has no such term."""
     path = data_dir / FOLDER / file
     if not path.exists():
         raise StorageFailed(
@@ -256,7 +256,7 @@ def read_predecessor(data_dir: Path, file: str, topic_id: UUID, partition: int, 
         ).fetchone()
         if row is None:
             return None
-        # A power cut must not take from under our feet what we build on: the writer itself syncs only now and then.
+        # What we build on must survive a power cut: the writer itself syncs only now and then.
         synced(path, *(wal for wal in [path.with_name(f"{path.name}-wal")] if wal.exists()))
         term, start, chain = row
         end = max(start, _end_of_batches(reader, term), _end_of_pairs(reader, "main", term))
@@ -272,21 +272,21 @@ def read_predecessor(data_dir: Path, file: str, topic_id: UUID, partition: int, 
 
 
 def _end_of_batches(reader: sqlite3.Connection, term: int) -> int:
-    """The offset behind the last one; 0 when there is none."""
+    """The offset after the last one; 0 if there is none."""
     newest = "SELECT last_offset FROM batch WHERE term = ? ORDER BY base_offset DESC LIMIT 1"
     last = reader.execute(newest, (term,)).fetchone()
     return 0 if last is None else int(last[0]) + 1
 
 
 def _end_of_pairs(connection: sqlite3.Connection, schema: str, term: int) -> int:
-    """As of batches. The newest pair is never deleted."""
+    """As `_end_of_batches`. The newest pair is never deleted."""
     newest = f"SELECT coalesce(max(at_offset), -1) FROM {_pairs(connection, schema)} WHERE term = ?"
     [(last,)] = connection.execute(newest, (term,)).fetchall()
     return int(last) + 1
 
 
 def _pairs(connection: sqlite3.Connection, schema: str) -> str:
-    """The pairs of a file as a table; in one from before they had offsets, these are given in the order of keys."""
+    """The pairs of a file as a table. In old files, pairs have no offsets: they are numbered in the order of keys."""
     columns = {name for _, name, *_ in connection.execute(f"PRAGMA {schema}.table_info(pair)")}
     if "at_offset" in columns:
         return f"{schema}.pair"
@@ -307,7 +307,7 @@ def _producers(reader: sqlite3.Connection, term: int) -> dict[int, ProducerState
         producer_id: ProducerState(epoch, tuple(RememberedBatch(*batch) for batch in json.loads(batches)), coordinator)
         for producer_id, epoch, batches, coordinator in rows
     }
-    # In the order of their last append: the order in which they are forgotten when there are too many.
+    # In the order of their last append, in which they are forgotten when there are too many.
     return dict(sorted(states.items(), key=lambda item: item[1].last_offset))
 
 
@@ -333,15 +333,15 @@ def producer_row(
 
 
 def _insert(writer: sqlite3.Connection, schema: str, published: _Published) -> _Begun:
-    """The term's row with what it inherits. It is committed synced: the chain must outlive older publications.
+    """Insert the term's row and what it inherits. The commit is synced: the chain must outlive older publications.
 
-    `schema` is the name under which the pairs' file is attached, or that of our own.
+    `schema` is the schema with the pairs: the attached file, or our own.
     """
     topic_id, partition = published.request.topic_id.hex, published.request.topic_partition.partition
     epoch, inherited = published.epoch, published.inherited
     own = writer.execute("SELECT term FROM term WHERE topic_id = ? AND partition = ?", (topic_id, partition)).fetchall()
     newest = f"SELECT max(term) FROM {schema}.term WHERE topic_id = ? AND partition = ?"
-    [(source,)] = writer.execute(newest, (topic_id, partition)).fetchall()  # before ours is there
+    [(source,)] = writer.execute(newest, (topic_id, partition)).fetchall()  # before ours exists
     cursor = writer.execute(
         "INSERT INTO term (topic_id, partition, leader_epoch, attempt, start, chain) VALUES (?, ?, ?, ?, ?, ?)",
         (topic_id, partition, epoch.leader_epoch, epoch.attempt, inherited.end_offset, to_json(inherited.chain)),
@@ -357,25 +357,25 @@ def _insert(writer: sqlite3.Connection, schema: str, published: _Published) -> _
     )
     begun = _Begun(term, inherited.end_offset, inherited.chain)
     if inherited.pairs_in:
-        # Ordered as they are stored: rows are appended, none is looked for.
+        # In storage order, so that rows are appended without searching.
         writer.execute(
             "INSERT INTO pair SELECT ?, key, value, at_offset, timestamp_ms"
             f" FROM {_pairs(writer, schema)} WHERE term = ? ORDER BY key",
             (term, source),
         )
-        begun = _behind_the_copy(writer, begun)
-    # Our own earlier terms: what is worth keeping of them has just been carried over.
+        begun = _after_the_copy(writer, begun)
+    # Our own earlier terms: whatever counts has just been copied.
     writer.executemany("DELETE FROM pair WHERE term = ?", own)
     writer.executemany("DELETE FROM producer WHERE term = ?", own)
     return begun
 
 
-def _behind_the_copy(writer: sqlite3.Connection, begun: _Begun) -> _Begun:
-    """The pairs come from a later snapshot than the end that was inherited: no offset of theirs is given again."""
+def _after_the_copy(writer: sqlite3.Connection, begun: _Begun) -> _Begun:
+    """Begin after the copied pairs: they come from a later snapshot than the inherited end."""
     end = _end_of_pairs(writer, "main", begun.term)
     if end <= begun.start:
         return begun
-    assert begun.chain, "where there are pairs, somebody has written them"
+    assert begun.chain, "pairs come from an earlier term"
     chain = (*begun.chain[:-1], replace(begun.chain[-1], end=end))
     writer.execute("UPDATE term SET start = ?, chain = ? WHERE term = ?", (end, to_json(chain), begun.term))
     return _Begun(begun.term, end, chain)

@@ -1,8 +1,8 @@
-"""SQLite's write-ahead log, read for one question: is there something behind a damage? Pure.
+"""Finds out whether SQLite's write-ahead log has lost commits to damage. Pure.
 
-SQLite takes the first frame that does not check for the end of the log, and says nothing: what was committed behind it
-is gone, as if it had never been. Whoever was killed in the middle of a write leaves such an end too, but no *commit*
-behind it that belongs to the same generation of the log.
+SQLite silently takes the first frame with a wrong checksum for the end of the log, and drops everything committed
+after it. A process killed in the middle of a write leaves such a frame too, but no *commit* after it that belongs to
+the same generation of the log.
 
 Format: https://www.sqlite.org/fileformat.html#the_write_ahead_log
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 #: Magic, version, page size, sequence number, two salts, two checksums.
 _HEADER = struct.Struct(">8I")
-#: Page number, pages of the database behind a commit (0: no commit), two salts, two checksums.
+#: Page number, pages of the database after a commit (0: no commit), two salts, two checksums.
 _FRAME = struct.Struct(">6I")
 _MAGIC = {0x377F0682: "<", 0x377F0683: ">"}  # and the byte order of its checksums
 _PAGE_BYTES_MAX = 65_536
@@ -22,7 +22,7 @@ _PAGE_BYTES_MAX = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """`frame` is the first that does not check, of `frames`; 0 is the log's header. `commits` lie at or behind it."""
+    """`frame` is the first of `frames` with a wrong checksum; 0 is the header. `commits` lie at or after it."""
 
     frame: int
     frames: int
@@ -30,7 +30,7 @@ class Damage:
 
 
 def damage(log: bytes) -> Damage | None:
-    """None for a log that is sound, empty, or cut off in the middle of its last transaction."""
+    """None for a log that is intact, empty, or cut off in the middle of its last transaction."""
     if len(log) < _HEADER.size + _FRAME.size:
         return None
     magic, _, page_bytes, _, *salts, sum0, sum1 = _HEADER.unpack_from(log)

@@ -1,14 +1,13 @@
-"""The one thread that writes an incarnation's file, and the group commit.
+"""The one thread that writes an incarnation's file, with group commit.
 
-Whatever is queued when the thread comes round is stored in one transaction, several partitions together. Then,
-behind the commit, each partition's publications are looked at; only what is not fenced is acknowledged. When the
-transaction fails (a full disk), none of it is stored, nobody is acknowledged, and the terms stay as they were.
-When the *look* fails, the write is stored but not acknowledged, and the term is closed: it has to be taken over
-again before more is appended.
+All queued writes, of any partitions, go into one transaction. After the commit each partition's publications are
+checked, and only writes that are not fenced are acknowledged. If the transaction fails (a full disk), nothing is stored
+or acknowledged, and the terms stay as they were. If the *check* fails, the write is stored but not acknowledged, and
+the term is closed: it has to be taken over again before more is appended.
 
-Our own mistakes (`internal_errors`): one that comes up while one log's job is at work takes the transaction back,
-stops that log, and the transaction is begun again without it; what comes up between jobs stops the logs of all that
-are at work; one of the thread itself ends the storage, and the thread goes on only to refuse what comes.
+Internal errors (`internal_errors`): an exception in one log's job rolls the transaction back and stops that log; the
+transaction is repeated without it. An exception between jobs stops the logs of all current jobs. One in the thread
+itself ends the storage; the thread then only refuses jobs.
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Jobs that one transaction takes at most; the rest waits for the next one.
+#: Jobs per transaction; the rest waits for the next one.
 _GROUP_MAX = 256
-#: Producers whose state is kept a partition; the one that has been silent longest is forgotten first, as if its
-#: state had expired (Kafka's producer.id.expiration.ms bounds it by time instead).
+#: Producers whose state is kept, per partition; the one silent for longest is forgotten first, as if its state
+#: had expired (Kafka's producer.id.expiration.ms bounds it by time instead).
 PRODUCERS_MAX = 2_000
 
 
 class _InternalError(Exception):
-    """Something of ours was raised while a job of `term` was being stored."""
+    """An unexpected exception while a job of `term` was being stored."""
 
     def __init__(self, term: Term) -> None:
         super().__init__(str(term.topic_partition))
@@ -65,9 +64,9 @@ class _Staged:
     forgotten: set[int] = field(default_factory=set)
 
 
-#: How long a tombstone can be read (Kafka's default for a topic's delete.retention.ms).
+#: How long a tombstone stays readable (Kafka's default for a topic's delete.retention.ms).
 TOMBSTONES_KEPT_MS = 86_400_000
-#: Statements that store so many pairs each, the largest first; few, so that SQLite keeps them prepared.
+#: Statements by the number of pairs they store, largest first; few, so that SQLite keeps them prepared.
 _PAIR_COLUMNS = 5
 _STORE_PAIRS = [
     (size, "INSERT OR REPLACE INTO pair VALUES " + ", ".join(["(?, ?, ?, ?, ?)"] * size)) for size in (250, 50, 10, 1)
@@ -75,7 +74,7 @@ _STORE_PAIRS = [
 
 
 class Writer:
-    """Owns the file's connection. Jobs go in by `submit` from the event loop, answers come back there in order."""
+    """Owns the file's connection. The event loop submits jobs and gets the results, in order."""
 
     def __init__(
         self,
@@ -84,15 +83,15 @@ class Writer:
         answered: Callable[[list[JobResult]], None],
         died: Callable[[LogStopped], None],
     ) -> None:
-        """`died` is told, on the thread, of a mistake that ended it."""
+        """`died` is called on the thread, with the internal error that ended it."""
         self._data_dir = data_dir
         self._file = file
         self._answered = answered
         self._died = died
         self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
-        self._waiting: deque[Job] = deque()  # taken from the queue
-        self._at_work: Sequence[Job] = ()  # of these, what is not answered yet
-        with faults_named(f"make {data_dir / FOLDER / file}"):
+        self._waiting: deque[Job] = deque()  # taken off the queue
+        self._at_work: Sequence[Job] = ()  # of these, the ones without a result
+        with faults_named(f"create {data_dir / FOLDER / file}"):
             self._connection = create_file(data_dir / FOLDER / file)
         self._thread = threading.Thread(target=self._run, name=f"storage-{file}", daemon=True)
 
@@ -103,7 +102,7 @@ class Writer:
         self._jobs.put(job)
 
     def join(self) -> None:
-        """After `Stop` was answered."""
+        """Call once `Stop` has its result."""
         self._thread.join()
 
     # -- on the thread -----------------------------------------------------------------------------------------
@@ -115,7 +114,7 @@ class Writer:
             self._refuse_all(log_stopped(f"the storage in {self._file}", bug))
 
     def _work(self) -> None:
-        """Until `Stop`."""
+        """Run jobs until `Stop`."""
         waiting = self._waiting
         while True:
             waiting.append(self._jobs.get())
@@ -153,7 +152,7 @@ class Writer:
         self._answered([*((job, None, closed) for job in self._waiting), *answers])
 
     def _refuse_all(self, failure: LogStopped) -> None:
-        """Nothing is stored any more; what comes is refused, until `Stop` comes."""
+        """Refuse all jobs until `Stop`; nothing is stored any more."""
         self._died(failure)
         refused = [*self._at_work, *self._waiting]
         while True:
@@ -178,7 +177,7 @@ class Writer:
         except StorageError as refusal:
             return job, None, refusal
         except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
-            return job, None, log_stopped(f"giving up records in {self._file}", bug)
+            return job, None, log_stopped(f"deleting old records in {self._file}", bug)
         return job, None, None
 
     def _forget(self, job: Job) -> JobResult:
@@ -196,9 +195,9 @@ class Writer:
         return job, None, None
 
     def _index(self, job: Index) -> JobResult:
-        """Without it, reads go through all pairs of the partition."""
+        """Create the index; without it, reads scan all pairs of the partition."""
         try:
-            with faults_named("make an index of pairs by offset"):
+            with faults_named("create an index of pairs by offset"):
                 self._connection.execute(PAIRS_BY_OFFSET)
         except StorageFailed as failure:
             log.warning("%s", failure)
@@ -207,13 +206,13 @@ class Writer:
         return job, None, None
 
     def _group(self, jobs: Sequence[Append | Upsert]) -> list[JobResult]:
-        """One transaction for all `jobs`; an answer for each, in their order."""
+        """Run all `jobs` in one transaction; results in their order."""
         while True:
             try:
                 return self._transaction(jobs)
             except _InternalError as bug:
-                bug.term.stop(bug.__cause__ or bug)  # and once more, without it
-            except Exception as bug:  # noqa: BLE001 - our own, and nobody knows whose job it was
+                bug.term.stop(bug.__cause__ or bug)  # and repeat without it
+            except Exception as bug:  # noqa: BLE001 - a bug, and no telling in whose job
                 return [(job, None, job.term.stop(bug)) for job in jobs]
 
     def _transaction(self, jobs: Sequence[Append | Upsert]) -> list[JobResult]:
@@ -245,7 +244,7 @@ class Writer:
             raise _InternalError(job.term) from bug
 
     def _store(self, job: Append | Upsert, staged: dict[Term, _Staged]) -> JobResult:
-        """One job's rows. A refusal leaves the transaction as it was: it is decided before anything is written."""
+        """Write one job's rows. Refusals are decided before anything is written, and change nothing."""
         term = job.term
         if term.closed is not None:
             return job, None, term.refusal()
@@ -296,9 +295,9 @@ class Writer:
             )
 
     def _forget_silent(self, term: Term, becomes: _Staged) -> None:
-        """Keep at most PRODUCERS_MAX: `term.producers` is in the order of their last append.
+        """Forget producers beyond PRODUCERS_MAX: `term.producers` is in the order of their last append.
 
-        One whose transaction is open is kept, as in Kafka: its marker is still to come.
+        A producer with an open transaction is kept, as in Kafka: its marker is still to come.
         """
         known = len(term.producers) + sum(producer_id not in term.producers for producer_id in becomes.producers)
         surplus = known - len(becomes.forgotten) - PRODUCERS_MAX
@@ -313,8 +312,8 @@ class Writer:
         becomes.forgotten.update(silent)
 
     def _store_pairs(self, term: Term, job: Upsert, first: int) -> None:
-        """In order, at offsets from `first` on, and as many in one statement as there are: each statement asks the
-        event loop for the interpreter's lock.
+        """Store pairs in order, from offset `first` on. Few large statements: each one competes with the event loop
+        for the interpreter lock.
         """
         number, written_ms = term.term, job.timestamp_ms
         columns = [
@@ -328,7 +327,7 @@ class Writer:
                 self._connection.execute(statement, columns[at : at + _PAIR_COLUMNS * size])
                 at += _PAIR_COLUMNS * size
         if any(value is None for _, value in job.pairs):
-            # The old ones; never the newest, whose offset says where the log ends.
+            # Never the newest one, whose offset marks the end of the log.
             self._connection.execute(
                 "DELETE FROM pair WHERE term = ? AND value IS NULL AND timestamp_ms < ? AND at_offset < ?",
                 (number, written_ms - TOMBSTONES_KEPT_MS, first),
@@ -336,7 +335,7 @@ class Writer:
 
 
 def _at_front(waiting: deque[Job], kinds: Any) -> list[Any]:
-    """Take jobs of one kind off the front, up to the first other one: everything happens in the order it was asked."""
+    """Take jobs of these kinds off the front, up to the first other one: jobs run in the order of submission."""
     jobs: list[Any] = []
     while waiting and len(jobs) < _GROUP_MAX and isinstance(waiting[0], kinds):
         jobs.append(waiting.popleft())
@@ -344,17 +343,17 @@ def _at_front(waiting: deque[Job], kinds: Any) -> list[Any]:
 
 
 def _settled(term: Term, becomes: _Staged) -> StorageError | None:
-    """What the committed transaction means to `term`: why it is not acknowledged, or None."""
+    """Check the fence of `term` after a commit: why the write is not acknowledged, or None."""
     try:
         _settle(term, becomes)
-        # THE fence: behind the commit, before any acknowledgement.
+        # THE fence: after the commit, before any acknowledgement.
         return _refusal(term)
     except Exception as bug:  # noqa: BLE001 - a bug: see kernel.broker.storage.internal_errors
         return term.stop(bug)
 
 
 def _settle(term: Term, becomes: _Staged) -> None:
-    """The transaction is committed: the term is what was staged."""
+    """Update the term after the commit."""
     term.end_offset, term.transactions = becomes.end_offset, becomes.transactions
     for producer_id in becomes.forgotten - becomes.producers.keys():
         del term.producers[producer_id]
@@ -365,7 +364,7 @@ def _settle(term: Term, becomes: _Staged) -> None:
 
 def _refusal(term: Term) -> StorageError | None:
     try:
-        with faults_named(f"look for a newer epoch of {term.topic_partition}"):
+        with faults_named(f"check for a newer epoch of {term.topic_partition}"):
             term.check_fence()
     except StorageFailed as failure:
         term.closed = f"{term.topic_partition}: it is unknown whether another broker leads ({failure})"

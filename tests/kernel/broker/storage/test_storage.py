@@ -231,7 +231,7 @@ def test_queued_appends_are_refused_when_leadership_is_given_up(tmp_path: Path) 
             cancel = log.on_advance(lambda: advanced.append(log.end_offset))
             await write(log, "a")
             storage.resign(TP)
-            with pytest.raises(Fenced, match="given up"):
+            with pytest.raises(Fenced, match="resigned"):
                 await log.append([batch("b")])
             assert advanced == [1, 1]  # the second call says that it closed
             cancel()
@@ -286,7 +286,7 @@ def test_fence_that_cannot_be_seen_refuses_closes_and_is_told(tmp_path: Path, mo
             await write(log, "a")
             with monkeypatch.context() as patched:
                 patched.setattr("kernel.broker.storage.epochs.PartitionEpochs.published", unreadable)
-                with pytest.raises(StorageFailed, match="look for a newer epoch"):
+                with pytest.raises(StorageFailed, match="check for a newer epoch"):
                     await write(log, "b")
             with pytest.raises(Fenced, match="unknown whether"):
                 await write(log, "c")
