@@ -1,7 +1,7 @@
-"""One broker: server, storage and cluster put together, with room for what is mounted on it.
+"""One broker: server, storage and cluster, and parts mounted on it, such as the coordinator.
 
-Order of the start: take the port, become a broker of the data folder (`identity.py`), end the session that its last
-process may have left behind, open the storage, let the mounted parts subscribe, join the cluster (register in
+Order of the start: bind the port, become a broker of the data folder (`identity.py`), end the session that its last
+process may have left, open the storage, let the mounted parts subscribe, join the cluster (register in
 ZooKeeper), accept connections. The stop goes the other way. A start that fails leaves nothing behind.
 """
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What a mounted part may answer in the broker's place: transactional ids need a coordinator.
+#: Handlers that a mounted part may replace: transactional ids need a coordinator.
 REPLACEABLE = frozenset({Api.InitProducerId})
 
 
@@ -90,7 +90,7 @@ class Broker:
 
     async def start(self) -> None:
         """Raises `EnvironmentFault` (port, disk), `Unavailable` (ZooKeeper), `UserError` (broker id taken, or the data
-        folder is another cluster's).
+        folder belongs to another cluster).
         """
         try:
             await self._start()
@@ -136,7 +136,7 @@ class Broker:
             storage.on_died = self.cluster.on_failed = configs.on_failed = self._fail
             if storage.death is not None:
                 self._fail(storage.death)
-            # The stop unwinds this: nobody is served, then mounted parts end, while the cluster is still there.
+            # The stop unwinds this: first the server, then mounted parts, while the cluster still exists.
             starting.push_async_callback(self.cluster.stop)
             starting.push_async_callback(self._stop_mounted)
             self._mount_all(server, storage, logs, configs)
@@ -148,22 +148,22 @@ class Broker:
             starting.push_async_callback(server.stop)
             await server.serve()
             self._running = starting.pop_all()
-        log.info("broker %s serves", self.address)
+        log.info("broker %s is serving", self.address)
         if unserved := without_brokers(self.cluster.snapshot):
             partitions, brokers = unserved
             log.warning(
-                "%d partitions have no broker that runs: they are on %s. Start these again, without broker.id or each"
-                " with its own.",
+                "%d partitions have no running broker: they are on %s. Restart these, without broker.id or with their"
+                " own.",
                 partitions,
                 ", ".join(f"broker {broker}" for broker in brokers),
             )
 
     async def stop(self) -> None:
-        """Close every connection, stop what is mounted, leave the cluster, close the storage. Idempotent."""
+        """Close every connection, stop mounted parts, leave the cluster, close the storage. Idempotent."""
         await self._running.aclose()
 
     async def failed(self) -> RebalanceLabError:
-        """Return when a mistake of ours has made the broker useless, with what to tell its user: stop the broker then.
+        """Wait until an internal error has made the broker unusable; returns the error to report before stopping it.
 
         The traceback has been logged (kernel.broker.storage.internal_errors).
         """
@@ -198,7 +198,7 @@ class Broker:
         return BrokerServer({}, host=host, port=port, limits=limits, turns=self._turns)
 
     async def _become(self, listener: str) -> Identity:
-        """Nothing is written, here or in ZooKeeper, for a folder of another cluster."""
+        """Become a broker of the folder. If it belongs to another cluster, writes nothing here or in ZooKeeper."""
         node_id = self.config.node_id if self.config.node_id >= 0 else None
         async with await ZooKeeperSession.open(
             self._zookeeper,
@@ -216,21 +216,21 @@ class Broker:
                 except BrokerRuns:
                     if self.config.node_id >= 0:
                         raise
-                    identity = None  # the id was given by hand before ZooKeeper counted to it
+                    identity = None  # assigned by hand before ZooKeeper generated it
                 if identity is not None:
                     return identity
                 node_id = await next_node_id(session)
 
     async def _end_last_session(self, identity: Identity) -> None:
-        """After a kill -9 ZooKeeper keeps the dead process's session, and with it our registration, until its timeout.
+        """End the session of a killed process: ZooKeeper would keep it, and our registration, until its timeout.
 
-        Whoever holds the identity is its rightful owner: the process that opened it is gone.
+        The holder of the identity may do so: the process that opened the session is gone.
         """
         credentials = await asyncio.to_thread(identity.last_session)
         if credentials is not None and not await end_session(
             self._zookeeper, credentials, timeout_s=self.config.number("zookeeper.connection.timeout.ms") / 1000
         ):
-            log.warning("broker %d: no ZooKeeper server has ended the session of its last run", identity.node_id)
+            log.warning("broker %d: could not end the ZooKeeper session of its last run", identity.node_id)
 
     def _cluster(self) -> Cluster:
         return Cluster(

@@ -1,4 +1,4 @@
-"""What a part that is mounted on the broker gets to work with; the coordinator is such a part."""
+"""What the broker provides to parts mounted on it, such as the coordinator."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Logs(Protocol):
-    """The partition logs that this broker leads; None for what it does not lead."""
+    """The partition logs that this broker leads; None for all others."""
 
     def get(self, tp: TopicPartition, /) -> PartitionLog | None: ...
 
 
 class _NoLogs:
-    """Of a broker that leads no data."""
+    """Logs of a broker that leads no data."""
 
     def get(self, _tp: TopicPartition, /) -> None:
         return None
@@ -35,14 +35,14 @@ class _NoLogs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerServices:
-    """Handed to each mounted part once, before the cluster is joined: the moment to subscribe to leadership.
+    """Handed to each mounted part once, before the broker joins the cluster, so that the part can subscribe.
 
-    `storage` is started by then; `cluster` is not, its snapshot is empty until it is.
+    `storage` has been started by then; `cluster` has not, and its snapshot is empty.
     """
 
     config: BrokerConfig
     node_id: int
-    zookeeper: str  #: the connect string, for sessions of a part's own
+    zookeeper: str  #: the connect string, for a part's own sessions
     storage: Storage
     cluster: ClusterView  #: leadership of this broker, and the metadata of all
     tracer: Tracer
@@ -50,13 +50,13 @@ class BrokerServices:
     #: Create a topic that Kafka creates by itself (`__consumer_offsets`, with the settings made for it) unless it is
     #: there, and wait a moment for it; raises as `ClusterView.create_topic`, except for `TopicExists`.
     create_internal_topic: Callable[[str], Awaitable[TopicView | None]]
-    #: Register what is to be awaited when the broker stops, before the cluster is left; the last one first.
+    #: Register a callback to await when the broker stops, before it leaves the cluster; last one first.
     on_stop: Callable[[Callable[[], Awaitable[None]]], None]
-    #: Where what is long, or much, is done in pieces: shared by all that the broker's loop does.
+    #: The broker's queue for bulk work.
     turns: Turns = field(default_factory=Turns)
-    #: The data that is led here: a transaction's markers go there.
+    #: Where to append a transaction's markers.
     logs: Logs = field(default_factory=_NoLogs)
-    #: Where a coordinator of transactions says that it can be asked.
+    #: Where a transaction coordinator registers its verifier.
     verification: Verification = field(default_factory=Verification)
 
 

@@ -1,7 +1,6 @@
-"""A client of a cluster: who leads what, and one connection to each broker (`client_reads` has what is read by them).
+"""A client of a cluster: metadata, and one connection to each broker (`reads` has the requests for records).
 
-Nothing here retries by itself, except for asking the next broker for metadata: when to try again, and what that
-means, is for the caller to decide.
+Nothing here retries, except that metadata is requested from the next broker: the caller decides when to retry.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PartitionLeader:
-    """`node_id` is -1 while nobody leads."""
+    """`node_id` is -1 if there is no leader."""
 
     node_id: int
     leader_epoch: int = -1
@@ -60,7 +59,7 @@ class PartitionLeader:
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadata:
-    """What Metadata said last. `errors` names the topics that could not be described, by Kafka's error name."""
+    """The last Metadata response. `errors` has Kafka's error name for topics that it could not describe."""
 
     cluster_id: str = ""
     controller_id: int = -1
@@ -68,19 +67,19 @@ class ClusterMetadata:
     leaders: Mapping[TopicPartition, PartitionLeader] = field(default_factory=dict)
     topic_ids: Mapping[str, UUID | None] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
-    internal: frozenset[str] = frozenset()  #: topics that the brokers call Kafka's own (Metadata 1 on)
+    internal: frozenset[str] = frozenset()  #: topics marked as internal by the brokers (Metadata 1 on)
 
     def partitions_of(self, topic: str) -> tuple[int, ...]:
-        """Its partition numbers in order; empty when the topic is not known."""
+        """The topic's partition numbers in order; empty if it is unknown."""
         return tuple(sorted(tp.partition for tp in self.leaders if tp.topic == topic))
 
     def sizes(self) -> dict[str, int]:
-        """{topic: number of partitions} of all that are known."""
+        """{topic: number of partitions} of all known topics."""
         return dict(Counter(tp.topic for tp in self.leaders))
 
 
 class ClusterClient:
-    """Connections by broker id, opened when first asked for and opened anew when they broke."""
+    """Connections by broker id, opened on first use and reopened after they break."""
 
     def __init__(
         self,
@@ -105,7 +104,7 @@ class ClusterClient:
 
     @property
     def member(self) -> str | None:
-        """The member id that requests carry in the trace, on every connection of this client."""
+        """The member id for requests in the trace, on every connection of this client."""
         return self._member
 
     @member.setter
@@ -119,7 +118,7 @@ class ClusterClient:
     ) -> ClusterMetadata:
         """Ask any broker for Metadata of `topics` (None: all). `create` lets auto.create.topics.enable do its work.
 
-        Raises `Unavailable` when no broker answers, naming each that was tried.
+        Raises `Unavailable` if no broker answers, naming each one tried.
         """
         body = {
             "topics": None if topics is None else [{"name": name, "topic_id": None} for name in topics],
@@ -129,7 +128,7 @@ class ClusterClient:
         for connect in self._candidates():
             try:
                 connection = await connect()
-                # Version 0 has no null for "all topics", version 12 is the last that every stock broker offers.
+                # Version 0 has no null for "all topics"; version 12 is the last one that every stock broker offers.
                 answer = await connection.call(
                     Api.Metadata, body, version=min(12, connection.version_of(Api.Metadata)), timeout_ms=timeout_ms
                 )
@@ -141,7 +140,7 @@ class ClusterClient:
         raise Unavailable(f"no broker answered a Metadata request: {'; '.join(dict.fromkeys(failures))}")
 
     def _candidates(self) -> list[Any]:
-        """What to try for metadata: open connections, then known brokers, then the bootstrap addresses."""
+        """Where to request metadata: open connections, then known brokers, then the bootstrap addresses."""
         live = [c for c in [*self._connections.values(), self._asking] if c is not None and not c.closed]
         known = [node_id for node_id in self.metadata.brokers if node_id not in self._connections]
 
@@ -155,7 +154,7 @@ class ClusterClient:
         ]
 
     async def _ask_at(self, address: tuple[str, int]) -> BrokerConnection:
-        async with self._asking_lock:  # or of two who ask at once, one's connection would be forgotten and stay open
+        async with self._asking_lock:  # or with two concurrent callers, one connection would be forgotten and stay open
             asking = self._asking
             if asking is not None and not asking.closed and (asking.host, asking.port) == address:
                 return asking
@@ -192,12 +191,12 @@ class ClusterClient:
         )
 
     def leader_of(self, tp: TopicPartition) -> int | None:
-        """The leader's node id as metadata had it last; None when unknown or nobody leads."""
+        """The leader's node id in the last metadata; None if unknown or if there is no leader."""
         leader = self.metadata.leaders.get(tp)
         return None if leader is None or leader.node_id < 0 else leader.node_id
 
     async def connection(self, node_id: int) -> BrokerConnection:
-        """An open connection to that broker. Raises `Unavailable`, also when metadata does not name the broker."""
+        """An open connection to that broker. Raises `Unavailable`, also if the metadata does not name the broker."""
         lock = self._opening.setdefault(node_id, asyncio.Lock())
         async with lock:
             connection = self._connections.get(node_id)

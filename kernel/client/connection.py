@@ -1,7 +1,7 @@
-"""One connection from us to a broker: requests pipelined by correlation id, versions negotiated.
+"""A client's connection to a broker: requests pipelined by correlation id, versions negotiated.
 
-A request that is not answered in time closes the connection, as Kafka's clients do: whatever came later on it
-would be late as well. A caller that is cancelled leaves the connection as it is; its answer is dropped.
+A request timeout closes the connection, as in Kafka's clients: later responses would be late as well. Cancelling a
+caller leaves the connection open; its response is dropped.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _SOFTWARE = {"client_software_name": "rebalance-lab", "client_software_version":
 
 
 class Disconnected(Unavailable):
-    """The connection is gone; whether the request was carried out is unknown."""
+    """The connection is closed; whether the request was carried out is unknown."""
 
 
 class RequestTimedOut(Disconnected):
-    """No answer in time; the connection was closed, whether the request was carried out is unknown."""
+    """No response in time; the connection was closed, and whether the request was carried out is unknown."""
 
 
 class UnsupportedByBroker(Unavailable):
-    """The broker does not speak a version of this API that we do."""
+    """The broker and this client have no version of this API in common."""
 
 
 class _Sent(NamedTuple):
@@ -46,9 +46,9 @@ class _Sent(NamedTuple):
 
 
 class BrokerConnection:
-    """Open it with `open`; `call` as often and as concurrently as wanted; `close` it.
+    """Created by `open`. Calls may be concurrent.
 
-    `member` and `stream` name, in the trace, on whose behalf requests are made; they may be set at any time.
+    `member` and `stream` identify the caller in the trace; they may be set at any time.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class BrokerConnection:
         tracer: Tracer | None = None,
         receive_buffer_bytes: int | None = None,
     ) -> BrokerConnection:
-        """Connect and negotiate versions. Raises `Unavailable` (or its kin) when that fails within `timeout_ms`.
+        """Connect and negotiate versions. Raises `Unavailable` on failure or after `timeout_ms`.
 
-        `receive_buffer_bytes` is asked of the system (SO_RCVBUF); None leaves it to the system.
+        `receive_buffer_bytes` sets SO_RCVBUF; None leaves it to the system.
         """
         connection = cls(host, port, client_id, node_id=node_id, tracer=tracer)
         loop = asyncio.get_running_loop()
@@ -108,7 +108,7 @@ class BrokerConnection:
         return self._transport is None
 
     def version_of(self, api: Api) -> int:
-        """The version that `call` uses when it is told none. Raises `UnsupportedByBroker`."""
+        """The version that `call` uses by default. Raises `UnsupportedByBroker`."""
         version = negotiated(api, self.offered)
         if version is None:
             raise UnsupportedByBroker(
@@ -125,9 +125,9 @@ class BrokerConnection:
         timeout_ms: int = REQUEST_TIMEOUT_MS,
         group: str | None = None,
     ) -> Any:
-        """The answer as kio's entity. Raises `Disconnected`, `RequestTimedOut`, `UnsupportedByBroker`, `ProtocolError`.
+        """Return kio's entity. Raises `Disconnected`, `RequestTimedOut`, `UnsupportedByBroker`, `ProtocolError`.
 
-        `body` is what `kernel.wire.building` takes; `group` goes into the trace.
+        `body` is for `kernel.wire.building`; `group` goes into the trace.
         """
         chosen = self.version_of(api) if version is None else version
         correlation_id, future = self._send(api, chosen, body)
@@ -152,20 +152,20 @@ class BrokerConnection:
         return answer
 
     def send_only(self, api: Api, body: Mapping[str, Any], *, version: int | None = None) -> None:
-        """Send a request that has no answer (Produce with acks=0). Raises `Disconnected`."""
+        """Send a request that has no response (Produce with acks=0). Raises `Disconnected`."""
         chosen = self.version_of(api) if version is None else version
         self._correlation_id += 1
         self._write(encode_request(api, chosen, self._correlation_id, self.client_id, body))
 
     def close(self) -> None:
-        """Idempotent. Calls that wait raise `Disconnected`."""
+        """Close the connection. Pending calls raise `Disconnected`. Idempotent."""
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
         self._fail_all(Disconnected(f"the connection to {self.host}:{self.port} was closed"))
 
     async def wait_closed(self) -> None:
-        """Until the socket itself is closed, after `close`."""
+        """Wait until the socket is closed, after `close`."""
         if self._ended is not None:
             await asyncio.shield(self._ended)
 
@@ -190,7 +190,7 @@ class BrokerConnection:
         self._transport.write(frame)
 
     async def _negotiate(self) -> None:
-        """ApiVersions 3; a broker that answers 35 has put its own highest version into the answer (KIP-511)."""
+        """Send ApiVersions 3; a broker that responds with 35 includes its own highest version (KIP-511)."""
         version = 3
         while True:
             correlation_id, future = self._send(Api.ApiVersions, version, _SOFTWARE if version >= 3 else {})
@@ -226,11 +226,11 @@ class BrokerConnection:
         self._transport = transport
 
     def answered(self, frame: bytes) -> None:
-        """A frame from the broker. Raises `ProtocolError`; a late answer to a cancelled call is dropped."""
+        """Handle a frame. Raises `ProtocolError`; drops a late response to a cancelled call."""
         sent = self._sent.pop(correlation_of(frame), None)
         if sent is None:
             raise ProtocolError(f"{self.host}:{self.port} answered a request that was never sent")
-        # A broker that does not know our version of ApiVersions answers in version 0 (KIP-511).
+        # A broker that does not know our version of ApiVersions responds with version 0 (KIP-511).
         version = 0 if sent.api is Api.ApiVersions and frame[4:6] == b"\0\x23" else sent.version
         try:
             _, answer = decode_response(sent.api, version, frame)
@@ -243,7 +243,7 @@ class BrokerConnection:
             sent.future.set_result(answer)
 
     def broken(self, why: str) -> None:
-        """The other side is gone, or talks nonsense."""
+        """The broker has closed the connection, or sent garbage."""
         self._fail_all(Disconnected(f"the connection to {self.host}:{self.port} ended: {why}"))
         self.close()
 
@@ -259,7 +259,7 @@ class BrokerConnection:
 
 
 class _ClientProtocol(asyncio.Protocol):
-    """The socket's side of a `BrokerConnection`."""
+    """The asyncio protocol of a `BrokerConnection`."""
 
     def __init__(self, connection: BrokerConnection) -> None:
         self._connection = connection
@@ -283,7 +283,7 @@ class _ClientProtocol(asyncio.Protocol):
 
 
 def error_of(answer: Any) -> str:
-    """The first error in an answer, at the top or in any partition, by Kafka's name; '' when there is none."""
+    """The first error in a response, at the top or in any partition, by Kafka's name; '' if there is none."""
     code = getattr(answer, "error_code", ErrorCode.none)
     if code != ErrorCode.none:
         return error_name(code)

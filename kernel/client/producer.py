@@ -1,8 +1,8 @@
-"""An idempotent producer: what is handed to `send` while a batch of its partition is on its way goes out together.
+"""An idempotent producer. Records sent while a batch of their partition is in flight form the next batch.
 
-Each partition has one batch in flight, so order needs no more than the sequence number. A retry sends the very same
-bytes: the broker recognises them by producer id, epoch and sequence (KIP-98) and answers with the first offsets, so
-a repeated batch is stored once, also by the next leader.
+Each partition has one batch in flight, so the sequence number is enough to keep the order. A retry sends the same
+bytes: the broker recognises them by producer id, epoch and sequence (KIP-98) and returns the original offsets, so a
+repeated batch is stored once, even by the next leader.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class ProduceFailed(RebalanceLabError):
-    """The records were refused for good, or not acknowledged in time; `error` is Kafka's name of the reason.
+    """The records were refused, or not acknowledged in time; `error` is Kafka's name of the reason.
 
-    After `TIMED_OUT` it is unknown whether they are stored; the partition then begins with a new producer id.
+    After `TIMED_OUT` it is unknown whether they are stored; the partition then continues with a new producer id.
     """
 
     def __init__(self, tp: TopicPartition, error: str, message: str) -> None:
@@ -61,17 +61,17 @@ class _Pending(NamedTuple):
 
 @dataclass(slots=True)
 class _Partition:
-    """What waits for one partition, and the numbers its next batch gets."""
+    """The records waiting for one partition, and the numbers of its next batch."""
 
     queue: list[_Pending] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
-    producer: tuple[int, int] | None = None  #: (producer id, epoch); None: to be asked for
+    producer: tuple[int, int] | None = None  #: (producer id, epoch); None: request one
     next_sequence: int = 0
 
 
 class Producer:
-    """Numbers nothing itself: values are the caller's. Close it to flush what waits."""
+    """Does not number values itself: they are the caller's. Closing it flushes waiting records."""
 
     def __init__(
         self, client: ClusterClient, config: ProducerConfig | None = None, *, clock: Clock | None = None
@@ -104,7 +104,7 @@ class Producer:
         headers: tuple[tuple[str, bytes | None], ...] = (),
         timestamp_ms: int | None = None,
     ) -> asyncio.Future[int]:
-        """As `send`, without waiting: records are stored in the order of these calls."""
+        """As `send`, without waiting. Records are stored in the order of the calls."""
         assert not self._closing, "this producer is closed"
         partition = self._partitions.setdefault(tp, _Partition())
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -116,13 +116,13 @@ class Producer:
         return future
 
     async def flush(self) -> None:
-        """Until everything handed in so far is acknowledged or has failed; failures stay with their futures."""
+        """Wait until all records so far are acknowledged or have failed. Failures stay with their futures."""
         waiting = [pending.offset for partition in self._partitions.values() for pending in partition.queue]
         if waiting:
             await asyncio.wait(waiting)
 
     async def close(self, *, timeout_ms: int = 5_000) -> None:
-        """Flush for at most `timeout_ms`, then give up what is left. Idempotent; the client stays open."""
+        """Flush for at most `timeout_ms`, then drop the rest. Idempotent; the client stays open."""
         self._closing = True
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -153,7 +153,7 @@ class Producer:
                 for index, pending in enumerate(batch):
                     if not pending.offset.done():
                         pending.offset.set_result(base + index if base >= 0 else -1)
-            # Only now: what is in flight counts as waiting, for `flush` and for `close`.
+            # Only now: records in flight count as waiting for `flush` and `close`.
             del partition.queue[: len(batch)]
             if not partition.queue:
                 partition.arrived.clear()
@@ -167,7 +167,7 @@ class Producer:
         return queue[: self._config.batch_records_max]
 
     async def _deliver(self, tp: TopicPartition, partition: _Partition, records: list[NewRecord]) -> int:
-        """The base offset. Tries again until the delivery timeout, with the same bytes."""
+        """Send a batch and return its base offset. Retries with the same bytes until the delivery timeout."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.delivery_timeout_ms / 1000
         payload: bytes | None = None
@@ -249,10 +249,10 @@ class Producer:
         try:
             await self._refresh(tp)
         except (Unavailable, ProtocolError):
-            return  # no broker answers: the next attempt finds out, or the delivery timeout does
+            return  # no broker answers: left to the next attempt, or the delivery timeout
 
     async def _refresh(self, tp: TopicPartition) -> None:
-        async with self._refreshing:  # after a leader's end all its partitions ask: one at a time is enough
+        async with self._refreshing:  # after a leader's death all its partitions ask: one request at a time is enough
             await self._client.refresh([tp.topic], create=True, timeout_ms=self._config.request_timeout_ms)
 
 

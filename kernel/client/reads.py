@@ -1,6 +1,6 @@
-"""What is read from the broker that leads a partition: records, and offsets. Both backends share it.
+"""Reads records and offsets from a partition's leader. Both backends share it.
 
-Nothing here retries: when to try again, and what that means, is for the caller to decide.
+Nothing here retries: the caller decides when to.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ EARLIEST, LATEST = -2, -1  #: ListOffsets' special timestamps
 
 @dataclass(frozen=True, slots=True)
 class FetchedPartition:
-    """`error` is '' or Kafka's name; `next_offset` is where to go on (past control batches and old records).
+    """`error` is '' or Kafka's name; `next_offset` is where to continue (past control batches and old records).
 
-    `corrupt` says why the batch at `next_offset` cannot be read; `records` are those in front of it.
+    `corrupt` says why the batch at `next_offset` is unreadable; `records` are the ones before it.
     """
 
     error: str
@@ -39,7 +39,7 @@ class FetchedPartition:
 
 @dataclass(frozen=True, slots=True)
 class FetchedBytes:
-    """As `FetchedPartition`, with the batches as they came: a client may have its own view of a broken one."""
+    """As `FetchedPartition`, with undecoded batches: a client may handle broken ones in its own way."""
 
     error: str
     high_watermark: int
@@ -61,7 +61,7 @@ async def fetch(  # noqa: PLR0913  # Fetch's own fields, each by its name
 ) -> dict[TopicPartition, FetchedPartition]:
     """One Fetch from the broker that leads these partitions. Raises as `BrokerConnection.call`.
 
-    `committed`: without what transactions have aborted, and not beyond the first one that is open (isolation.level).
+    `committed`: skip aborted transactions, and end before the first open one (isolation.level).
 
     Defaults are Kafka's (fetch.max.wait.ms, fetch.min.bytes, fetch.max.bytes, max.partition.fetch.bytes).
     """
@@ -94,10 +94,10 @@ async def fetch_bytes(  # noqa: PLR0913  # as above
     timeout_ms: int,
     committed: bool = False,
 ) -> dict[TopicPartition, FetchedBytes]:
-    """As `fetch`, without a look into what came. Raises as `BrokerConnection.call`.
+    """As `fetch`, without decoding. Raises as `BrokerConnection.call`.
 
-    Partitions are asked for in the order of `offsets`: the first that has anything gets a whole batch (KIP-74).
-    Topics go by name (version 12 at most); there is no fetch session (KIP-227: session 0, epoch -1).
+    Partitions are requested in the order of `offsets`: the first one with data returns a whole batch (KIP-74).
+    Topics are named (version 12 at most); there is no fetch session (KIP-227: session 0, epoch -1).
     """
     body = {
         "replica_id": -1,
@@ -155,9 +155,8 @@ async def list_offset(
 ) -> dict[TopicPartition, tuple[str, int]]:
     """(error, offset) for each partition: of LATEST (-1), EARLIEST (-2), or the first record at or after epoch ms.
 
-    `committed`: LATEST is the last stable offset. The offset is -1 when no record is that young. Raises as
-    `BrokerConnection.call`. Brokers of before 0.10.1 answer a point in time with the begin of the segment that was
-    written before it.
+    `committed`: LATEST is the last stable offset. The offset is -1 if no record is that recent. Raises as
+    `BrokerConnection.call`. Brokers before 0.10.1 answer a time with the start of the segment written before it.
     """
     body = {
         "replica_id": -1,
@@ -196,7 +195,7 @@ def _by_topic(numbers: Mapping[TopicPartition, int]) -> dict[str, list[tuple[int
 
 
 def _offset_of(answer: Any) -> int:
-    """Version 0 answers with a list, which is empty when there is no such offset."""
+    """Version 0 returns a list, which is empty if there is no such offset."""
     several = getattr(answer, "old_style_offsets", None)
     offset: int = answer.offset if several is None else next(iter(several), NO_OFFSET)
     return offset

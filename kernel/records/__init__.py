@@ -1,1 +1,1 @@
-"""Record batches: their bytes, what is checked before they are stored, and what clients read in them."""
+"""Record batches: their bytes, checks before they are stored, and what clients read from them."""

@@ -1,4 +1,4 @@
-"""Record batches as storage sees them: opaque bytes, with the few numbers that their owner read from the header."""
+"""Record batches as the storage sees them: opaque bytes, with a few fields of the header."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from kernel.records.transactions import EndMarker, OpenTransactions, no_transact
 
 _BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
-#: Where magic 2 keeps the leader epoch, and where every format keeps its magic byte.
+#: The position of the leader epoch in magic 2, and of the magic byte in every format.
 _LEADER_EPOCH_AT, _MAGIC_AT = 12, 16
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerStamp:
-    """Who wrote a batch, when the producer is idempotent: `base_sequence` of the first record."""
+    """The idempotent producer of a batch; `base_sequence` is the first record's."""
 
     producer_id: int
     producer_epoch: int
@@ -23,7 +23,7 @@ class ProducerStamp:
     transactional: bool = False
 
 
-#: Of a batch that may go on with a transaction, but not begin one.
+#: Marks a batch that may continue a transaction, but not begin one.
 NOT_VERIFIED = -1
 
 
@@ -31,8 +31,8 @@ NOT_VERIFIED = -1
 class AppendBatch:
     """One batch to append. `records` is the number of offsets it takes (last offset delta + 1), at least 1.
 
-    With a `marker` it is a control batch, and ends the transaction of `producer`. `verified_at` is where the log ended
-    when the transaction's coordinator was asked whether the partition is part of the transaction (KIP-890).
+    With a `marker` it is a control batch, and ends the transaction of `producer`. `verified_at` is the log's end
+    when the coordinator was asked whether the partition is part of the transaction (KIP-890).
     """
 
     payload: bytes
@@ -48,9 +48,9 @@ class AppendBatch:
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """Where the batches of one append went. `duplicate`: they had been stored before, at these offsets.
+    """The offsets of one append. `duplicate`: the batches were already stored there.
 
-    `transactions` are those that are open behind them.
+    `transactions` are the open ones after it.
     """
 
     base_offset: int
@@ -60,7 +60,7 @@ class AppendResult:
 
 
 def placed(payload: bytes, base_offset: int, leader_epoch: int) -> bytes:
-    """The batch with its base offset and leader epoch filled in; both stand outside of magic 2's checksum.
+    """The batch with its base offset and leader epoch filled in; magic 2's checksum covers neither.
 
     Source: DefaultRecordBatch (magic 2). Older formats have no leader epoch there, only the offset is set.
     """

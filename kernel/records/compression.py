@@ -1,8 +1,8 @@
-"""What is inside a compressed batch, unpacked within a bound: never more room is made than `room_for` allows.
+"""Unpacks compressed batches within a limit: never allocates more than `room_for` allows.
 
-Packed bytes come from outside, and a few kilobytes can unpack to gigabytes. The bound is checked while unpacking, not
-afterwards: gzip is read up to it, a snappy block says its size in front, LZ4 frames and zstd are unpacked into room
-that grows up to it. Kafka itself reads such a batch as a stream and has no bound.
+Packed bytes are untrusted input, and a few kilobytes can unpack to gigabytes. The limit is enforced while unpacking:
+gzip is read up to it, a snappy block announces its size, LZ4 frames and zstd are unpacked into a buffer that grows up
+to it. Kafka itself reads such a batch as a stream, without a limit.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ Result = TypeVar("Result")
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
-#: What any compressed batch may unpack to, and how many times its packed size if that is more.
+#: The limit for any compressed batch, and as a multiple of its packed size if that is more.
 UNPACKED_BYTES_MIN, UNPACKED_TIMES_MAX = 16 * 1024 * 1024, 8
 
-#: The framing that snappy-java wraps its blocks in: a head of 16 bytes, then size and block, again and again.
+#: The framing that snappy-java wraps its blocks in: a header of 16 bytes, then size and block, repeated.
 _XERIAL_HEAD, _XERIAL_HEAD_BYTES = b"\x82SNAPPY\0", 16
 _FIRST_ROOM_BYTES, _ROOM_GROWS = 64 * 1024, 8
 
 
 class CannotUnpack(RebalanceLabError):
-    """The bytes are not what their codec makes."""
+    """The bytes are not valid for their codec."""
 
 
 class UnpacksTooLarge(CannotUnpack):
-    """They unpack to more than is allowed."""
+    """The batch unpacks to more than is allowed."""
 
 
 def room_for(packed_bytes: int) -> int:
-    """The most bytes that so many packed ones may unpack to."""
+    """The limit for unpacking this many bytes."""
     return max(UNPACKED_BYTES_MIN, UNPACKED_TIMES_MAX * packed_bytes)
 
 
 def unpacked(codec: int, data: bytes) -> bytes:
-    """`data` without its compression. Raises `CannotUnpack`, also for a codec that is not known."""
+    """Decompress `data`. Raises `CannotUnpack`, also for an unknown codec."""
     unpack = _UNPACK.get(codec)
     if unpack is None:
         raise CannotUnpack(f"codec {codec} is not known")
@@ -57,13 +57,13 @@ def unpacked(codec: int, data: bytes) -> bytes:
 
 
 class UnpackingTurn:
-    """One piece of work with unpacked batches at a time, on a thread: so the bound above is one for all of them."""
+    """Runs work on unpacked batches on a thread, one at a time, so that the limit above applies to all together."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
 
     async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """`work(*arguments)`. The next one begins when this has really ended, also if its caller is cancelled."""
+        """Run `work(*arguments)`. The next work waits for its end, even if the caller is cancelled."""
         await self._turn.acquire()
         loop = asyncio.get_running_loop()
         try:
@@ -77,7 +77,7 @@ class UnpackingTurn:
     def _end(self, ended: asyncio.Future[Any]) -> None:
         self._turn.release()
         if not ended.cancelled():
-            ended.exception()  # nobody may be left to look at it
+            ended.exception()  # there may be no waiter left to retrieve it
 
 
 def _too_large(room: int) -> UnpacksTooLarge:
@@ -85,7 +85,7 @@ def _too_large(room: int) -> UnpacksTooLarge:
 
 
 def _gunzip(data: bytes, room: int) -> bytes:
-    """All members, as Java's GZIPInputStream; bytes behind them that are no member are left out, as there."""
+    """All members, as Java's GZIPInputStream; trailing bytes that are no member are ignored, as there."""
     out = b""
     while True:
         member = zlib.decompressobj(31)
@@ -122,14 +122,14 @@ def _unsnappy(data: bytes, room: int) -> bytes:
 
 
 def _unsnapped(block: bytes, room: int) -> bytes:
-    """One block; it begins with its unpacked size, for which room would be made at once."""
+    """Unpack one block. It begins with its unpacked size, which is checked before allocating."""
     if cramjam.snappy.decompress_raw_len(block) > room:
         raise _too_large(room)
     return bytes(cramjam.snappy.decompress_raw(block))
 
 
 def _into_growing_room(decompress_into: Callable[[bytes, bytearray], int], data: bytes, room: int) -> bytes:
-    """For codecs that do not say beforehand how much it will be: what does not fit is tried again with more room."""
+    """For codecs that do not announce the size: retry with a larger buffer until it fits."""
     size = max(_ROOM_GROWS * len(data), _FIRST_ROOM_BYTES)
     while True:
         buffer = bytearray(min(size, room))

@@ -1,8 +1,8 @@
-"""Control batches, which say how a producer's transaction ended, and what a committed reader makes of them.
+"""Control batches, which end a producer's transaction, and how readers of committed records use them.
 
 A control batch holds one record, takes one offset and never reaches an application. Its key is a version and a type
 (0 abort, 1 commit), its value a version and the epoch of the coordinator that decided it, as Kafka's EndTxnMarker.json
-has them; a 4.1.1 broker writes the same bytes but for offsets, times and the checksum.
+has them; a 4.1.1 broker writes the same bytes except for offsets, times and the checksum.
 
 Source: KIP-98; EndTransactionMarker and CompletedFetch of Kafka 3.9.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kernel.records.transactions import EndMarker
 
-#: The fields of a batch's header behind the checksum (`records.BatchHeader`), and those up to it.
+#: The fields of a batch's header after the checksum (`records.BatchHeader`), and those up to it.
 _CHECKED = struct.Struct(">hiqqqhii")
 _UNCHECKED = struct.Struct(">qiibI")
 _KEY, _VALUE = struct.Struct(">hh"), struct.Struct(">hi")
@@ -54,10 +54,10 @@ def end_marker(marker: EndMarker, *, producer_id: int, producer_epoch: int, time
 
 
 class CommittedOnly:
-    """Which batches of one partition's Fetch answer a reader with isolation.level=read_committed leaves out.
+    """Decides which batches of a Fetch response a reader with isolation.level=read_committed skips.
 
-    `aborted` are (producer id, first offset) as the answer lists them. Batches are shown in their order. Without any
-    aborted transactions, as for read_uncommitted, only control batches are left out.
+    `aborted` are (producer id, first offset) as in the response. Pass the batches in order. Without aborted
+    transactions, as for read_uncommitted, it skips only control batches.
     """
 
     def __init__(self, aborted: Iterable[tuple[int, int]] = ()) -> None:
@@ -66,7 +66,7 @@ class CommittedOnly:
         self._aborting: set[int] = set()
 
     def leaves_out(self, batch: Any) -> bool:
-        """Of an aiokafka batch of format 2, or of an older one, which knows no transactions."""
+        """Whether to skip an aiokafka batch, of format 2 or of an older one without transactions."""
         if batch.is_control_batch:
             if self._aborting and _is_abort(batch):
                 self._aborting.discard(batch.producer_id)
@@ -79,7 +79,7 @@ class CommittedOnly:
 
 
 def _is_abort(batch: Any) -> bool:
-    """The type stands behind the version in the key of the one record. A key that has neither is another kind."""
+    """The type, which follows the version in the record's key. A key without them is another kind of record."""
     for record in batch:
         key = record.key or b""
         return len(key) >= _KEY.size and _KEY.unpack_from(key)[1] == _ABORT

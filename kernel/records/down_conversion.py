@@ -1,15 +1,16 @@
-"""Record batches turned into the message formats of before 0.11, for clients that know no other.
+"""Converts record batches to the message formats before 0.11, for clients that know no others.
 
-Source: AbstractRecords.downConvert, FileRecords.downConvert and MemoryRecordsBuilder of Kafka 1.1.1. Format 0 is what
-Fetch 0 and 1 want, format 1 adds a time to each message and is for Fetch 2 and 3. What gets lost:
+Source: AbstractRecords.downConvert, FileRecords.downConvert and MemoryRecordsBuilder of Kafka 1.1.1. Format 0 is for
+Fetch 0 and 1; format 1 adds a time to each message and is for Fetch 2 and 3. What gets lost:
 
-- headers, which the old formats have no room for; in format 0 the times too;
-- control batches (the markers of transactions) are left out;
-- records before the offset that was asked for, but of batches that are not compressed: a compressed batch becomes
-  one wrapper message and stays whole, so its reader drops what it did not ask for.
+- headers, which the old formats do not have, and in format 0 the times;
+- control batches (the markers of transactions);
+- records before the requested offset, in batches that are not compressed. A compressed batch becomes one wrapper
+message
+  and stays complete: its reader drops earlier records.
 
-The codec stays what it was. Offsets inside of a wrapper are absolute in format 0 and count from the first message in
-format 1, the wrapper bears the last one. Zstd came after these formats: `NotConvertible`, as Kafka says since 2.1.
+The codec does not change. Offsets inside a wrapper are absolute in format 0 and count from the first message in format
+1; the wrapper has the last one. Zstd came after these formats: `NotConvertible`, as Kafka says since 2.1.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _CHECKSUM = struct.Struct(">I")
 _LENGTH = struct.Struct(">i")
 _NULL = _LENGTH.pack(-1)
 
-#: How many times the stored bytes an answer may have, and what it may have in any case.
+#: The limit for a response as a multiple of the stored bytes, and the limit in any case.
 GROWS_MAX, _GROWN_BYTES_MIN = 4, 1024 * 1024
 
 
@@ -43,11 +44,11 @@ class NotConvertible(RebalanceLabError):
 
 
 def down_converted(tp: TopicPartition, data: bytes, offset: int, magic: int) -> bytes:
-    """`data`, batches of format 2, as messages of format `magic` (0 or 1) for a reader that stands at `offset`.
+    """`data`, batches of format 2, as messages of format `magic` (0 or 1) for a reader at `offset`.
 
-    Data that holds no whole batch comes back as it is: the size at its begin tells an old client that a message does
-    not fit into its limit. Batches that were packed well may become much more: once that is `GROWS_MAX` times what was
-    stored, the rest is left for the next Fetch. Raises `NotConvertible` and `CorruptRecords`.
+    Data without a complete batch is returned unchanged: the size at its start tells an old client that a message
+    exceeds its limit. Well-packed batches may grow a lot: beyond `GROWS_MAX` times the stored bytes, the rest is left
+    for the next Fetch. Raises `NotConvertible` and `CorruptRecords`.
     """
     assert magic in (0, 1), f"messages are of format 0 or 1, not {magic}"
     out: list[bytes] = []
@@ -105,7 +106,7 @@ def _gzip(data: bytes, _magic: int) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-#: snappy-java's stream: its name, version 1, readable by version 1; then size and block, again and again.
+#: snappy-java's stream: its name, version 1, readable by version 1; then size and block, repeated.
 _XERIAL_HEAD = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
 
@@ -118,7 +119,7 @@ def _snappy(data: bytes, _magic: int) -> bytes:
     return b"".join(out)
 
 
-#: An LZ4 frame: independent blocks of 64 KiB, no checksums but the one of this head, its last byte.
+#: An LZ4 frame: independent blocks of 64 KiB, no checksums except that of this header, its last byte.
 _LZ4_HEAD = b"\x04\x22\x4d\x18\x60\x40"
 _LZ4_BLOCK_BYTES = 64 * 1024
 _LZ4_STORED = 1 << 31

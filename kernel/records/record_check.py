@@ -1,11 +1,11 @@
-"""Every record of a produced batch, looked at before it is stored: what is stored, readers must be able to read.
+"""Checks every record of a produced batch before it is stored, so that readers can read all stored records.
 
-Source: LogValidator and DefaultRecordBatch of Kafka 3.9, held against 4.1.1. The header's count has to be the number
-of records there are, each record has to end where its length says, with nothing behind the last one. The largest time
-of the records replaces another one in the header, as LogValidator's does, because ListOffsets looks for times there.
+Source: LogValidator and DefaultRecordBatch of Kafka 3.9, compared with 4.1.1. The header's count has to be the number
+of records, and each record has to end where its length says, with no bytes after the last one. The largest time of the
+records replaces a different one in the header, as in LogValidator, because ListOffsets searches times there.
 
-Where this is stricter than Kafka: offsets inside a batch count up by one from 0, of batches that are not compressed
-too; one batch holds at most `RECORDS_MAX` records and unpacks within `kernel.records.compression`'s bound.
+Stricter than Kafka: offsets inside a batch count up by one from 0, even in uncompressed batches; a batch has at most
+`RECORDS_MAX` records and unpacks within the limit of `kernel.records.compression`.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ if TYPE_CHECKING:
     from kernel.records.batches import AppendBatch
     from kernel.records.compression import UnpackingTurn
 
-#: Records of one batch. A batch of 1 MiB that is not compressed has room for 150,000.
+#: Records of one batch. An uncompressed batch of 1 MiB has room for 150,000.
 RECORDS_MAX = 1_000_000
-#: So many are looked at in the turn of the loop that their request came in: a quarter of a millisecond.
+#: Records checked in the turn of the loop that their request arrived in: a quarter of a millisecond.
 RECORDS_AT_ONCE = 500
 
 _CHECKSUM_AT, _CHECKED_FROM, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 17, 21, 22, 35
 
 
 async def checked_off_the_loop(batch: AppendBatch, turn: UnpackingTurn) -> AppendBatch:
-    """As `checked`; on a thread if it may take long: the event loop has heartbeats to answer meanwhile."""
+    """As `checked`; on a thread if it may take long, because the event loop has to answer heartbeats."""
     return await turn.run(checked, batch) if takes_long(batch) else checked(batch)
 
 
 def takes_long(batch: AppendBatch) -> bool:
-    """Whether to look at each record is more than the loop has time for: many, or who knows how many."""
+    """Whether checking takes too long for the loop: many records, or an unknown number."""
     return batch.records > RECORDS_AT_ONCE or bool(batch.payload[_ATTRIBUTES_AT] & CODEC_MASK)
 
 
 def checked(batch: AppendBatch) -> AppendBatch:
-    """The batch, with the time of its newest record. Its header is as `records.accepted` has found it.
+    """The batch, with the time of its newest record. Its header has passed `records.accepted`.
 
-    Raises `RefusedBatch` with the code that Kafka 4.1.1 answers: INVALID_RECORD for records that make no sense, and
-    UNKNOWN_SERVER_ERROR for what does not unpack (both are fatal for a producer); MESSAGE_TOO_LARGE beyond our bounds.
+    Raises `RefusedBatch` with the code that Kafka 4.1.1 answers: INVALID_RECORD for malformed records, and
+    UNKNOWN_SERVER_ERROR for batches that do not unpack (both are fatal for a producer); MESSAGE_TOO_LARGE beyond our
+    limits.
     """
     if batch.records > RECORDS_MAX:
         raise RefusedBatch(

@@ -1,8 +1,8 @@
-"""Record batches: built, checked at the door, and decoded. The broker itself never looks inside a batch.
+"""Builds, accepts and decodes record batches. The broker itself never looks inside a batch.
 
-Format: magic 2 (KIP-98; org.apache.kafka.common.record.DefaultRecordBatch). The header's base offset and leader
-epoch stand outside of the checksum, so a broker fills them in place and keeps the rest as opaque bytes.
-aiokafka's Cython builder and reader do the bytes of single records.
+Format: magic 2 (KIP-98; org.apache.kafka.common.record.DefaultRecordBatch). The checksum does not cover the
+header's base offset and leader epoch, so a broker fills them in place and keeps the rest as opaque bytes. aiokafka's
+Cython builder and reader handle the bytes of single records.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 #: producer id, producer epoch, base sequence, number of records
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH_AT, _MAGIC_AT, _CHECKED_FROM = 8, 16, 21
-_LOG_OVERHEAD = 12  #: base offset and length: what `length` does not count
+_LOG_OVERHEAD = 12  #: base offset and length, which `length` does not count
 _ATTRIBUTES_AT = 21
 CODEC_MASK, LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20  #: bits of a batch's attributes
 
-#: What the readers raise about bytes that they cannot make sense of.
+#: What the readers raise for malformed bytes.
 _UNREADABLE = (
     KafkaError,
     ValueError,
@@ -55,7 +55,7 @@ class CorruptRecords(ProtocolError):
 
 
 class RefusedBatch(ProtocolError):
-    """A produced batch that Kafka would refuse too; `code` is what the producer is told."""
+    """A produced batch is refused, as by Kafka; `code` goes to the producer."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)

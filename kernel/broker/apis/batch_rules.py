@@ -1,7 +1,7 @@
-"""What a topic's settings ask of a batch that is produced to it: its size, its timestamps, its keys.
+"""Checks a produced batch against its topic's settings: timestamps and keys.
 
-Source: LogValidator of Kafka 4.1.1. A batch that breaks a rule is refused whole, naming the records that did; one of a
-topic with LogAppendTime gets the broker's time. Records are unpacked only where a rule is about each of them.
+Source: LogValidator of Kafka 4.1.1. A batch that breaks a rule is refused as a whole, naming the records that break it.
+With LogAppendTime a batch gets the broker's time. Records are unpacked only for rules about single records.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _BASE_OFFSET, _MAX_TIMESTAMP, _MAX_TIMESTAMP_AT = struct.Struct(">q"), struct.Struct(">q"), 35
 _CHECKSUM, _CHECKSUM_AT, _ATTRIBUTES, _ATTRIBUTES_AT = struct.Struct(">I"), 17, struct.Struct(">h"), 21
-#: ProduceResponse names so many records of a refused batch at most.
+#: The most records of a refused batch that a ProduceResponse names.
 _ERRORS_MAX = 100
 
 
 class RefusedRecords(RefusedBatch):
-    """Records of the batch break a rule; `record_errors` names them by their place in it."""
+    """Records of the batch break a rule; `record_errors` names them by index."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: list[dict[str, Any]]) -> None:
         super().__init__(code, message)
@@ -39,7 +39,7 @@ class RefusedRecords(RefusedBatch):
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Timestamps that are accepted, both ends included, in epoch milliseconds."""
+    """The accepted timestamps, inclusive, in epoch milliseconds."""
 
     low: int
     high: int
@@ -62,7 +62,7 @@ def looks_at_records(batch: AppendBatch, config: TopicConfig, now_ms: int) -> bo
 
 
 def conformed(tp: TopicPartition, batch: AppendBatch, config: TopicConfig, now_ms: int) -> AppendBatch:
-    """The batch as it is to be stored. Raises `RefusedBatch`, also as `RefusedRecords`."""
+    """The batch as it will be stored. Raises `RefusedBatch` or its subclass `RefusedRecords`."""
     if not config.log_append_time and _attributes(batch) & LOG_APPEND_TIME:
         raise RefusedBatch(ErrorCode.invalid_timestamp, "producers do not set the timestamp type LogAppendTime")
     if looks_at_records(batch, config, now_ms):
@@ -111,7 +111,7 @@ def _check(records: tuple[Record, ...], code: ErrorCode, complain: Callable[[Rec
 
 
 def _stamped(batch: AppendBatch, now_ms: int) -> AppendBatch:
-    """The batch with the broker's time, which holds for each of its records (DefaultRecordBatch.setMaxTimestamp)."""
+    """The batch with the broker's time, which applies to all its records (DefaultRecordBatch.setMaxTimestamp)."""
     payload = bytearray(batch.payload)
     _ATTRIBUTES.pack_into(payload, _ATTRIBUTES_AT, _attributes(batch) | LOG_APPEND_TIME)
     _MAX_TIMESTAMP.pack_into(payload, _MAX_TIMESTAMP_AT, now_ms)

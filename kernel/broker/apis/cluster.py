@@ -1,8 +1,8 @@
-"""DescribeCluster, DescribeTopicPartitions, ElectLeaders: the cluster as admin clients see it.
+"""DescribeCluster, DescribeTopicPartitions and ElectLeaders.
 
 Source: KafkaApis.handleDescribeCluster and DescribeTopicPartitionsRequestHandler (KIP-966) of Kafka 4.1; elections by
-KafkaController.electLeaders of 3.9. Preferred leaders are elected by the controller, which is asked through the node
-that Kafka's own tool writes (`/admin/preferred_replica_election`).
+KafkaController.electLeaders of 3.9. The controller elects preferred leaders on request, through the node that Kafka's
+own tool writes (`/admin/preferred_replica_election`).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: DescribeClusterRequest: who is to be described.
+#: DescribeClusterRequest: the kind of endpoints.
 BROKERS, CONTROLLERS = 1, 2
-#: ElectLeadersRequest: which replica is to lead.
+#: ElectLeadersRequest: the type of election.
 PREFERRED, UNCLEAN = 0, 1
 Refusal = tuple[ErrorCode, str | None]
 NOT_REFUSED: Refusal = (ErrorCode.none, None)
-#: max.request.partition.size.limit: what DescribeTopicPartitions answers at once, at most.
+#: max.request.partition.size.limit: the most partitions in one DescribeTopicPartitions response.
 PARTITIONS_MAX = 2_000
 
 
@@ -85,7 +85,7 @@ class ClusterHandlers:
     # -- DescribeTopicPartitions -------------------------------------------------------------------------------------
 
     def describe_partitions(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
-        """Topics by name, up to a number of partitions; the cursor says where the next answer is to begin."""
+        """Topics by name, up to a number of partitions; the cursor says where the next response begins."""
         snapshot = self._cluster.snapshot
         named = {topic.name for topic in body.topics}
         begin = ("", 0) if body.cursor is None else (body.cursor.topic_name, body.cursor.partition_index)
@@ -110,7 +110,7 @@ class ClusterHandlers:
     # -- ElectLeaders ------------------------------------------------------------------------------------------------
 
     async def elect(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
-        """Let partitions be led by their first replica again, and wait for it up to the request's timeout (KIP-183)."""
+        """Elect the first replicas as leaders, and wait up to the request's timeout (KIP-183)."""
         kind = getattr(body, "election_type", PREFERRED)
         snapshot = self._cluster.snapshot
         if body.topic_partitions is None:
@@ -121,7 +121,7 @@ class ClusterHandlers:
         left = [tp for tp in dict.fromkeys(wanted) if tp not in refused]
         if left:
             refused |= await self._elected(left, body.timeout.total_seconds())
-        if body.topic_partitions is None:  # of all, those are named that something was to be done about
+        if body.topic_partitions is None:  # a request for all partitions names only those that needed an election
             wanted = [tp for tp in wanted if refused.get(tp, NOT_REFUSED)[0] is not ErrorCode.election_not_needed]
         topics: dict[str, list[dict[str, Any]]] = {}
         for tp in dict.fromkeys(wanted):
@@ -134,7 +134,7 @@ class ClusterHandlers:
         }
 
     async def _elected(self, wanted: Sequence[TopicPartition], timeout_s: float) -> dict[TopicPartition, Refusal]:
-        """Those that are not led by their first replica in time, or at all."""
+        """The partitions whose first replica does not lead within the timeout."""
 
         def led(snapshot: ClusterSnapshot, tp: TopicPartition) -> bool:
             partition = snapshot.partition(tp)
@@ -147,14 +147,14 @@ class ClusterHandlers:
                     lambda snapshot: all(led(snapshot, tp) for tp in wanted), round(timeout_s * 1000)
                 )
         except TimeoutError:
-            log.info("elections take longer than %g s", timeout_s)
+            log.info("elections did not finish within %g s", timeout_s)
         except ZooKeeperError as error:
-            log.warning("the controller could not be asked for elections: %s", error)
-        late = ErrorCode.request_timed_out, "the election was not over in time"
+            log.warning("cannot request elections: %s", error)
+        late = ErrorCode.request_timed_out, "the election did not finish in time"
         return {tp: late for tp in wanted if not led(self._cluster.snapshot, tp)}
 
     async def _ask_controller(self, wanted: Sequence[TopicPartition]) -> None:
-        """Write the wish; one that somebody has written before is waited for, as the controller takes one at a time."""
+        """Write the request, after any earlier one is done: the controller takes one at a time."""
         node = preferred_election_node(wanted)
         while True:
             try:
@@ -171,7 +171,7 @@ class ClusterHandlers:
 
 
 def _not_elected(snapshot: ClusterSnapshot, tp: TopicPartition, kind: int) -> Refusal | None:
-    """Why there will be no election; None: there is to be one."""
+    """Why no election is needed or possible; None if there will be one."""
     partition = snapshot.partition(tp)
     if kind not in (PREFERRED, UNCLEAN):
         return ErrorCode.invalid_request, f"there is no election of type {kind}"

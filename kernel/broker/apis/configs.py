@@ -1,8 +1,8 @@
 """DescribeConfigs, IncrementalAlterConfigs, AlterConfigs: the settings of topics and brokers.
 
 Source: ConfigHelper, ControllerConfigurationValidator and ConfigurationControlManager of Kafka 4.1.1 (answers), and
-ZkAdminManager of 3.9.1 (where they are kept). Of brokers' settings those may be altered that stand behind a topic's
-applied ones; a broker answers for itself and for all brokers, as Kafka's do.
+ZkAdminManager of 3.9.1 (where they are kept). The broker settings that can be altered are the defaults of a topic's
+applied settings. A broker answers for itself and for all brokers, as in Kafka.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 TOPIC, BROKER = 2, 4  #: ConfigResource.Type
 SET, DELETE, APPEND, SUBTRACT = range(4)  #: AlterConfigOp.OpType
 
-#: Settings that one DescribeConfigs is answered with, give or take a resource's: those of 1,500 topics.
+#: The most settings in one DescribeConfigs response, approximately: those of 1,500 topics.
 ROWS_MAX = 50_000
 _RESOURCES_A_TURN = 100  #: of the event loop
 
@@ -51,7 +51,7 @@ Configs = dict[str, str]
 
 
 class RefusedAlteration(RebalanceLabError):
-    """An alteration of one resource that is refused; nothing of it was done."""
+    """An alteration of one resource is refused; nothing has changed."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -59,7 +59,7 @@ class RefusedAlteration(RebalanceLabError):
 
 
 class ConfigHandlers:
-    """Each request may name several resources; each is answered for itself."""
+    """A request may name several resources; each gets its own result."""
 
     def __init__(self, cluster: ClusterView, store: ConfigStore) -> None:
         self._cluster = cluster
@@ -156,7 +156,7 @@ class ConfigHandlers:
         return {"responses": await self._alter_all(body, decision)}
 
     async def replace(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
-        """AlterConfigs: what is not named goes."""
+        """AlterConfigs: removes settings that are not named."""
 
         def decision(resource: Any) -> Callable[[Configs], Configs]:
             for config in resource.configs:
@@ -215,7 +215,7 @@ class ConfigHandlers:
 
 
 def topic_rows(own: Mapping[str, str], layers: BrokerLayers) -> list[dict[str, Any]]:
-    """Every setting of a topic, as DescribeConfigs and (without what it does not know) CreateTopics answer it."""
+    """Every setting of a topic, as in DescribeConfigs and (with fewer fields) CreateTopics responses."""
     rows = []
     for name, setting in TOPIC_SETTINGS.items():
         found = synonyms(setting, own, layers)

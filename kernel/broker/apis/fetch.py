@@ -1,11 +1,11 @@
 """Fetch, by long poll, without sessions.
 
-Source: KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and DelayedFetch of Kafka 3.9. A Fetch is answered
-when min_bytes are there (max_bytes, if that is less), when a partition has an error, or when max_wait is over. Until
-then what is there is counted and not read, so that a Fetch holds no records while it waits. Sessions (KIP-227) are
-declined with session id 0, which every client takes as "always name all partitions". High watermark and log end are
-the same: what is not yet durable is not visible at all. With isolation level read_committed (KIP-98) the last stable
-offset is where reading ends, and the answer lists the aborted transactions whose batches the client is to leave out.
+Source: KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and DelayedFetch of Kafka 3.9. A Fetch completes
+when min_bytes are available (max_bytes, if that is less), a partition has an error, or max_wait is over. Until then
+available bytes are counted but not read, so a waiting Fetch holds no records. Sessions (KIP-227) are declined with
+session id 0: clients then always name all partitions. High watermark and log end are the same: records are visible once
+they are durable. With isolation level read_committed (KIP-98) reading ends at the last stable offset, and the response
+lists the aborted transactions whose batches the client has to skip.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NO_ID = UUID(int=0)
-#: Up to this version of Fetch answers have the formats of before 0.11.
+#: Up to this version, Fetch responses have the record formats before 0.11.
 _OLD_FORMATS = 3
 #: Fetch's and ListOffsets' isolation level; the other one is 0.
 READ_COMMITTED = 1
 
-#: FetchMetadata: epochs of requests that need no session; any other goes on with one, and there is none here.
+#: FetchMetadata: epochs of requests without a session; any other continues one, and there are none here.
 NO_SESSION, NEW_SESSION = -1, 0
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One partition of a Fetch; `tp` is None when its topic id is not known."""
+    """One partition of a Fetch; `tp` is None if its topic id is unknown."""
 
     tp: TopicPartition | None
     topic: str
@@ -65,15 +65,15 @@ class Wanted:
 
 
 class Available:
-    """How many bytes a Fetch could be given, counted without reading them; what has not moved is not counted again."""
+    """Counts the bytes available to a Fetch without reading them. Logs that have not grown are not counted again."""
 
     def __init__(self, wanted: Sequence[Wanted], led: Callable[[Wanted], ReadableLog | None]) -> None:
         self._wanted = wanted
         self._led = led
-        self._counted: dict[int, tuple[int, int]] = {}  # by place in `wanted`: the log's end, the bytes up to it
+        self._counted: dict[int, tuple[int, int]] = {}  # by index in `wanted`: the log's end, the bytes up to it
 
     async def reaches(self, min_bytes: int) -> bool:
-        """Whether there are as many, or something that is answered at once: a partition that cannot be read."""
+        """Whether that many are available, or a partition has an error, which completes the Fetch."""
         size = 0
         for place, one in enumerate(self._wanted):
             led = self._led(one)
@@ -146,7 +146,7 @@ class FetchHandlers:
                     cancel()
 
     def _wanted(self, body: Any) -> list[Wanted]:
-        """Each partition once, however often it is named: what was said of it last counts, as in Kafka."""
+        """Each partition once; if it is named more often the last one counts, as in Kafka."""
         names = self._cluster.snapshot.topic_names
         committed = getattr(body, "isolation_level", 0) == READ_COMMITTED
         wanted = []
@@ -170,9 +170,9 @@ class FetchHandlers:
         return list({(one.topic, one.topic_id, one.partition): one for one in wanted}.values())
 
     async def _past_markers(self, wanted: Sequence[Wanted]) -> list[Wanted]:
-        """From behind the control batches that a client stands in front of, if its formats know none.
+        """Skip control batches at the requested offset, for clients whose formats have none.
 
-        It is given nothing of them: it would ask for the same offset again and again, and at once.
+        They would get nothing, and request the same offset again immediately.
         """
         passed = []
         for one in wanted:
@@ -181,7 +181,7 @@ class FetchHandlers:
                 try:
                     first = await led.read(offset, 0)
                 except (Fenced, OffsetOutOfRange, StorageFailed):
-                    break  # the answer will say so
+                    break  # the response will contain the error
                 ((header, _),) = headers_of(first)
                 if not is_control(header):
                     break
@@ -190,7 +190,7 @@ class FetchHandlers:
         return passed
 
     def _wanted_bytes(self, wanted: Sequence[Wanted], max_bytes: int) -> int:
-        """As many as may be read, before anything is."""
+        """An upper bound for the bytes to read."""
         partitions = ((one, led) for one in wanted if (led := self._led(one)) is not None)
         return min(max_bytes, sum(max(one.max_bytes, 0) for one, led in partitions if one.offset < led.end_offset))
 
@@ -198,7 +198,7 @@ class FetchHandlers:
         return None if one.tp is None else self._logs.readable(one.tp)
 
     async def _read(self, wanted: Sequence[Wanted], max_bytes: int) -> list[dict[str, Any]]:
-        """One look at every partition. The first one that has anything gives a batch whatever its size (KIP-74)."""
+        """Read every partition once. The first one with data returns a batch of any size (KIP-74)."""
         answers = []
         size = 0
         for one in wanted:
@@ -208,7 +208,7 @@ class FetchHandlers:
         return answers
 
     async def _read_cutting(self, wanted: Sequence[Wanted], max_bytes: int) -> list[dict[str, Any]]:
-        """As `_read`, but a first batch above its partition's limit is cut to it, if the answer has room for that."""
+        """As `_read`, but a first batch above its partition's limit is cut off there if the response has room."""
         answers = []
         size = 0
         for one in wanted:
@@ -283,30 +283,30 @@ class FetchHandlers:
     async def _for_version(
         self, version: int, wanted: Sequence[Wanted], answers: list[dict[str, Any]]
     ) -> list[dict[str, Any]]:
-        """What clients of before 0.11 can read: their format of messages, and no error that they take for fatal."""
+        """Adapt the response to clients before 0.11: message format, and no errors fatal to them."""
         if version > 5:
             return answers
         return [await self._for_old_client(version, one, answer) for one, answer in zip(wanted, answers, strict=True)]
 
     async def _for_old_client(self, version: int, one: Wanted, answer: dict[str, Any]) -> dict[str, Any]:
-        if answer["error_code"] is ErrorCode.kafka_storage_error:  # FetchResponse: unknown to them, and not retried
+        if answer["error_code"] is ErrorCode.kafka_storage_error:  # these clients do not know it, and would not retry
             return _refusal(one, ErrorCode.not_leader_or_follower)
         if version > 3 or not answer["records"]:
             return answer
-        assert one.tp is not None, "records came of a partition that is known"
+        assert one.tp is not None, "records imply a known partition"
         magic = 0 if version <= 1 else 1
         try:
-            # Unpacking and packing may take a while; the event loop has heartbeats to answer meanwhile.
+            # Unpacking and packing may take long, and the event loop has to answer heartbeats.
             messages = await self._turn.run(down_converted, one.tp, answer["records"], one.offset, magic)
         except (NotConvertible, CorruptRecords) as error:
-            log.warning("for a client of before 0.11: %s", error)
+            log.warning("cannot convert records for a client before 0.11: %s", error)
             zstd = isinstance(error, NotConvertible)
             return _refusal(one, ErrorCode.unsupported_compression_type if zstd else ErrorCode.corrupt_message)
         return {**answer, "records": messages}
 
 
 def _wrong_epoch(one: Wanted, led: ReadableLog) -> ErrorCode | None:
-    """What is wrong with a client's belief of who leads; below 0 it has none."""
+    """The error for a client's leader epoch; an epoch below 0 is not checked."""
     if one.leader_epoch < 0 or one.leader_epoch == led.leader_epoch:
         return None
     return ErrorCode.fenced_leader_epoch if one.leader_epoch < led.leader_epoch else ErrorCode.unknown_leader_epoch

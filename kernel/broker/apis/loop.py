@@ -1,4 +1,4 @@
-"""DescribeLoop, a request of our own: how long the turns of the broker's event loop took."""
+"""DescribeLoop, a request of our own: the durations of the broker's event-loop turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LoopHandlers:
-    """`turns` knows the longest piece of work, which says most of what made the longest turn long."""
+    """`turns` knows the longest piece of work, which is usually what made the longest turn long."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
@@ -26,7 +26,7 @@ class LoopHandlers:
         return {Api.DescribeLoop: self.describe}
 
     def describe(self, context: RequestContext, body: Any) -> Mapping[str, Any]:
-        """UNSUPPORTED_VERSION where the broker runs inside another program, whose loop is not measured."""
+        """Respond with UNSUPPORTED_VERSION in a program whose loop is not measured."""
         loop, turns = asyncio.get_running_loop(), self._turns
         if not isinstance(loop, MeasuredLoop):
             return {"error_code": ErrorCode.unsupported_version}

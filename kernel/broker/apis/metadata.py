@@ -1,11 +1,11 @@
-"""Metadata: who is there, what topics there are, who leads them; and topics that come to be by being asked for.
+"""Metadata: brokers, topics and leaders; and automatic creation of topics.
 
-Source: KafkaApis.handleTopicMetadataRequest and AutoTopicCreationManager of Kafka 4.1. A topic that is created on
-demand is not waited for: the first answer is UNKNOWN_TOPIC_OR_PARTITION, and clients ask again. (To version 0 it is
-LEADER_NOT_AVAILABLE, as brokers of before 4.0 say.)
+Source: KafkaApis.handleTopicMetadataRequest and AutoTopicCreationManager of Kafka 4.1. The request does
+not wait for a topic created on demand: the first response is UNKNOWN_TOPIC_OR_PARTITION, and clients retry. (Version 0
+gets LEADER_NOT_AVAILABLE, as from brokers before 4.0.)
 
-Version 0, which the original consumers of 0.8 to 1.1 send, names no broker that is not in the answer's list: those
-clients look every replica up there and take the whole answer for broken when one is missing
+Version 0, which the original consumers of 0.8 to 1.1 send, names only brokers in the response's list: those clients
+look up every replica there and treat the whole response as broken when one is missing
 (MetadataCache.getPartitionMetadata, errorUnavailableEndpoints).
 """
 
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Metadata's answer: at once, or topic by topic where there are many.
+#: Metadata's response: immediate, or topic by topic if there are many.
 Described = Mapping[str, Any] | Rows
 
-#: What anybody may do where there is no authorizer, as bits of AclOperation: with a topic, with the cluster.
+#: The operations allowed without an authorizer, as bits of AclOperation: on a topic, on the cluster.
 TOPIC_OPERATIONS, CLUSTER_OPERATIONS, NOT_ASKED = 3576, 8096, -(2**31)
 
 
 class MetadataHandlers:
-    """Answers from the snapshot; waits only when a topic has to be created."""
+    """Responds from the snapshot; waits only to create a topic."""
 
     def __init__(self, cluster: ClusterView, topics: DefaultTopics, *, auto_create: bool) -> None:
         self._cluster = cluster
@@ -90,12 +90,12 @@ class MetadataHandlers:
             except InvalidReplicationFactor:
                 failures[name] = ErrorCode.invalid_replication_factor
             except ZooKeeperError:
-                log.warning("topic %s was not created: ZooKeeper does not answer", name)
+                log.warning("cannot create topic %s: ZooKeeper does not answer", name)
         coming = ErrorCode.unknown_topic_or_partition if context.version > 0 else ErrorCode.leader_not_available
         return self._answer_wanted(body, {**dict.fromkeys(names, coming), **failures})
 
     def _answer_wanted(self, body: Any, absent: Mapping[str, ErrorCode]) -> Described:
-        """Each topic once, however often it is asked for; one that has just been made is not there yet."""
+        """Each topic once, however often it is named; a new one may not be visible yet."""
         snapshot = self._cluster.snapshot
         asked = {(topic.name if _id_of(topic) is None else None, _id_of(topic)): topic for topic in body.topics}
         return self._answer(body, snapshot, (_wanted(topic, snapshot, absent) for topic in asked.values()))
@@ -121,7 +121,7 @@ async def _of_live_brokers_later(answer: Awaitable[Described]) -> Described:
 
 
 def _of_live_brokers(answer: Described) -> Described:
-    """What version 0 says: replicas that live only, and REPLICA_NOT_AVAILABLE where that leaves some out."""
+    """Version 0: live replicas only, and REPLICA_NOT_AVAILABLE if some are missing."""
     alive = {broker["node_id"] for broker in (answer.head if isinstance(answer, Rows) else answer)["brokers"]}
 
     def partition(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -140,17 +140,17 @@ def _of_live_brokers(answer: Described) -> Described:
 
 
 def _id_of(topic: Any) -> Any:
-    """The id that a topic is asked for by, whatever name stands beside it; None: by its name."""
+    """The id in a request for a topic, which overrides its name; None if it is requested by name."""
     return getattr(topic, "topic_id", None)
 
 
 def _asks_for_nothing(topic: Any, version: int) -> bool:
-    """By id in a version that knows ids in answers only, or by neither name nor id (MetadataRequest)."""
+    """Whether a topic is requested by id in a version without ids in requests, or by neither (MetadataRequest)."""
     return (version < 12 and _id_of(topic) is not None) or (topic.name is None and _id_of(topic) is None)
 
 
 def _refused(wanted: Any) -> Mapping[str, Any]:
-    """The whole request is (MetadataRequest.getErrorResponse)."""
+    """Refuse the whole request (MetadataRequest.getErrorResponse)."""
     topics = [
         {"error_code": ErrorCode.invalid_request, "name": topic.name or "", "topic_id": _id_of(topic)}
         for topic in wanted
@@ -182,8 +182,8 @@ def _described(topic: TopicView, snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def described_partition(index: int, view: PartitionView, snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """One partition as Metadata and DescribeTopicPartitions answer it."""
-    # A leader that has gone from /brokers/ids is as good as none until the controller has named another.
+    """One partition in Metadata and DescribeTopicPartitions responses."""
+    # A leader that has left /brokers/ids counts as none until the controller elects another.
     leader = view.leader if view.leader in snapshot.brokers else NO_LEADER
     return {
         "error_code": ErrorCode.none if leader != NO_LEADER else ErrorCode.leader_not_available,

@@ -1,9 +1,9 @@
-"""ListOffsets: the log's ends, or the first record at or after a point in time; OffsetForLeaderEpoch: an epoch's end.
+"""ListOffsets (a log's ends, or the first record at or after a time) and OffsetForLeaderEpoch (an epoch's end).
 
 Source: KafkaApis.handleListOffsetRequest and UnifiedLog.fetchOffsetByTimestamp of Kafka 3.9; version 0, which the
-original consumers of 0.8 to 1.1 send, by KafkaApis.fetchOffsetsBefore of 1.1.1. For epochs
-Partition.lastOffsetForLeaderEpoch and LeaderEpochFileCache.endOffsetFor of 3.9: a consumer that hears of a new
-leader asks whether what it has read is still there (KIP-320), and kafka-python reads no further before it knows.
+original consumers of 0.8 to 1.1 send, by KafkaApis.fetchOffsetsBefore of 1.1.1. For epochs,
+Partition.lastOffsetForLeaderEpoch and LeaderEpochFileCache.endOffsetFor of 3.9: a consumer that learns of a new leader
+checks whether what it has read still exists (KIP-320), and kafka-python reads on only after that.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from kernel.clock import Clock
     from kernel.records.compression import UnpackingTurn
 
-#: ListOffsetsRequest's special timestamps; the local ones are of tiered storage, which there is none of.
+#: ListOffsetsRequest's special timestamps; the local ones are for tiered storage, which is not supported.
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 
-#: ReplicaManager.isListOffsetsTimestampUnsupported: the first version that knows a special timestamp. All others below
-#: 0 are known to none that is served.
+#: ReplicaManager.isListOffsetsTimestampUnsupported: the first version with a special timestamp. No served version
+#: knows others below 0.
 _SINCE = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 _NEVER = 2**15
 
-#: Partitions that are looked at before others are served.
+#: Partitions handled before other requests are served.
 PARTITIONS_OF_A_PIECE = 100
-#: What an answer has for an epoch that there is not.
+#: Stand for an unknown epoch in responses.
 NO_EPOCH, NO_OFFSET = -1, -1
 
 log = logging.getLogger(__name__)
 
 
 class OffsetHandlers:
-    """Answers from the logs that this broker leads."""
+    """Responds from the logs that this broker leads."""
 
     def __init__(self, cluster: ClusterView, logs: LedLogs, turn: UnpackingTurn, clock: Clock) -> None:
         self._cluster = cluster
@@ -96,16 +96,16 @@ class OffsetHandlers:
         return {"topics": topics}
 
     async def _several(self, topic: str, wanted: Any) -> dict[str, Any]:
-        """Version 0: offsets at which to begin reading, descending, by when the log's segments were written last.
+        """Version 0: offsets to begin reading at, descending, by the last write to each of the log's segments.
 
-        Our logs have one segment, and its newest record's time stands for the time of the last write. So a log with
-        records has two such offsets, its begin and its end, and a time before the newest record's has none.
+        Our logs have one segment, and its newest record's time counts as the time of the last write. So a log with
+        records has two such offsets, its start and its end, and a time before the newest record's has none.
         """
         tp = TopicPartition(topic, wanted.partition_index)
         led = self._logs.readable(tp)
         if led is None:
             return {"partition_index": tp.partition, "error_code": self._absence(tp)}
-        if wanted.max_num_offsets < 0:  # Kafka fails to make an array of that size
+        if wanted.max_num_offsets < 0:  # Kafka fails to allocate an array of that size
             return {"partition_index": tp.partition, "error_code": ErrorCode.unknown_server_error}
         start, end = led.start_offset, led.end_offset
         offsets = [end, start] if end > start else [start]
@@ -146,7 +146,7 @@ class OffsetHandlers:
         except StorageFailed:
             return _refusal(tp, ErrorCode.kafka_storage_error)
         except CorruptRecords as error:  # stored before records were checked, or damaged since
-            log.warning("%s: no offset by time: %s", tp, error)
+            log.warning("%s: cannot find an offset by time: %s", tp, error)
             return _refusal(tp, ErrorCode.corrupt_message)
         return {
             "partition_index": tp.partition,
@@ -157,7 +157,7 @@ class OffsetHandlers:
         }
 
     async def _found(self, led: ReadableLog, timestamp_ms: int, committed: bool) -> tuple[int, int, int]:
-        """(offset, timestamp, leader epoch); -1 for what there is not, or what is not decided yet if `committed`."""
+        """(offset, timestamp, leader epoch); -1 if there is none or, with `committed`, if it is undecided."""
         end = led.last_stable_offset if committed else led.end_offset
         if timestamp_ms == LATEST:
             return end, -1, led.leader_epoch
@@ -173,20 +173,20 @@ class OffsetHandlers:
             ((header, _),) = headers_of(batch)
             if header.base_offset >= end:
                 break
-            if is_control(header):  # a record like any other here: its offset is where to go on reading
+            if is_control(header):  # a record like any other here: reading can begin at its offset
                 return header.base_offset, header.max_timestamp, header.leader_epoch
-            # Unpacking may take a while; the event loop has heartbeats to answer meanwhile.
+            # Unpacking may take long, and the event loop has to answer heartbeats.
             found = await self._turn.run(_first_at_or_after, batch, led.start_offset, timestamp_ms)
             if found is not None:
                 return *found, header.leader_epoch
-            next_offset = header.next_offset  # the record that is that young was deleted
+            next_offset = header.next_offset  # that record has been deleted
         return -1, -1, -1
 
 
 def epoch_end(epochs: Sequence[tuple[int, int]], leader_epoch: int, end_offset: int, wanted: int) -> tuple[int, int]:
-    """The newest epoch up to `wanted` that wrote something, and where the next one began; NO_EPOCH, NO_OFFSET for none.
+    """The newest epoch up to `wanted` with records, and the start of the next one; NO_EPOCH, NO_OFFSET for none.
 
-    `epochs` are (epoch, its first offset), ascending; the one that leads now counts also before its first write.
+    `epochs` are (epoch, its first offset), ascending; the current one counts even before its first write.
     """
     if wanted == leader_epoch:
         return leader_epoch, end_offset
@@ -198,14 +198,14 @@ def epoch_end(epochs: Sequence[tuple[int, int]], leader_epoch: int, end_offset: 
 
 
 def _wrong_epoch(led: ReadableLog, epoch: int) -> ErrorCode | None:
-    """What is wrong with a client's belief of who leads; below 0 it has none."""
+    """The error for a client's leader epoch; an epoch below 0 is not checked."""
     if epoch < 0 or epoch == led.leader_epoch:
         return None
     return ErrorCode.fenced_leader_epoch if epoch < led.leader_epoch else ErrorCode.unknown_leader_epoch
 
 
 def _first_at_or_after(batch: bytes, from_offset: int, timestamp_ms: int) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record that is as young. Raises `CorruptRecords`."""
+    """(offset, timestamp) of the first record at or after the time. Raises `CorruptRecords`."""
     for record in records_of(batch):
         if record.offset >= from_offset and record.timestamp >= timestamp_ms:
             return record.offset, record.timestamp

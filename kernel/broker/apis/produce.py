@@ -1,10 +1,10 @@
 """Produce and InitProducerId.
 
-Source: KafkaApis.handleProduceRequest and ReplicaManager.appendToLocalLog of Kafka 3.9. Every batch is checked at
-the door (`kernel.records.records.accepted`) and by its topic's settings (`kernel.broker.apis.batch_rules`), numbered
-and made durable by the storage, which also keeps what idempotence needs: the last five batches of each producer in each
-partition. A batch of a transaction is stored if its partition was added to it, of which a mounted coordinator knows
-(`kernel.broker.apis.transaction_verification`); without one an InitProducerId with a transactional id is refused here.
+Source: KafkaApis.handleProduceRequest and ReplicaManager.appendToLocalLog of Kafka 3.9. Every batch is checked
+on arrival (`kernel.records.records.accepted`) and against its topic's settings (`kernel.broker.apis.batch_rules`). The
+storage numbers it and makes it durable, and keeps the last five batches of each producer in each partition for
+idempotence. A transactional batch is stored if its partition was added to the transaction, as a mounted coordinator
+verifies (`kernel.broker.apis.transaction_verification`); without one, InitProducerId refuses transactional ids.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: The client id that Kafka lets write to its own topics.
+#: The client id that may write to Kafka's internal topics.
 ADMIN_CLIENT_ID = "__admin_client"
 
 _STORAGE_CODES: dict[type[StorageError], ErrorCode] = {
@@ -86,7 +86,7 @@ class ProduceHandlers:
         return {Api.Produce: self.produce, Api.InitProducerId: self.init_producer_id}
 
     async def produce(self, context: RequestContext, body: Any) -> Mapping[str, Any] | None:
-        """All partitions at once. With acks=0 an error closes the connection, the only sign that there is."""
+        """Append to all partitions concurrently. With acks=0 an error closes the connection: there is no response."""
         wanted = [
             (TopicPartition(topic.name, data.index), data.records)
             for topic in body.topic_data
@@ -116,7 +116,7 @@ class ProduceHandlers:
         self, context: RequestContext, tp: TopicPartition, records: bytes | None, transactional_id: str | None
     ) -> dict[str, Any]:
         if tp.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
-            return _refusal(tp, ErrorCode.invalid_topic_exception, f"{tp.topic} is written by brokers only")
+            return _refusal(tp, ErrorCode.invalid_topic_exception, f"only brokers may write to {tp.topic}")
         led = self._logs.get(tp)
         if led is None:
             return self._not_led(tp)
@@ -137,7 +137,7 @@ class ProduceHandlers:
             return self._not_led(tp)
         except StorageError as error:
             if isinstance(error, StorageFailed):
-                log.warning("%s: a batch was not stored: %s", tp, error)
+                log.warning("%s: cannot store a batch: %s", tp, error)
             refusal = _refusal(tp, _STORAGE_CODES.get(type(error), ErrorCode.kafka_storage_error), str(error))
             return refusal if isinstance(error, StorageFailed) else {**refusal, "log_start_offset": led.start_offset}
         return {
@@ -151,10 +151,10 @@ class ProduceHandlers:
     async def _verified(
         self, led: PartitionLog, batch: AppendBatch, transactional_id: str | None, version: int
     ) -> AppendBatch:
-        """A batch of a transaction, which may begin there if the coordinator says so. Raises `RefusedBatch`."""
+        """Check a transactional batch; the first one needs the coordinator's approval. Raises `RefusedBatch`."""
         stamp = batch.producer
         assert stamp is not None, "a transaction has a producer"
-        if transactional_id is None:  # as Kafka sees it, nobody has the right to write for it
+        if transactional_id is None:  # in Kafka, no principal is authorized to write for it
             raise RefusedBatch(ErrorCode.transactional_id_authorization_failed, "there is no transactional id")
         producer = stamp.producer_id, stamp.producer_epoch
         if led.has_transaction(*producer):
@@ -171,7 +171,7 @@ class ProduceHandlers:
         return conformed(tp, batch, config, now_ms)
 
     def _not_led(self, tp: TopicPartition) -> dict[str, Any]:
-        """Unknown, or led elsewhere: then the answer says where (KIP-951, version 10 and later)."""
+        """Refuse an unknown partition, or one led elsewhere, and name the leader (KIP-951, version 10 and later)."""
         partition = self._cluster.snapshot.partition(tp)
         if partition is None:
             return _refusal(tp, ErrorCode.unknown_topic_or_partition)
@@ -186,27 +186,27 @@ class ProduceHandlers:
 
     async def init_producer_id(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
         if body.transactional_id is not None:
-            # Fatal for every client, where "not supported" would be tried again and again.
+            # Fatal for every client; they would retry "not supported" for ever.
             code = ErrorCode.invalid_request if body.transactional_id == "" else ErrorCode.invalid_txn_state
             return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
         return await new_producer(self._cluster)
 
 
 async def new_producer(cluster: ClusterView) -> dict[str, Any]:
-    """InitProducerId's answer with an id that nobody had."""
+    """An InitProducerId response with a new id."""
     try:
         producer_id = await cluster.allocate_producer_id()
     except ZooKeeperError as error:
-        log.warning("no producer id was handed out: %s", error)
+        log.warning("cannot allocate a producer id: %s", error)
         return {"error_code": ErrorCode.coordinator_load_in_progress, "producer_id": -1, "producer_epoch": -1}
     except MalformedNode as error:
-        log.error("no producer id was handed out: %s: %s", PRODUCER_ID_BLOCK, error)  # noqa: TRY400 - no fault here
+        log.error("cannot allocate a producer id: %s: %s", PRODUCER_ID_BLOCK, error)  # noqa: TRY400 - no fault here
         return {"error_code": ErrorCode.unknown_server_error, "producer_id": -1, "producer_epoch": -1}
     return {"error_code": ErrorCode.none, "producer_id": producer_id, "producer_epoch": 0}
 
 
 def endpoints(cluster: ClusterView, leaders: set[int]) -> list[dict[str, Any]]:
-    """Where these brokers listen, for answers that name other leaders (KIP-951)."""
+    """The addresses of these brokers, for responses that name other leaders (KIP-951)."""
     brokers = cluster.snapshot.brokers
     return [
         {"node_id": node_id, "host": brokers[node_id].host, "port": brokers[node_id].port}

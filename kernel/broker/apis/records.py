@@ -1,4 +1,4 @@
-"""DeleteRecords and DescribeLogDirs: where logs begin, and how large they are.
+"""DeleteRecords and DescribeLogDirs: the start and the size of logs.
 
 Source: ReplicaManager.deleteRecords and describeLogDirs of Kafka 4.1. All brokers of a machine share one data folder;
 each of them describes the logs that it leads.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.storage.led_logs import LedLogs
 
-#: DeleteRecordsRequest.HIGH_WATERMARK, and its answer where there is no such log.
+#: DeleteRecordsRequest.HIGH_WATERMARK, and the low watermark in error responses.
 HIGH_WATERMARK, NO_WATERMARK = -1, -1
 _SIZE_MAX = 2**62
 
@@ -93,7 +93,7 @@ class RecordHandlers:
             try:
                 size = await led.size_from(led.start_offset, _SIZE_MAX)
             except StorageError:
-                continue  # given up meanwhile
+                continue  # resigned since
             row = {"partition_index": tp.partition, "partition_size": size, "offset_lag": 0, "is_future_key": False}
             topics.setdefault(tp.topic, []).append(row)
         disk = await asyncio.to_thread(shutil.disk_usage, self._data_dir)

@@ -1,8 +1,8 @@
 """CreateTopics, CreatePartitions, DeleteTopics.
 
-Source: ZkAdminManager and KafkaApis of Kafka 3.9 (error codes and their order). Any broker takes these requests,
-where Kafka sends them to the controller: here, too, the request only writes to ZooKeeper, the rest is the
-controller's, and the answer waits for it up to the request's timeout.
+Source: ZkAdminManager and KafkaApis of Kafka 3.9 (error codes and their order). Any broker accepts these requests,
+which Kafka forwards to the controller. As there, the request only writes to ZooKeeper and the controller does the rest;
+the response waits for it up to the request's timeout.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CODES: dict[type[RebalanceLabError], ErrorCode] = {
 }
 
 
-#: What CreateTopics (5 and later) says of each setting.
+#: The fields of a setting in CreateTopics responses (version 5 and later).
 _CREATED_ROW = ("name", "value", "read_only", "config_source", "is_sensitive")
 
 
@@ -55,7 +55,7 @@ PARTITIONS_A_REQUEST_MAX = 10_000
 
 
 class _Refused(RebalanceLabError):
-    """A request for one topic that is refused before ZooKeeper is asked."""
+    """The request for one topic is refused without asking ZooKeeper."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -66,7 +66,7 @@ _REFUSALS: tuple[type[RebalanceLabError], ...] = (_Refused, ZooKeeperError, Malf
 
 
 class TopicHandlers:
-    """Each request may name several topics; each is answered for itself."""
+    """A request may name several topics; each gets its own result."""
 
     def __init__(self, cluster: ClusterView, config: BrokerConfig, configs: ConfigStore) -> None:
         self._cluster = cluster
@@ -131,7 +131,7 @@ class TopicHandlers:
             validate_only=validate_only,
         )
         if not validate_only and not await self._led(topic.name, len(view.partitions), timeout_ms):
-            raise _Refused(ErrorCode.request_timed_out, "the topic was created, its leaders are not known yet")
+            raise _Refused(ErrorCode.request_timed_out, "the topic was created, but its leaders are not known yet")
         return {
             "name": topic.name,
             "topic_id": None if validate_only else view.topic_id,
@@ -148,7 +148,7 @@ class TopicHandlers:
         return self._config.number(setting) if given == -1 else given
 
     async def _led(self, name: str, partitions: int, timeout_ms: int) -> bool:
-        """Whether every partition got a leader in time; with no time to wait Kafka says no (REQUEST_TIMED_OUT)."""
+        """Whether every partition got a leader in time; with a timeout of 0, no, as in Kafka (REQUEST_TIMED_OUT)."""
         if timeout_ms <= 0:
             return False
         return await self._cluster.until(lambda snapshot: all_led(snapshot, name, partitions=partitions), timeout_ms)
@@ -186,7 +186,9 @@ class TopicHandlers:
             topic.name, partitions=topic.count, assignment=assignment, validate_only=validate_only
         )
         if not validate_only and not await self._led(topic.name, topic.count, timeout_ms):
-            raise _Refused(ErrorCode.request_timed_out, "the partitions were created, their leaders are not known yet")
+            raise _Refused(
+                ErrorCode.request_timed_out, "the partitions were created, but their leaders are not known yet"
+            )
 
     # -- DeleteTopics ------------------------------------------------------------------------------------------------
 
@@ -228,9 +230,9 @@ class TopicHandlers:
 def _refused_deletions(
     wanted: Sequence[tuple[str | None, Any]], names: Mapping[Any, str]
 ) -> tuple[list[dict[str, Any]], list[tuple[str | None, Any]]]:
-    """(answers, the rest): a topic that is named in two ways, or two times, is not deleted.
+    """(refusals, the rest): a topic named twice is not deleted.
 
-    Source: ControllerApis.deleteTopics of Kafka 4.1.1; a name and an id that mean one topic name it twice.
+    Source: ControllerApis.deleteTopics of Kafka 4.1.1; a name and an id of the same topic name it twice.
     """
     answers, left = [], []
     meanings: dict[Any, list[tuple[str | None, Any]]] = {}
@@ -252,7 +254,7 @@ def _refused_deletions(
 
 
 def _refuse_foreign_path(name: str) -> None:
-    """A name with a slash in it would lead to another znode; no topic has such a name."""
+    """Refuse a name with a slash, which would be another znode; no topic has such a name."""
     if topic_name_problem(name) is not None:
         raise UnknownTopic(f"there is no topic {name!r}")
 

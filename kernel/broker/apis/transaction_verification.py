@@ -1,7 +1,7 @@
-"""What Produce wants to know of a transaction's coordinator: whether a partition was added to it (KIP-890, part 1).
+"""Verifies for Produce that a partition was added to a transaction, by asking its coordinator (KIP-890, part 1).
 
-Without the question a batch that arrives late, when its transaction is over, would begin one that nobody ends: readers
-with read_committed would wait for ever. It is asked only when the producer has no transaction open in the partition.
+Without verification, a batch that arrives after its transaction ended would begin one that never ends, and readers with
+read_committed would wait for ever. Needed only if the producer has no open transaction in the partition.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from kernel.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
-#: Given a transactional id, a producer's id and epoch, and a partition: `none`, or why it is not part of it.
+#: From a transactional id, a producer's id and epoch, and a partition to `none`, or the error.
 Verifier = Callable[[str, int, int, "TopicPartition"], Awaitable[ErrorCode]]
 
-#: The coordinator could not be asked now; Kafka tells clients NOT_ENOUGH_REPLICAS, which they all try again.
-_COME_AGAIN = frozenset(
+#: The coordinator is not available now. Kafka returns NOT_ENOUGH_REPLICAS, which all clients retry.
+_RETRIABLE = frozenset(
     {
         ErrorCode.concurrent_transactions,
         ErrorCode.network_exception,
@@ -27,12 +27,12 @@ _COME_AGAIN = frozenset(
         ErrorCode.not_coordinator,
     }
 )
-#: From this version of Produce on TRANSACTION_ABORTABLE instead of INVALID_TXN_STATE.
+#: From this version of Produce on, TRANSACTION_ABORTABLE replaces INVALID_TXN_STATE.
 _PRODUCE_IS_ABORTABLE = 11
 
 
 class Verification:
-    """Shared by the broker and a mounted coordinator, who sets `verifier`. Without one there are no transactions."""
+    """Shared by the broker and a mounted coordinator, which sets `verifier`. Without one there are no transactions."""
 
     def __init__(self) -> None:
         self.verifier: Verifier | None = None
@@ -40,9 +40,9 @@ class Verification:
     async def ask(
         self, transactional_id: str, producer: tuple[int, int], tp: TopicPartition, version: int
     ) -> tuple[ErrorCode, str | None]:
-        """What a Produce request of this `version` is told; `none` if the batch may begin a transaction in `tp`.
+        """The error for a Produce request of this `version`; `none` if the batch may begin a transaction in `tp`.
 
-        Source: ReplicaManager.appendRecords and AddPartitionsToTxnManager of Kafka 4.1, whose answers these are.
+        Source: ReplicaManager.appendRecords and AddPartitionsToTxnManager of Kafka 4.1.
         """
         code = ErrorCode.invalid_txn_state
         if self.verifier is not None:
@@ -53,7 +53,7 @@ class Verification:
             if version >= _PRODUCE_IS_ABORTABLE:
                 return ErrorCode.transaction_abortable, None
             return code, "Partition was not added to the transaction"
-        if code in _COME_AGAIN:
+        if code in _RETRIABLE:
             return ErrorCode.not_enough_replicas, (
                 "Unable to verify the partition has been added to the transaction. Underlying error:"
                 f" {code.name.upper()}"

@@ -1,1 +1,1 @@
-"""A broker's place in its cluster: what it follows in ZooKeeper, what the controller decides, who leads what."""
+"""A broker's place in its cluster: what it follows in ZooKeeper, the controller's decisions, leadership."""

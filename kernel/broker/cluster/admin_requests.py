@@ -1,10 +1,10 @@
-"""What Kafka's older tools ask of the controller by znodes, and what a 3.9 controller makes of it. Pure.
+"""Requests that Kafka's older tools make to the controller by znodes, handled as by a 3.9 controller. Pure.
 
 `kafka-preferred-replica-election` and `kafka-reassign-partitions` (with --zookeeper, up to 3.x) write
-/admin/preferred_replica_election and /admin/reassign_partitions; the controller does what they say and removes them.
-Asked of a real 3.9.1: what names unknown partitions is dropped with a warning; a preferred election that makes no
-sense is removed, a reassignment that makes no sense is left; a partition that is to go to a broker that does not run
-waits in the node. Where Kafka copies records first, here a reassignment is done at once: brokers share their data.
+/admin/preferred_replica_election and /admin/reassign_partitions; the controller carries them out and removes them.
+As observed on a real 3.9.1: unknown partitions are dropped with a warning; a malformed preferred election is removed, a
+malformed reassignment is left; a partition to be moved to a broker that is not running waits in the node. Kafka copies
+records first; here a reassignment is immediate, because brokers share their data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Replicas = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """Topics to write, by name; what has to wait for brokers; and why some of it is not done."""
+    """Topics to write, by name; partitions that wait for brokers; and reasons for refused ones."""
 
     topics: Mapping[str, TopicNode]
     waiting: Mapping[TopicPartition, Replicas]
@@ -36,9 +36,9 @@ class Reassignment:
 def preferred(
     cluster: ClusterSnapshot, live: Collection[int], wanted: Iterable[TopicPartition], controller_epoch: int
 ) -> list[WriteState]:
-    """New states of those of `wanted` that are not led by their first replica, which runs and is in sync.
+    """New states for those of `wanted` whose first replica is alive and in sync but does not lead.
 
-    The others keep theirs (PreferredReplicaPartitionLeaderElection).
+    The others keep their state (PreferredReplicaPartitionLeaderElection).
     """
     writes = []
     for tp in sorted(set(wanted)):
@@ -55,14 +55,14 @@ def preferred(
 def reassigned(
     cluster: ClusterSnapshot, live: Collection[int], wanted: Mapping[TopicPartition, Replicas]
 ) -> Reassignment:
-    """Replicas of the partitions whose brokers all run are replaced; who leads follows from that (`decide`)."""
+    """Replace the replicas of partitions whose new brokers are all alive; their leaders follow (`decide`)."""
     topics: dict[str, TopicNode] = {}
     waiting: dict[TopicPartition, Replicas] = {}
     refused: list[str] = []
     for tp, replicas in wanted.items():
         partition = cluster.partition(tp)
         if partition is None:
-            refused.append(f"partition {tp} is not reassigned: there is none")
+            refused.append(f"cannot reassign partition {tp}: it does not exist")
         elif not set(replicas) <= set(live):
             waiting[tp] = replicas
         elif partition.replicas != replicas:

@@ -1,12 +1,12 @@
-"""What a broker knows of its cluster: the values, and the interface that request handlers are written against.
+"""A broker's view of its cluster: the values, and the interface for request handlers.
 
-A `ClusterSnapshot` is immutable and replaced as a whole whenever ZooKeeper said something new; handlers read
-`cluster.snapshot` and never wait. It follows ZooKeeper by this broker's own watches, so it may be behind by a
-moment, as Metadata of a Kafka broker may be; what keeps writes safe is the storage's epoch fence, not this view.
+A `ClusterSnapshot` is immutable and replaced as a whole when ZooKeeper changes; handlers read `cluster.snapshot` and
+never wait. It follows ZooKeeper by this broker's own watches, so it may lag by a moment, like Metadata of a Kafka
+broker; writes are kept safe by the storage's epoch fence, not by this view.
 
-Leadership is told to listeners, one partition at a time and in order: `on_lead` with a leader epoch, `on_resign`
-when the partition is led elsewhere, is deleted, or this broker's ZooKeeper session is lost. Between the two the
-broker may take writes. The same epoch may be led twice, with a resignation between (a session that was lost and
+Listeners are notified of leadership, in order for each partition: `on_lead` with a leader epoch, `on_resign` when
+another broker leads, the partition is deleted, or this broker's ZooKeeper session is lost. Between the two the broker
+may accept writes. The same epoch may be led twice, with a resignation between (a session that was lost and
 regained before the controller noticed).
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: No broker leads: none of the replicas is alive.
 NO_LEADER = -1
-#: In the place of a state's version: the node is there, and holds what no controller writes.
+#: Stands for a state's version: the node exists, but its content is malformed.
 UNREADABLE = -2
 
 #: Topics that Metadata marks as internal.
@@ -38,11 +38,11 @@ TOPIC_NAME_LENGTH_MAX = 249
 
 
 class TopicExists(RebalanceLabError):
-    """CreateTopics of a name that is taken (TOPIC_ALREADY_EXISTS)."""
+    """CreateTopics of an existing topic (TOPIC_ALREADY_EXISTS)."""
 
 
 class UnknownTopic(RebalanceLabError):
-    """No topic of that name (UNKNOWN_TOPIC_OR_PARTITION)."""
+    """There is no topic of that name (UNKNOWN_TOPIC_OR_PARTITION)."""
 
 
 class InvalidTopic(RebalanceLabError):
@@ -50,7 +50,7 @@ class InvalidTopic(RebalanceLabError):
 
 
 class InvalidPartitions(RebalanceLabError):
-    """The number of partitions is below 1, above the limit, or not above what the topic has (INVALID_PARTITIONS)."""
+    """The number of partitions is below 1, above the limit, or not above the current number (INVALID_PARTITIONS)."""
 
 
 class InvalidReplicationFactor(RebalanceLabError):
@@ -70,7 +70,7 @@ class PartitionView:
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()
     controller_epoch: int = -1
-    #: ZooKeeper's data version of the state node, -1 when there is none, UNREADABLE when it makes no sense.
+    #: ZooKeeper's data version of the state node, -1 if there is none, UNREADABLE if it is malformed.
     state_version: int = -1
 
 
@@ -90,7 +90,7 @@ class TopicView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """Everything Metadata answers from. `brokers` holds live brokers only; `broker_epochs` their nodes' czxid."""
+    """The data for Metadata responses. `brokers` has live brokers only; `broker_epochs` their nodes' czxid."""
 
     cluster_id: str = ""
     controller_id: int = -1
@@ -107,7 +107,7 @@ class ClusterSnapshot:
         return topic.partitions[tp.partition]
 
     def leader_of(self, tp: TopicPartition) -> BrokerAddress | None:
-        """The live leader's address; None when the partition is unknown or nobody leads it."""
+        """The live leader's address; None if the partition is unknown or has no leader."""
         partition = self.partition(tp)
         return None if partition is None else self.brokers.get(partition.leader)
 
@@ -122,11 +122,11 @@ class Leadership:
 
 
 class LeadershipListener(Protocol):
-    """Called on the event loop, for one partition never two at a time; different partitions may overlap.
+    """Called on the event loop, one call at a time per partition; calls for different partitions may overlap.
 
-    `on_lead` may take its time (loading a log); a resignation that comes meanwhile is told after it returned.
-    It may raise `storage.errors.Fenced` (somebody leads at a higher epoch: the view is behind) or `StorageFailed`:
-    the partition then counts as not led, and is tried again when the view changes.
+    `on_lead` may take long (loading a log); a resignation in the meantime is reported after it returns. It may raise
+    `storage.errors.Fenced` (another broker leads at a higher epoch: the view lags) or `StorageFailed`: the partition
+    then counts as not led, and is tried again when the view changes.
     """
 
     async def on_lead(self, leadership: Leadership) -> None: ...
@@ -135,7 +135,7 @@ class LeadershipListener(Protocol):
 
 
 class ClusterView(Protocol):
-    """What handlers and the coordinator are given of the cluster. `leadership.Cluster` is the real one."""
+    """The cluster, as handlers and the coordinator see it. `leadership.Cluster` implements it."""
 
     @property
     def node_id(self) -> int: ...
@@ -144,15 +144,15 @@ class ClusterView(Protocol):
     def snapshot(self) -> ClusterSnapshot: ...
 
     def leads(self, tp: TopicPartition) -> Leadership | None:
-        """What this broker leads right now: set only after `on_lead` of every listener has returned."""
+        """What this broker leads now; set only after `on_lead` of every listener has returned."""
         ...
 
     def subscribe(self, listener: LeadershipListener, *, topics: Callable[[str], bool]) -> None:
-        """Tell `listener` of the topics for which `topics(name)` is true. Before `start` only."""
+        """Notify `listener` of the topics for which `topics(name)` is true. Call before `start`."""
         ...
 
     async def until(self, condition: Callable[[ClusterSnapshot], bool], timeout_ms: int) -> bool:
-        """Wait for the snapshot to fulfil `condition`; False when it did not within `timeout_ms`."""
+        """Wait until the snapshot fulfils `condition`. False after `timeout_ms`."""
         ...
 
     async def create_topic(
@@ -165,7 +165,7 @@ class ClusterView(Protocol):
         assignment: Sequence[Sequence[int]] | None = None,
         validate_only: bool = False,
     ) -> TopicView:
-        """Write the topic to ZooKeeper; leaders follow when the controller has seen it (see `until`).
+        """Write the topic to ZooKeeper; leaders follow once the controller has seen it (see `until`).
 
         Raises TopicExists, InvalidTopic, InvalidPartitions, InvalidReplicationFactor, InvalidReplicaAssignment.
         """
@@ -179,7 +179,7 @@ class ClusterView(Protocol):
         assignment: Sequence[Sequence[int]] | None = None,
         validate_only: bool = False,
     ) -> TopicView:
-        """Bring the topic to `partitions` in all; `assignment` is of the new ones. Raises UnknownTopic and as above."""
+        """Grow the topic to `partitions` partitions; `assignment` is for new ones. Raises UnknownTopic and as above."""
         ...
 
     async def delete_topic(self, name: str) -> None:
@@ -192,7 +192,7 @@ class ClusterView(Protocol):
 
 
 def changed_topics(before: Mapping[str, TopicView], after: Mapping[str, TopicView]) -> list[str]:
-    """Names of topics that have come, gone or changed; the view of one that has not is the same object."""
+    """Names of topics that were added, removed or changed. An unchanged topic's view is the same object."""
     if before is after:
         return []
     came = [name for name, view in after.items() if before.get(name) is not view]
@@ -200,7 +200,7 @@ def changed_topics(before: Mapping[str, TopicView], after: Mapping[str, TopicVie
 
 
 def without_brokers(snapshot: ClusterSnapshot) -> tuple[int, list[int]] | None:
-    """How many partitions have no replica on a live broker, and the brokers that they wait for; None: all have one."""
+    """The number of partitions without a live replica, and the brokers they wait for; None if there are none."""
     waiting = [
         partition.replicas
         for topic in snapshot.topics.values()
@@ -211,7 +211,7 @@ def without_brokers(snapshot: ClusterSnapshot) -> tuple[int, list[int]] | None:
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Why Kafka refuses `name` (Topic.validate in org.apache.kafka.common.internals), None when it does not."""
+    """Why Kafka refuses `name` (Topic.validate in org.apache.kafka.common.internals), or None."""
     if not name:
         return "the name is empty"
     if name in {".", ".."}:

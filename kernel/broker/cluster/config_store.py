@@ -1,12 +1,11 @@
-"""The settings of topics and brokers in ZooKeeper: followed as Kafka 3.9 does it, and altered as it does it.
+"""The settings of topics and brokers in ZooKeeper, followed and altered as Kafka 3.9 does.
 
-`/config/topics/T` and `/config/brokers/N` hold the settings. Whoever changes one (this broker, another one, or a tool
-of Kafka's own) adds a node to `/config/changes` that says whose settings have changed; every broker watches that
-folder and reads the named settings again (ZkNodeChangeNotificationListener, DynamicConfigManager). Notifications are
-removed after a quarter of an hour.
+`/config/topics/T` and `/config/brokers/N` hold the settings. To change one, a broker or one of Kafka's tools also adds
+a node to `/config/changes` that names the topic or broker; every broker watches that folder and reads the named
+settings again (ZkNodeChangeNotificationListener, DynamicConfigManager). Notifications are removed after 15 minutes.
 
-Of topics, this broker keeps the settings of those that it leads, read before the first of their partitions is led.
-What makes no sense in a node is left out, with a warning that names it.
+This broker keeps the settings of topics that it leads, and reads them before it leads the first of their partitions.
+Malformed settings are skipped, with a warning that names them.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What stands for all brokers in /config/brokers (ConfigEntityName.DEFAULT).
+#: The name for all brokers in /config/brokers (ConfigEntityName.DEFAULT).
 ALL_BROKERS = "<default>"
 #: ZkNodeChangeNotificationListener: how long a notification stays.
 _CHANGE_KEPT_MS = 15 * 60 * 1000
@@ -47,7 +46,7 @@ Result = TypeVar("Result")
 
 
 class ConfigStore:
-    """A `LeadershipListener` beside the logs: what `of` answers is there before a partition of the topic is led."""
+    """A `LeadershipListener` like the logs, so that `of` knows a topic before one of its partitions is led."""
 
     def __init__(self, node_id: int, static: Mapping[str, str], clock: Clock) -> None:
         self._node_id = node_id
@@ -65,22 +64,22 @@ class ConfigStore:
         self._warned: set[tuple[str, str]] = set()
         self._otherwise = self._config_of({})
         self._last_change = ""
-        self._missed = False  # a connection has broken: notifications may have come and gone
+        self._missed = False  # the connection was lost: notifications may have been missed
         self._dirty = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def of(self, topic: str) -> TopicConfig:
-        """What holds for a topic; for one that this broker does not lead, what holds for topics without settings."""
+        """The effective settings of a topic. A topic that this broker does not lead counts as one without settings."""
         return self._configs.get(topic, self._otherwise)
 
     # -- life --------------------------------------------------------------------------------------------------------
 
     def connect(self, session: Callable[[], ZooKeeperSession]) -> None:
-        """How to get at the session, which is there as soon as anything is led."""
+        """Set how to get the session, which exists before any partition is led."""
         self._session = session
 
     async def start(self) -> None:
-        """Read what holds for brokers, and follow changes from now on."""
+        """Read the brokers' settings, and follow changes from now on."""
         try:
             await self._read_changes(ignore=True)
             await self._read_brokers()
@@ -99,7 +98,7 @@ class ConfigStore:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            # A bug: settings would be out of date for ever.
+            # A bug: settings would never be updated again.
             failure = log_stopped(f"broker {self._node_id}: following changes of settings", error)
             if self.on_failed is not None:
                 self.on_failed(failure)
@@ -126,15 +125,15 @@ class ConfigStore:
     # -- reading and altering ----------------------------------------------------------------------------------------
 
     async def topic(self, name: str) -> dict[str, str]:
-        """A topic's own settings as ZooKeeper has them now; good ones only. Raises ZooKeeper errors."""
-        return self._good_of_topic(name, await self._node(paths.topic_configuration(name)))
+        """A topic's own settings as ZooKeeper has them now; valid ones only. Raises ZooKeeper errors."""
+        return self._valid_for_topic(name, await self._node(paths.topic_configuration(name)))
 
     async def broker(self, name: str) -> dict[str, str]:
         """Altered settings of broker `name`, or of `ALL_BROKERS`. Raises ZooKeeper errors."""
-        return self._good_of_broker(name, await self._node(paths.broker_configuration(name)))
+        return self._valid_for_broker(name, await self._node(paths.broker_configuration(name)))
 
     async def alter_topic(self, name: str, decide: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
-        """Replace a topic's settings by what `decide` makes of them; its exceptions pass. Raises ZooKeeper errors."""
+        """Replace a topic's settings by `decide(settings)`. Raises its exceptions, and ZooKeeper errors."""
         await self._alter(paths.topic_configuration(name), f"topics/{name}", decide)
         await self._read_again(name)
 
@@ -144,7 +143,7 @@ class ConfigStore:
         await self._read_brokers()
 
     async def _alter(self, path: str, entity_path: str, decide: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
-        """AdminZkClient.changeEntityConfig: the settings, then the notification; a race is run again."""
+        """AdminZkClient.changeEntityConfig: the settings, then the notification. Retries lost races."""
         session = self._session()
         while True:
             try:
@@ -180,7 +179,7 @@ class ConfigStore:
                 log.warning("topic %s: %s", name, warning)
 
     async def _read_again(self, name: str) -> None:
-        """Behind a read that is under way, which may have been too early."""
+        """Read after a read in progress, which may have been too early."""
         if (reading := self._reading.get(name)) is not None:
             async with reading:
                 await self._read_topic(name)
@@ -194,17 +193,17 @@ class ConfigStore:
     def _config_of(self, own: Mapping[str, str]) -> TopicConfig:
         return TopicConfig.of(effective(own, self.layers))
 
-    def _good_of_topic(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
-        return self._good(f"topic {name}", given, {key: problem(key, value) for key, value in given.items()})
+    def _valid_for_topic(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
+        return self._valid(f"topic {name}", given, {key: problem(key, value) for key, value in given.items()})
 
-    def _good_of_broker(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
-        return self._good(f"broker {name}", given, {key: broker_problem(key, value) for key, value in given.items()})
+    def _valid_for_broker(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
+        return self._valid(f"broker {name}", given, {key: broker_problem(key, value) for key, value in given.items()})
 
-    def _good(self, whose: str, given: Mapping[str, str], problems: Mapping[str, str | None]) -> dict[str, str]:
+    def _valid(self, whose: str, given: Mapping[str, str], problems: Mapping[str, str | None]) -> dict[str, str]:
         for complaint in filter(None, problems.values()):
             if (whose, complaint) not in self._warned:
                 self._warned.add((whose, complaint))
-                log.warning("%s: a setting in ZooKeeper is ignored: %s", whose, complaint)
+                log.warning("%s: ignoring a setting in ZooKeeper: %s", whose, complaint)
         return {key: value for key, value in given.items() if problems[key] is None}
 
     # -- following ---------------------------------------------------------------------------------------------------
@@ -234,7 +233,7 @@ class ConfigStore:
         missed, self._missed = self._missed, False
         try:
             names = await self._session().children(paths.CONFIG_CHANGES, watch=self._fired, step=_STEP)
-            if missed and self._last_change not in names:  # others may have been removed before they were read here
+            if missed and self._last_change not in names:  # some may have been removed before we read them
                 await asyncio.gather(self._read_brokers(), *map(self._read_again, list(self._reading)))
         except (Retriable, ZooKeeperError):
             self._missed = True
@@ -254,7 +253,7 @@ class ConfigStore:
         except NoNode:
             return
         except znodes.MalformedNode as error:
-            log.warning("%s is ignored: %s", path, error)
+            log.warning("ignoring %s: %s", path, error)
             return
         if kind == "topics":
             await self._read_again(name)
@@ -262,7 +261,7 @@ class ConfigStore:
             await self._read_brokers()
 
     async def _remove_old(self, names: list[str]) -> None:
-        """Those of before the one that was just read, oldest first, as far as they are old."""
+        """Remove expired notifications before the one just read, oldest first."""
         for name in names:
             path = f"{paths.CONFIG_CHANGES}/{name}"
             try:
@@ -275,7 +274,7 @@ class ConfigStore:
 
 
 def broker_problem(name: str, text: str) -> str | None:
-    """Kafka's complaint about a broker's setting that is altered while it runs, None when there is none."""
+    """Kafka's error message for an invalid dynamic broker setting, or None."""
     setting = DYNAMIC_BROKER_SETTINGS.get(name)
     if setting is None:
         return f"Cannot update these configs dynamically: Set({name})"
@@ -287,5 +286,5 @@ def _parsed(path: str, data: bytes) -> dict[str, str]:
     try:
         return znodes.parse_config(data)
     except znodes.MalformedNode as error:
-        log.warning("%s is ignored: %s", path, error)
+        log.warning("ignoring %s: %s", path, error)
         return {}

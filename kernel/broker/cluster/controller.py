@@ -1,12 +1,12 @@
-"""What the controller decides: who leads which partition. Pure; `controlling.py` performs it.
+"""The controller's decisions: which broker leads which partition. Pure; `controlling.py` performs them.
 
 The rules are those of Kafka's ZooKeeper-mode controller (KafkaController, PartitionStateMachine and
-PartitionLeaderElectionAlgorithms of 3.9) with two differences that the shared data directory makes:
+PartitionLeaderElectionAlgorithms of 3.9) with two differences, because brokers share one data directory:
 
 - every live replica is in sync, because there is one log and no copy: the ISR is the live replicas (the last
-  member stays in it when nobody lives, as in Kafka), and any live replica may lead;
+  member stays in it when none is alive, as in Kafka), and any live replica may lead;
 - the leader epoch grows when the leader changes, and only then. The ZooKeeper-mode controller also raised it when
-  the ISR shrank, to fence followers; there are none here (KRaft has given that up as well: KAFKA-15021).
+  the ISR shrank, to fence followers; there are none here (KRaft has dropped this as well: KAFKA-15021).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WriteState:
-    """Give a partition this state. `expected_version` is the znode's, None when it is to be created."""
+    """Write a partition's state. `expected_version` is the znode's; None creates it."""
 
     topic_partition: TopicPartition
     state: PartitionState
@@ -47,13 +47,13 @@ def decide(
     doomed: Collection[str] = (),
     among: Iterable[str] | None = None,
 ) -> list[WriteState]:
-    """What has to be written so that every partition with a live replica has a live leader; topics by name.
+    """The writes that give every partition with a live replica a live leader; topics in order of name.
 
-    `doomed` topics are being deleted and left alone. `among`: only these topics are looked at, for the others have
-    been since they changed.
+    `doomed` topics are being deleted, and skipped. `among` limits the decision to topics that have changed since the
+    last one.
 
-    `live` may be less than `cluster.brokers`: a broker that has come back under the same id before anybody saw it
-    go counts as gone for one decision, so that what its former incarnation led is led anew.
+    `live` may be smaller than `cluster.brokers`: a broker that has restarted under the same id before its absence was
+    noticed counts as gone for one decision, so that the partitions of its previous incarnation get a new leader epoch.
     """
     writes = []
     names = cluster.topics.keys() if among is None else cluster.topics.keys() & set(among)
@@ -67,10 +67,10 @@ def decide(
 
 
 def next_state(partition: PartitionView, live: Collection[int], controller_epoch: int) -> PartitionState | None:
-    """The state a partition should have; None when it has it, or when it is new and no replica lives.
+    """The state a partition should have; None if it has it, or if it is new and no replica is alive.
 
-    Also None when its state cannot be read: at which epoch it was led is not known then, so nobody can be sure to fence
-    who leads it.
+    Also None if its state is unreadable: its epoch is unknown then, so a new leader could not be sure to fence the
+    old one.
     """
     if partition.state_version == UNREADABLE:
         return None
@@ -88,14 +88,14 @@ def next_state(partition: PartitionView, live: Collection[int], controller_epoch
 
 
 def _leader(partition: PartitionView, alive: Sequence[int]) -> int:
-    """Who leads stays while alive; otherwise the first live replica in the order of the assignment."""
+    """The current leader while it is alive; otherwise the first live replica of the assignment."""
     if partition.leader in alive:
         return partition.leader
     return alive[0] if alive else NO_LEADER
 
 
 def _isr(partition: PartitionView, alive: Sequence[int]) -> tuple[int, ...]:
-    """Those that stayed, in their order, then those that came back; never empty."""
+    """Members still alive, in their order, then replicas that came back; never empty."""
     if not alive:
         return partition.isr[:1] if partition.leader == NO_LEADER else (partition.leader,)
     stayed = [replica for replica in partition.isr if replica in alive]
@@ -103,7 +103,7 @@ def _isr(partition: PartitionView, alive: Sequence[int]) -> tuple[int, ...]:
 
 
 def restarted(known: Mapping[int, int], now: Mapping[int, int]) -> frozenset[int]:
-    """Brokers whose registration is another one than the one that is known: node id -> its znode's czxid."""
+    """Brokers whose registration has been replaced since; by node id and its znode's czxid."""
     return frozenset(broker for broker, epoch in now.items() if broker in known and known[broker] != epoch)
 
 
@@ -121,7 +121,7 @@ def spread(
         raise InvalidPartitions(f"a topic has 1 to {PARTITIONS_MAX} partitions, not {partitions}")
     if not 1 <= replication_factor <= len(ids):
         raise InvalidReplicationFactor(
-            f"replication factor {replication_factor} needs as many live brokers; there are {len(ids)}: {ids}"
+            f"replication factor {replication_factor} needs as many live brokers, but there are {len(ids)}: {ids}"
         )
     assignment = []
     for number in range(first, first + partitions):
@@ -144,7 +144,7 @@ def checked_assignment(assignment: Sequence[Sequence[int]], brokers: Collection[
         if not replicas or len(set(replicas)) != len(replicas):
             raise InvalidReplicaAssignment(f"partition {number}: {list(replicas)} is empty or repeats a broker")
         if unknown := sorted(set(replicas) - set(brokers)):
-            raise InvalidReplicaAssignment(f"partition {number} names brokers that are not there: {unknown}")
+            raise InvalidReplicaAssignment(f"partition {number} names brokers that are not running: {unknown}")
         if len(replicas) != len(assignment[0]):
             raise InvalidReplicaAssignment("all partitions must have the same number of replicas")
     return tuple(tuple(replicas) for replicas in assignment)

@@ -1,8 +1,8 @@
-"""The controller's deeds: being elected, and writing what `controller.decide` decides.
+"""The controller at work: its election, and writing what `controller.decide` decides.
 
-Fencing is Kafka's: whoever becomes controller raises /controller_epoch in the transaction that creates
-/controller, and every later write is one transaction with a check of that node's version. A controller that was
-paused and replaced fails that check, whatever it believes.
+Fencing is Kafka's: a new controller raises /controller_epoch in the transaction that creates /controller, and makes
+every later write in a transaction that checks that node's version. A controller that was paused and replaced fails
+this check.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _STEP = "controller"
-#: Feature versions of the cluster (KIP-584); we write what a 3.9.1 controller writes first, and never read it.
+#: Feature versions of the cluster (KIP-584); we write what a new 3.9.1 controller writes, and never read it.
 _FEATURE = "/feature"
 #: States written in one transaction.
 _BATCH = 100
 
 
 class Controller:
-    """One broker's candidacy. `step` is called with every new observation, by one task."""
+    """One broker's candidacy. One task calls `step` with every new observation."""
 
     def __init__(self, session: ZooKeeperSession, node_id: int, clock: Clock) -> None:
         self._session = session
@@ -48,21 +48,21 @@ class Controller:
         self._clock = clock
         self._epoch = -1
         self._epoch_version = -1  # of the znode; -1: not elected
-        self._elected_in = 0  # the session in which it was
+        self._elected_in = 0  # the session of the election
         self._broker_epochs: Mapping[int, int] = {}
-        #: What was decided on last: topics, and what else a decision depends on.
+        #: Input of the last decision: topics, and what else it depends on.
         self._decided: Mapping[str, TopicView] = {}
         self._circumstances: tuple[int, frozenset[int], tuple[str, ...]] | None = None
-        self._last_warning = ""  # of a reassignment that waits
+        self._last_warning = ""  # about a waiting reassignment
         #: Whether topics may be deleted (delete.topic.enable).
         self.deletes_topics = True
-        #: The id that a topic has in the data folder, None when it is not there.
+        #: The id that a topic has in the data folder, or None.
         self.kept_topic_id: Callable[[str], Awaitable[UUID | None]] | None = None
 
     async def step(self, observed: Observation) -> bool:
-        """Stand for election if there is no controller; if it is this broker, do what has to be done.
+        """Stand for election if there is no controller; act if this broker is it.
 
-        False when somebody was faster with a write: to be called again with a newer observation. Raises
+        False if another writer was faster: call again with a newer observation. Raises
         ZooKeeper errors of a lost connection or session, and MalformedNode.
         """
         if observed.controller_session == 0:
@@ -100,13 +100,13 @@ class Controller:
                 step=_STEP,
             )
         except (NodeExists, BadVersion):
-            return  # another broker was elected; the watch on /controller tells
+            return  # another broker was elected; the watch on /controller fires
         self._begin(epoch, stat.version + 1, session_id)
 
     async def _adopt(self, session_id: int) -> None:
-        """Elected without knowing it: the answer to the election was lost with its connection.
+        """Recover an election whose reply was lost with the connection.
 
-        The epoch is the one that was written with it, for nobody can raise it while our /controller stands.
+        The epoch is the one written with it: no broker can raise it while our /controller exists.
         """
         data, stat = await self._session.get(paths.CONTROLLER_EPOCH, step=_STEP)
         self._begin(znodes.parse_controller_epoch(data), stat.version, session_id)
@@ -135,20 +135,20 @@ class Controller:
         await self._write(writes)
         self._decided, self._circumstances = observed.snapshot.topics, circumstances
         if not writes and live == now.keys():
-            # Otherwise the view is behind what was just written.
+            # Otherwise the view lags behind what was just written.
             await self._grant(observed, live)
         for name in observed.deletions:
             await self._delete(name)
         self._broker_epochs = dict(now)
         if live != now.keys():
-            # Led anew as if they had gone; once the view shows it, the next step counts them as back.
+            # Elect as if they had gone; once the view shows it, the next step counts them as back.
             log.info("brokers %s have been restarted", sorted(now.keys() - live))
 
     async def _give_id(self, nameless: Nameless) -> None:
-        """Kafka's tools before 2.8 write a topic's znode without its id, which says where its records are.
+        """Restore topic ids: Kafka's tools before 2.8 write a topic's znode without its id.
 
-        A 3.9.1 controller that runs keeps the id in memory and the znode without one; the next controller takes
-        a new id then, and its brokers refuse to lead the topic. We write the id back.
+        A running 3.9.1 controller keeps the id in memory and leaves the znode; the next controller then takes a new id,
+        and its brokers refuse to lead the topic. We write the id back: it says where the records are.
         """
         topic_id = nameless.known_id
         if topic_id is None and nameless.was_led and self.kept_topic_id is not None:
@@ -158,7 +158,7 @@ class Controller:
         await self._fenced(SetData(paths.topic(nameless.name), znodes.topic_node(named), nameless.version))
 
     async def _grant(self, observed: Observation, live: Collection[int]) -> None:
-        """What older tools ask for by a znode of their own (KafkaController, 3.9)."""
+        """Carry out requests that older tools make by a znode (KafkaController, 3.9)."""
         if observed.election is not None:
             await self._elect(observed, observed.election, live)
         elif observed.reassignment is not None:
@@ -169,7 +169,7 @@ class Controller:
         try:
             wanted = znodes.parse_partitions(request.data)
         except znodes.MalformedNode as error:
-            log.warning("%s is removed: %s", path, error)
+            log.warning("removing %s: %s", path, error)
             wanted = ()
         await self._write(preferred(observed.snapshot, live, wanted, self._epoch))
         await self._fenced(Delete(path, request.version))
@@ -179,7 +179,7 @@ class Controller:
         try:
             wanted = znodes.parse_reassignment(request.data)
         except znodes.MalformedNode as error:
-            self._tell(f"{path} is left as it is: {error}")
+            self._tell(f"ignoring {path}: {error}")
             return
         plan = reassigned(observed.snapshot, live, wanted)
         for refusal in plan.refused:
@@ -191,12 +191,12 @@ class Controller:
             await self._fenced(Delete(path, request.version))
             return
         brokers = sorted({broker for replicas in plan.waiting.values() for broker in replicas} - set(live))
-        self._tell(f"{path}: {len(plan.waiting)} partitions wait for brokers {brokers}, which do not run")
+        self._tell(f"{path}: {len(plan.waiting)} partitions wait for brokers {brokers}, which are not running")
         if plan.waiting != wanted:
             await self._fenced(SetData(path, znodes.reassignment_node(plan.waiting), request.version))
 
     def _tell(self, text: str) -> None:
-        """Once, not at every observation."""
+        """Log once, not at every observation."""
         if text != self._last_warning:
             self._last_warning = text
             log.warning("%s", text)
@@ -227,7 +227,7 @@ class Controller:
             await self._bear(births[start : start + _BATCH])
 
     async def _bear(self, births: Sequence[WriteState]) -> None:
-        """States of new partitions, with the folder of each."""
+        """Create the states of new partitions, with their folders."""
         states = [
             Create(paths.partition_state(*write.topic_partition), znodes.state_node(write.state)) for write in births
         ]
@@ -235,30 +235,30 @@ class Controller:
         try:
             await self._fenced(*(part for pair in zip(folders, states, strict=True) for part in pair))
         except NodeExists:
-            # A folder was left there by somebody who wrote no state into it.
+            # The folder exists without a state.
             await asyncio.gather(*(self._session.ensure_path(folder.path, step=_STEP) for folder in folders))
             await self._fenced(*states)
 
     async def _delete(self, name: str) -> None:
-        """Remove a topic and then the wish; children before parents, what is gone already is fine."""
+        """Remove a topic and then the request to delete it; children before parents. Missing nodes are fine."""
         if not self.deletes_topics:
-            log.warning("topic %s is not deleted: delete.topic.enable is false", name)
+            log.warning("not deleting topic %s: delete.topic.enable is false", name)
             await self._delete_if_there(paths.topic_deletion(name))
             return
         if problem := topic_name_problem(name):
-            log.warning("%s is removed: %s", paths.topic_deletion(name)[:300], problem)
+            log.warning("removing %s: %s", paths.topic_deletion(name)[:300], problem)
             await self._delete_if_there(paths.topic_deletion(name))
             return
         await self._delete_below(paths.topic(name))
         await self._delete_if_there(paths.topic_configuration(name))
         try:
-            # Together: a wish that outlived its topic would delete the next one of that name.
+            # Together: a request that outlives its topic would delete the next one of that name.
             await self._fenced(Delete(paths.topic(name)), Delete(paths.topic_deletion(name)))
         except NoNode:
             await self._delete_if_there(paths.topic_deletion(name))
 
     async def _delete_below(self, path: str) -> None:
-        """Everything below it, also what is not Kafka's."""
+        """Everything below it, even nodes that are not Kafka's."""
         try:
             names = await self._session.children(path, step=_STEP)
         except NoNode:

@@ -1,20 +1,20 @@
-"""Who a broker is: its id, kept with the data, so that a broker that starts again is the same broker.
+"""A broker's identity: its id is stored with the data, so that a restarted broker is the same broker.
 
-Brokers of one machine share the data folder, so each has a folder of its own in it:
+Brokers of one machine share the data folder; each has a folder of its own in it:
 
     brokers/<broker id>/meta.properties   Kafka's own file: broker.id, version, cluster.id (MetaProperties, 3.9)
-    brokers/<broker id>/lock              locked (flock) by the process that is this broker, for as long as it lives;
-                                          it names that process and where it listens, or last listened
-    brokers/<broker id>/session           its ZooKeeper session, for a successor to end after a kill -9
+    brokers/<broker id>/lock              locked (flock) by this broker's process while it lives; it contains the
+                                          process id and the current or last listener
+    brokers/<broker id>/session           its ZooKeeper session, which a successor ends after a kill -9
 
-A broker that is given no broker.id becomes, of those in the folder that do not run,
+A broker started without broker.id becomes, of the brokers in the folder that are not running,
 
-1. the one that last listened on the same address (of several, the one that ran last);
+1. the one that last listened on the same address (of several, the most recent one);
 2. otherwise the one with the lowest id;
-3. and a new one when there is none.
+3. or a new one if there is none.
 
-So a broker that is stopped or killed and started again is itself, on its old port or a new one, also beside others,
-and no two brokers are ever the same one: the lock ends with the process, however that ends.
+So a broker that is stopped or killed and started again keeps its identity, on its old port or a new one, even next to
+other brokers; and two processes are never the same broker, because the lock ends with its process.
 
 All brokers of a folder belong to one cluster; starting one for another cluster is refused, as Kafka does
 ("Invalid cluster.id in: .../meta.properties. Expected X, but read Y", 3.9.1).
@@ -43,12 +43,12 @@ FOLDER = "brokers"
 _META, _LOCK, _SESSION = "meta.properties", "lock", "session"
 #: meta.properties of a cluster with ZooKeeper; KRaft writes 1.
 _VERSION = "0"
-#: Choosing takes milliseconds; somebody who was stopped (SIGSTOP) in the middle of it holds the others up so long.
+#: Choosing takes milliseconds, but a process stopped (SIGSTOP) in the middle of it delays the others; for this long.
 _CHOOSING_S = 10.0
 
 
 class BrokerRuns(UserError):
-    """A process that lives is this broker, in this data folder."""
+    """A live process is already this broker of this data folder."""
 
 
 class WrongCluster(UserError):
@@ -56,19 +56,19 @@ class WrongCluster(UserError):
 
 
 class DamagedIdentity(EnvironmentFault):
-    """meta.properties cannot be understood. Kafka would take a new id then, and leave its topics without a leader."""
+    """meta.properties is malformed. Kafka would take a new id, and leave its topics without a leader."""
 
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """What meta.properties says."""
+    """The contents of meta.properties."""
 
     broker_id: int
     cluster_id: str
 
 
 class Identity:
-    """A broker's id, held until `release`, or the end of the process. Made by `claim`; methods raise OSError."""
+    """A broker's id, held until `release` or the end of the process. Created by `claim`; methods raise OSError."""
 
     def __init__(self, node_id: int, folder: Path, lock: int) -> None:
         self.node_id = node_id
@@ -76,7 +76,7 @@ class Identity:
         self._lock: int | None = lock
 
     def last_session(self) -> SessionCredentials | None:
-        """The session of the process that was this broker before; it may be over."""
+        """The session of this broker's previous process; it may have ended."""
         try:
             fields = json.loads((self._folder / _SESSION).read_bytes())
             return SessionCredentials(int(fields["session"], 16), bytes.fromhex(fields["password"]))
@@ -84,7 +84,7 @@ class Identity:
             return None
 
     def keep_session(self, credentials: SessionCredentials) -> None:
-        """To be called before anything ephemeral is created in the session. Readable by this user only."""
+        """Save the session. Call before creating ephemeral nodes in it. Readable by this user only."""
         fields = {"session": f"{credentials.session_id:x}", "password": credentials.password.hex()}
         beside = self._folder / f"{_SESSION}.new"
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -93,7 +93,7 @@ class Identity:
         beside.replace(self._folder / _SESSION)
 
     def release(self) -> None:
-        """Somebody else may be this broker. Idempotent."""
+        """Let another process be this broker. Idempotent."""
         lock, self._lock = self._lock, None
         if lock is not None:
             os.close(lock)
@@ -106,7 +106,7 @@ class Identity:
 
 
 def check_cluster(data_dir: Path, cluster_id: str | None) -> None:
-    """Raises WrongCluster when the folder belongs to another cluster; None: the ZooKeeper has no cluster yet."""
+    """Raise WrongCluster if the folder belongs to another cluster. None: ZooKeeper has no cluster yet."""
     for meta in _known(data_dir).values():
         if meta.cluster_id != cluster_id:
             held = "holds no cluster yet" if cluster_id is None else f"holds cluster {cluster_id}"
@@ -118,9 +118,9 @@ def check_cluster(data_dir: Path, cluster_id: str | None) -> None:
 
 
 def claim(data_dir: Path, cluster_id: str, listener: str, *, node_id: int | None = None) -> Identity | None:
-    """Become broker `node_id`, or without one a broker of this folder that does not run (see above); blocks.
+    """Become broker `node_id`, or without one a broker of this folder that is not running (see above). Blocks.
 
-    Returns None when no id was given and the folder has none to offer: the caller brings a new one then. Raises
+    Returns None if no id was given and the folder has none available: the caller then generates one. Raises
     BrokerRuns, WrongCluster, DamagedIdentity, EnvironmentFault.
     """
     try:
@@ -136,8 +136,8 @@ def claim(data_dir: Path, cluster_id: str, listener: str, *, node_id: int | None
             return None
     except OSError as error:
         raise EnvironmentFault(
-            f"cannot use the data folder {data_dir}: {error.strerror or error} ({error.filename}). Choose one that you"
-            " may write to (--folder)."
+            f"cannot use the data folder {data_dir}: {error.strerror or error} ({error.filename}). Choose a writable"
+            " one (--folder)."
         ) from error
 
 
@@ -163,13 +163,13 @@ def _become(data_dir: Path, node_id: int, cluster_id: str, listener: str) -> Ide
 def _runs(data_dir: Path, node_id: int) -> str:
     holder = _holder(data_dir, node_id)
     return (
-        f"broker {node_id} of the data folder {data_dir} runs already (pid {holder.get('pid', 'unknown')}, listening on"
-        f" {holder.get('listener', 'an unknown address')}). Stop that one, or choose another broker.id."
+        f"broker {node_id} of the data folder {data_dir} is already running (pid {holder.get('pid', 'unknown')},"
+        f" listening on {holder.get('listener', 'an unknown address')}). Stop that one, or choose another broker.id."
     )
 
 
 def _candidates(data_dir: Path, listener: str) -> list[int]:
-    """In the order in which they are to be tried."""
+    """Brokers of the folder, in the order to try them."""
 
     def preference(node_id: int) -> tuple[bool, float, int]:
         if _holder(data_dir, node_id).get("listener") != listener:
@@ -180,7 +180,7 @@ def _candidates(data_dir: Path, listener: str) -> list[int]:
 
 
 def _holder(data_dir: Path, node_id: int) -> dict[str, object]:
-    """Who is, or last was, this broker; empty when that cannot be read."""
+    """The current or last process of this broker; empty if unreadable."""
     try:
         fields = json.loads((data_dir / FOLDER / str(node_id) / _LOCK).read_bytes())
     except (OSError, ValueError):
@@ -191,14 +191,14 @@ def _holder(data_dir: Path, node_id: int) -> dict[str, object]:
 def _known(data_dir: Path) -> dict[int, Meta]:
     """The brokers of this folder.
 
-    A folder without meta.properties was left by a start that was killed; it belongs to no broker.
+    A folder without meta.properties was left by a killed start; it belongs to no broker.
     """
     known = {}
     for path in sorted((data_dir / FOLDER).glob(f"*/{_META}")):
         meta = parse_meta(path.read_text(encoding="utf-8", errors="replace"), path)
         if path.parent.name != str(meta.broker_id):
             raise DamagedIdentity(
-                f"{path} names broker {meta.broker_id}, but stands in the folder of broker {path.parent.name}. If you"
+                f"{path} names broker {meta.broker_id}, but is in the folder of broker {path.parent.name}. If you"
                 " moved it, move it back."
             )
         known[meta.broker_id] = meta
@@ -220,8 +220,8 @@ def parse_meta(text: str, path: Path) -> Meta:
         problem = "cluster.id is missing"
     if problem:
         raise DamagedIdentity(
-            f"{path} cannot be used: {problem}. Restore it (version={_VERSION}, broker.id={path.parent.name}, and"
-            " cluster.id as in ZooKeeper's /cluster/id), or remove its folder to give this broker up."
+            f"{path} is not usable: {problem}. Restore it (version={_VERSION}, broker.id={path.parent.name}, and"
+            " cluster.id as in ZooKeeper's /cluster/id), or remove its folder to abandon this broker."
         )
     return Meta(int(broker_id), cluster_id)
 
@@ -242,11 +242,11 @@ def _write_meta(folder: Path, meta: Meta) -> None:
 
 @contextmanager
 def _choosing(data_dir: Path) -> Iterator[None]:
-    """One broker at a time chooses who it is."""
+    """Let one broker at a time choose its identity."""
     (data_dir / FOLDER).mkdir(parents=True, exist_ok=True)
     lock = os.open(data_dir / FOLDER / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        wait_until(lambda: _locked(lock), _CHOOSING_S, f"another broker to have chosen its id in {data_dir}")
+        wait_until(lambda: _locked(lock), _CHOOSING_S, f"another broker to choose its id in {data_dir}")
         yield
     finally:
         os.close(lock)

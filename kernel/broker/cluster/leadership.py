@@ -1,11 +1,11 @@
-"""A broker's place in its cluster: one ZooKeeper session with everything that hangs on it.
+"""A broker's membership in its cluster: one ZooKeeper session and everything that depends on it.
 
-`Cluster` composes the registration, the observer, the controller's candidacy and the leadership, and is the
-`ClusterView` that handlers see. Two tasks: one follows the session's states (a lost session costs the registration
-and with it every leadership, at once; a new one registers again), one turns dirty watches into observations, tells
-leadership and `until`, and gives the controller its turn. A broken connection changes neither registration nor
-leadership: until the session is lost, nobody else can be made leader because of it, and the storage's fence
-answers for the moments in between.
+`Cluster` composes the registration, the observer, the controller's candidacy and the leaderships, and is the
+`ClusterView` that handlers see. It has two tasks. One follows the state of the session: losing it ends the registration
+and all leaderships immediately; a new session registers again. The other turns dirty watches into observations,
+updates leaderships and `until`, and runs the controller. A lost connection changes neither registration nor
+leadership: until the session expires, no other broker can be elected because of it, and the storage's fence covers the
+moments in between.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: A controller that was overtaken looks again after this long, should no watch have told it before.
+#: A controller that was overtaken retries after this long, or sooner if a watch fires.
 _OVERTAKEN_S = 0.1
-#: ... and after this long when ZooKeeper refused something, or holds what makes no sense.
+#: The same after an error of ZooKeeper, or malformed data in it.
 _TROUBLE_S = 1.0
-#: A registration of a former incarnation goes within its session timeout and a tick or two.
+#: A previous incarnation's registration expires within its session timeout and a tick or two.
 _REGISTRATION_GRACE_MS = 5_000
-#: So many sessions are begun for a start, should their connections break before it is done.
+#: Sessions tried for one start, if their connections are lost before it completes.
 _START_ATTEMPTS = 3
 
 
 class Cluster:
-    """See `cluster_view.ClusterView` for what handlers may call; the rest is for `broker.py`."""
+    """`cluster_view.ClusterView` is what handlers may call; the rest is for `broker.py`."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class Cluster:
         self._tracer = tracer
         self._process = process
         self._clock = clock or SystemClock()
-        #: Told of each session before anything is registered in it, on a thread of its own. May raise OSError.
+        #: Called with each session before anything is registered in it, on a thread. May raise OSError.
         self.keep_session: Callable[[SessionCredentials], None] | None = None
-        #: For the controller: see there.
+        #: See `Controller`.
         self.kept_topic_id: Callable[[str], Awaitable[UUID | None]] | None = None
         self.deletes_topics = True
         self._leading = Leading(address.node_id, tracer)
@@ -102,7 +102,7 @@ class Cluster:
     # -- life --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Join the cluster; on return the view is there and leadership follows. Subscribe before.
+        """Join the cluster; on return the view is complete and leaderships follow. Subscribe before.
 
         Raises Unavailable (no ZooKeeper), BrokerIdTaken.
         """
@@ -113,7 +113,7 @@ class Cluster:
             except BaseException as error:
                 self._session = None
                 await session.close()
-                # A connection that breaks before anything is led is no more than a slow start.
+                # A connection lost before any leadership only makes the start slower.
                 if not isinstance(error, Retriable) or attempt == _START_ATTEMPTS:
                     raise
             else:
@@ -132,7 +132,7 @@ class Cluster:
         )
 
     async def _join(self, session: ZooKeeperSession) -> None:
-        """Register in this session, and see what there is."""
+        """Register in this session, and read the cluster's state."""
         self._session = session
         await self._keep(session)
         cluster_id = await ensure_cluster(session)
@@ -147,16 +147,18 @@ class Cluster:
         self._publish(await self._observer.refresh())
 
     async def _keep(self, session: ZooKeeperSession) -> None:
-        """So that the next process of this broker need not wait for the session's timeout if this one is killed."""
+        """Save the session, so that a successor of this process does not have to wait for its timeout after a kill."""
         if self.keep_session is None:
             return
         try:
             await asyncio.to_thread(self.keep_session, SessionCredentials(*session.credentials))
         except OSError as error:
-            log.warning("broker %d: a start after kill -9 will wait for its session: %s", self.node_id, error)
+            log.warning(
+                "broker %d: a start after kill -9 will have to wait for the session's timeout: %s", self.node_id, error
+            )
 
     async def stop(self) -> None:
-        """Give up every leadership, then leave: the session's end tells the others. Idempotent."""
+        """Resign every leadership, then close the session, which notifies the other brokers. Idempotent."""
         session, self._session = self._session, None
         if session is None:
             return
@@ -178,11 +180,11 @@ class Cluster:
         await self.stop()
 
     def on_topic_deleted(self, callback: Callable[[UUID], Awaitable[None]]) -> None:
-        """Call back when a topic whose deletion was asked for has gone; its partitions have been resigned."""
+        """Call back when a topic has been deleted; its partitions have been resigned by then."""
         self._on_deleted.append(callback)
 
     def lost(self, tp: TopicPartition, error: StorageError) -> None:
-        """For `Storage.on_closed`: what the storage finds out before the view does."""
+        """For `Storage.on_closed`: the storage may notice a lost leadership before the view does."""
         self._leading.lost(tp, error)
 
     @property
@@ -268,7 +270,7 @@ class Cluster:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            # A mistake of ours. Who cannot follow must not lead: the session's end hands everything to the others.
+            # A bug. A broker that cannot follow must not lead: closing the session hands its partitions to the others.
             failure = log_stopped(f"broker {self.node_id}: {task.get_name()}", error)
             if self._session is not None:
                 self._closing = asyncio.ensure_future(self._session.close())
@@ -279,7 +281,7 @@ class Cluster:
         while True:
             change = await session.states.get()
             if change.state in (SessionState.LOST, SessionState.CLOSED):
-                log.warning("broker %d has lost its ZooKeeper session and with it what it led", self.node_id)
+                log.warning("broker %d has lost its ZooKeeper session, and with it all leaderships", self.node_id)
                 self._registered_in = 0
                 self._update_leadership()
             if change.state is SessionState.CLOSED:
@@ -333,7 +335,7 @@ class Cluster:
             except TimeoutError:
                 continue
             if look_again_s == _TROUBLE_S:
-                await asyncio.sleep(_TROUBLE_S)  # what could not be read is still dirty
+                await asyncio.sleep(_TROUBLE_S)  # unread paths are still dirty
 
     def _publish(self, observed: Observation) -> None:
         before, self.snapshot = self.snapshot, observed.snapshot
@@ -359,4 +361,4 @@ class Cluster:
             try:
                 await callback(topic_id)
             except StorageError as failure:
-                log.error("what the deleted topic %s held stays on the disk: %s", topic_id, failure)  # noqa: TRY400
+                log.error("cannot remove the data of deleted topic %s: %s", topic_id, failure)  # noqa: TRY400

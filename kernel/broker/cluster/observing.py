@@ -1,13 +1,12 @@
-"""Following /brokers, /controller and /admin in ZooKeeper: watches in, one immutable observation out.
+"""Follows /brokers, /controller and /admin in ZooKeeper: watches in, one immutable observation out.
 
-Watch callbacks only note which path is dirty. `refresh` reads the dirty ones again (pipelined, each read arms its
-watch anew) and what hangs below them, and returns the new observation. A watch that a broken connection took away
-arrives as an event like any other, so everything is read again after a reconnect; reads that fail leave their
-paths dirty.
+Watch callbacks only mark paths as dirty. `refresh` reads dirty paths and what is below them (pipelined; each read sets
+its watch again), and returns the new observation. A watch lost with its connection arrives as an event like any other,
+so everything is read again after a reconnect; failed reads leave their paths dirty.
 
-Anybody may write to ZooKeeper. A znode that makes no sense counts as absent, with a warning that names its path and
-what is wrong, and everything beside it goes on. A topic's view is built again only when something of that topic has
-changed (`topic_views.py`), so an observation costs what has changed, not what there is.
+Any program may write to ZooKeeper. A malformed znode counts as absent, with a warning that names its path and the
+problem; its neighbours are not affected. A topic's view is rebuilt only when the topic has changed (`topic_views.py`),
+so an observation costs as much as has changed.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _STEP = "cluster-view"
 Parsed = TypeVar("Parsed")
-#: Paths that have been warned about, at most; beyond that, malformed znodes are no longer logged.
+#: At most this many paths are warned about; after that, malformed znodes are no longer logged.
 _WARNED_MAX, _WARNED_CHARACTERS_MAX = 1_000, 300
 
 
 @dataclass(frozen=True, slots=True)
 class Nameless:
-    """A topic's znode without an id, or with another one: Kafka before 2.8 and its tools write none.
+    """A topic's znode without an id, or with a different one: Kafka before 2.8 and its tools write none.
 
-    `known_id` is the one that the same znode had before, which the view goes on with. `was_led`: the topic has
-    partition states, so it is no new one, and the data folder may know its id.
+    `known_id` is the id that the same znode had before, which the view still uses. `was_led`: the topic has partition
+    states, so it is not new, and the data folder may know its id.
     """
 
     name: str
@@ -57,7 +56,7 @@ class Nameless:
 
 @dataclass(frozen=True, slots=True)
 class AdminRequest:
-    """A znode by which Kafka's older tools ask the controller for something: its data and its version."""
+    """A znode with a request of Kafka's older tools to the controller: its data and its version."""
 
     data: bytes
     version: int
@@ -65,11 +64,11 @@ class AdminRequest:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The snapshot, and what only the controller needs beside it."""
+    """The snapshot, and what only the controller needs."""
 
     snapshot: ClusterSnapshot = field(default_factory=ClusterSnapshot)
-    controller_session: int = 0  #: who holds /controller; 0 when nobody does
-    deletions: tuple[str, ...] = ()  #: topics that are to be deleted
+    controller_session: int = 0  #: the owner of /controller; 0 if there is none
+    deletions: tuple[str, ...] = ()  #: topics to be deleted
     nameless: tuple[Nameless, ...] = ()  #: in the snapshot only if their id is known
     election: AdminRequest | None = None
     reassignment: AdminRequest | None = None
@@ -89,7 +88,7 @@ class _Known:
 
 
 class Observer:
-    """Owned by one task. `dirty` is set when a refresh would read something."""
+    """Owned by one task. `dirty` is set if there is something to refresh."""
 
     def __init__(self, session: ZooKeeperSession, cluster_id: str) -> None:
         self._session = session
@@ -97,8 +96,8 @@ class Observer:
         self._known = _Known()
         self._views = TopicViews()
         self._dirty: set[str] = set()
-        self._unreadable: set[str] = set()  # topics whose znodes make no sense; watched
-        self._warned: dict[str, str] = {}  # what was said of a path that makes no sense
+        self._unreadable: set[str] = set()  # topics with malformed znodes; watched
+        self._warned: dict[str, str] = {}  # the last warning for a malformed path
         self.dirty = asyncio.Event()
         self.invalidate()
 
@@ -117,7 +116,7 @@ class Observer:
         )
 
     async def refresh(self) -> Observation:
-        """Read what is dirty until nothing is. Raises ZooKeeper errors; the unread paths stay dirty then."""
+        """Read dirty paths until none is left. Raises ZooKeeper errors; unread paths stay dirty."""
         while self._dirty:
             self.dirty.clear()
             batch = sorted(self._dirty)
@@ -163,7 +162,7 @@ class Observer:
         self._known.brokers = {address.node_id: (address, czxid) for address, czxid in filter(None, nodes)}
 
     async def _broker(self, node_id: int) -> tuple[BrokerAddress, int] | None:
-        # No watch: a node that is replaced changes its parent's children, which are watched.
+        # No watch: replacing a node changes its parent's children, which are watched.
         try:
             data, stat = await self._session.get(paths.broker(node_id), step=_STEP)
         except NoNode:
@@ -191,9 +190,9 @@ class Observer:
         before = self._known.topics.get(name)
         had_id = node.topic_id
         if before is not None and before.czxid != stat.czxid:
-            self._forget_topic(name)  # deleted and made again: another topic of that name
+            self._forget_topic(name)  # deleted and created again: a different topic
         elif before is not None:
-            had_id = before.had_id or node.topic_id  # the same znode is the same topic, whatever was written to it
+            had_id = before.had_id or node.topic_id  # the same znode is the same topic, whatever its data
             for number in range(len(node.replicas), len(before.node.replicas)):
                 self._known.states.pop(paths.partition_state(name, number), None)
         self._known.topics[name] = TopicZnode(node, stat.version, stat.czxid, had_id)
@@ -206,14 +205,14 @@ class Observer:
         if known is None:
             return
         self._views.changed(name)
-        # Partitions do not become fewer, so these are all that were read.
+        # Topics never lose partitions, so these are all that were read.
         for number in range(len(known.node.replicas)):
             self._known.states.pop(paths.partition_state(name, number), None)
 
     async def _read_state(self, path: str) -> None:
         name = path.split("/")[3]
         if name not in self._known.topics:
-            return  # a watch of a topic that has gone; its return would mark this path again
+            return  # of a deleted topic; creating it again marks the path again
         found = await self._node(path, znodes.parse_state)
         if found is None or name not in self._known.topics:
             self._known.states.pop(path, None)
@@ -244,7 +243,7 @@ class Observer:
                     return []
 
     async def _node(self, path: str, parse: Callable[[bytes], Parsed]) -> tuple[Parsed | None, ZnodeStat] | None:
-        """Read and watch a node that may not exist; in the place of nonsense, None."""
+        """Read and watch a node that may not exist; None if it is malformed."""
         while True:
             try:
                 data, stat = await self._session.get(path, watch=self._fired, step=_STEP)
@@ -277,11 +276,11 @@ class Observer:
         return not problem
 
     def _warn(self, path: str, problem: str) -> None:
-        """Once: children are read whenever one of them comes or goes."""
+        """Warn once: children are read whenever one is added or removed."""
         path = path[:_WARNED_CHARACTERS_MAX]
         if self._warned.get(path) != problem and len(self._warned) < _WARNED_MAX:
             self._warned[path] = problem
-            log.warning("%s is ignored: %s", path, problem)
+            log.warning("ignoring %s: %s", path, problem)
 
     def _observation(self) -> Observation:
         known = self._known

@@ -1,4 +1,4 @@
-"""A broker's own znodes: the folders it needs, the cluster's id, and its registration under /brokers/ids."""
+"""A broker's own znodes: the folders it needs, the cluster id, and its registration under /brokers/ids."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ log = logging.getLogger(__name__)
 _STEP = "registration"
 
 
-#: Generated broker ids begin behind it (Kafka's reserved.broker.max.id).
+#: Generated broker ids are higher (Kafka's reserved.broker.max.id).
 RESERVED_BROKER_ID_MAX = 1000
 
 
 class BrokerIdTaken(UserError):
-    """Another live session has this broker id registered."""
+    """Another live session has registered this broker id."""
 
 
 def new_id() -> uuid.UUID:
-    """For a topic or a cluster. Its text does not begin with '-', which would look like an option (Uuid.randomUuid)."""
+    """An id for a topic or cluster. Its text does not begin with '-', as an option does (Uuid.randomUuid)."""
     while znodes.id_text(identifier := uuid.uuid4()).startswith("-"):
         continue
     return identifier
 
 
 async def find_cluster(session: ZooKeeperSession) -> str | None:
-    """The cluster's id; None in a ZooKeeper that no broker has used. Raises EnvironmentFault for nonsense."""
+    """The cluster's id; None in a ZooKeeper that no broker has used. Raises EnvironmentFault if it is malformed."""
     try:
         data, _ = await session.get(paths.CLUSTER_ID, step=_STEP)
     except NoNode:
@@ -48,13 +48,13 @@ async def find_cluster(session: ZooKeeperSession) -> str | None:
         return znodes.parse_cluster_id(data)
     except znodes.MalformedNode as error:
         raise EnvironmentFault(
-            f"{paths.CLUSTER_ID} in ZooKeeper makes no sense: {error}. Restore it: the id is cluster.id in"
+            f"{paths.CLUSTER_ID} in ZooKeeper is malformed: {error}. Restore it: the id is cluster.id in"
             " brokers/*/meta.properties of the data folder."
         ) from error
 
 
 async def next_node_id(session: ZooKeeperSession) -> int:
-    """Kafka's way to a broker id that nobody has: the data version of /brokers/seqid, counted on by a write."""
+    """Generate a broker id as Kafka does: the data version of /brokers/seqid, which a write increments."""
     try:
         stat = await session.set(paths.BROKER_SEQUENCE, b"", step=_STEP)
     except NoNode:
@@ -64,7 +64,7 @@ async def next_node_id(session: ZooKeeperSession) -> int:
 
 
 async def ensure_cluster(session: ZooKeeperSession) -> str:
-    """Make the folders that Kafka makes, /consumers among them; returns the cluster's id."""
+    """Create the folders that Kafka creates, including /consumers; returns the cluster's id."""
     found = await asyncio.gather(*(session.exists(path, step=_STEP) for path in paths.BROKER_ROOTS))
     for path, stat in zip(paths.BROKER_ROOTS, found, strict=True):
         if stat is None:
@@ -81,8 +81,8 @@ async def ensure_cluster(session: ZooKeeperSession) -> str:
 async def register(session: ZooKeeperSession, address: BrokerAddress, clock: Clock, *, patience_ms: int | None) -> None:
     """Create the broker's ephemeral znode, as 3.9.1 does: one transaction of create and set.
 
-    A node of another session is waited for: usually that of a former incarnation of this broker, whose session
-    has not timed out yet. Raises BrokerIdTaken when it is still there after `patience_ms` (None: for ever).
+    Waits for another session's node to go: usually one of a previous incarnation of this broker, whose session has
+    not timed out yet. Raises BrokerIdTaken if it still exists after `patience_ms` (None: wait for ever).
     """
     path = paths.broker(address.node_id)
     try:
@@ -91,7 +91,7 @@ async def register(session: ZooKeeperSession, address: BrokerAddress, clock: Clo
                 await _gone(session, path)
     except TimeoutError:
         raise BrokerIdTaken(
-            f"broker id {address.node_id} is registered in ZooKeeper by another broker that lives. Stop that one, wait"
+            f"broker id {address.node_id} is registered in ZooKeeper by another live broker. Stop that one, wait"
             " for its session to time out, or choose another broker.id."
         ) from None
 
@@ -101,7 +101,7 @@ async def _registered(session: ZooKeeperSession, path: str, data: bytes) -> bool
         await session.transaction(Create(path, data, ephemeral=True), SetData(path, data), step=_STEP)
     except NodeExists:
         stat = await session.exists(path, step=_STEP)
-        # Our own: the reply to a first try was lost with its connection.
+        # Our own: the reply to a first attempt was lost with its connection.
         return stat is not None and stat.ephemeral_owner == session.session_id
     return True
 
@@ -113,12 +113,12 @@ async def _gone(session: ZooKeeperSession, path: str) -> None:
         fired.set()
 
     if await session.exists(path, watch=wake, step=_STEP) is not None:
-        log.warning("%s exists in another session; waiting for it to go", path)
+        log.warning("%s exists in another session; waiting until it is gone", path)
         await fired.wait()
 
 
 async def allocate_block(session: ZooKeeperSession, node_id: int) -> znodes.ProducerIdBlock:
-    """Take the next block of producer ids; no other broker gets any of it."""
+    """Allocate the next block of producer ids for this broker alone."""
     while True:
         try:
             data, stat = await session.get(paths.PRODUCER_ID_BLOCK, step="producer-ids")

@@ -1,4 +1,4 @@
-"""Topics that nobody created by hand: on demand, and Kafka's own."""
+"""Automatic creation of topics: on demand, and Kafka's internal ones."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView, TopicView
     from kernel.broker.settings.configuration import BrokerConfig
 
-#: How long a topic that was created on demand is waited for, until every partition is led.
+#: How long to wait until every partition of a topic created on demand has a leader.
 CREATED_WITHIN_MS = 1_000
 
 
 class DefaultTopics:
-    """Creates topics with the numbers that the settings name."""
+    """Creates topics with the partitions and replicas that the settings name."""
 
     def __init__(self, cluster: ClusterView, config: BrokerConfig) -> None:
         self._cluster = cluster
@@ -27,7 +27,7 @@ class DefaultTopics:
         await self._cluster.until(lambda snapshot: all_led(snapshot, name), CREATED_WITHIN_MS)
 
     async def begin(self, name: str) -> None:
-        """Create `name`, and do not wait for its leaders. Raises as `ClusterView.create_topic`."""
+        """Create `name` without waiting for its leaders. Raises as `ClusterView.create_topic`."""
         prefix = "offsets.topic" if name == GROUP_METADATA_TOPIC else ""
         await self._cluster.create_topic(
             name,
@@ -39,7 +39,7 @@ class DefaultTopics:
         )
 
     async def ensure(self, name: str) -> TopicView | None:
-        """The topic, created when it is not there; None when its leaders are not known yet."""
+        """The topic, created if missing; None while its leaders are not known."""
         if name not in self._cluster.snapshot.topics:
             try:
                 await self.create(name)
@@ -49,7 +49,7 @@ class DefaultTopics:
 
 
 def all_led(snapshot: ClusterSnapshot, name: str, *, partitions: int = 1) -> bool:
-    """Whether the topic is there with at least `partitions` partitions, and each of them has a leader."""
+    """Whether the topic has at least `partitions` partitions, and each of them has a leader."""
     topic = snapshot.topics.get(name)
     return (
         topic is not None

@@ -1,4 +1,4 @@
-"""The views of all topics, built again for the topics of which something has changed. Pure."""
+"""The views of all topics, rebuilt for topics that have changed. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What the partitions' znodes hold, by path, with their versions; None for what makes no sense.
+#: The partitions' states, by path, with their versions; None for malformed ones.
 States = dict[str, tuple[znodes.PartitionState | None, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicZnode:
-    """A topic's znode as last read. `had_id` is the id that this znode had, whatever it says now."""
+    """A topic's znode as last read. `had_id` is the id that this znode had before, whatever it says now."""
 
     node: znodes.TopicNode
     version: int
@@ -32,7 +32,7 @@ class TopicZnode:
 
 
 class TopicViews:
-    """The views of all topics; those of topics that have changed are built again."""
+    """The views of all topics; those of changed topics are rebuilt."""
 
     def __init__(self) -> None:
         self.nameless: set[str] = set()
@@ -40,7 +40,7 @@ class TopicViews:
         self._topics: dict[str, TopicView] = {}
         self._names: dict[UUID, str] = {}
         self._shown: tuple[Mapping[str, TopicView], Mapping[UUID, str]] = (MappingProxyType({}), MappingProxyType({}))
-        self._doubles: set[str] = set()  # their ids are those of other, older topics
+        self._doubles: set[str] = set()  # their ids belong to other, older topics
 
     def changed(self, name: str) -> None:
         self._changed.add(name)
@@ -48,12 +48,12 @@ class TopicViews:
     def refreshed(
         self, topics: Mapping[str, TopicZnode], states: States
     ) -> tuple[Mapping[str, TopicView], Mapping[UUID, str]]:
-        """Views by name, ordered; names by id. The same objects as before when nothing has changed."""
+        """Views by name, ordered; names by id. The same objects as before if nothing has changed."""
         if not self._changed:
             return self._shown
         changed = self._changed | self._doubles
         self._changed, self._doubles = set(), set()
-        # Copies: what was shown stays as it was. A dictionary's own copy computes no hashes, and keeps the order.
+        # Copies: returned views never change. dict.copy computes no hashes, and keeps the order.
         views, names = self._topics.copy(), self._names.copy()
         for name in changed:
             self.nameless.discard(name)
@@ -86,9 +86,9 @@ class TopicViews:
             return
         other = names.get(znode.had_id)
         if other is not None:
-            # Both would write to one log.
+            # Both would write to the same log.
             log.warning(
-                "%s is ignored: its topic_id %s is that of topic %s",
+                "ignoring %s: its topic_id %s belongs to topic %s",
                 *(paths.topic(name), znodes.id_text(znode.had_id), other),
             )
             self._doubles.add(name)

@@ -1,6 +1,6 @@
-"""Topics as wishes written to ZooKeeper: create, grow, delete. Leaders are the controller's business.
+"""Creates, grows and deletes topics by writes to ZooKeeper; the controller then elects leaders or deletes.
 
-Any broker may write them, as Kafka's own tools did; conditional writes settle races.
+Any broker may write them, as Kafka's own tools did; conditional writes decide races.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from kernel.zookeeper.session import ZooKeeperSession
 
 _STEP = "topics"
-#: Partitions of all topics together, internal ones left out: what the embedded ZooKeeper's heap holds with its watches
-#: (`kernel.zookeeper.server`), and what a broker looks after on one core.
+#: Partitions of all topics together, except internal ones: as many as the embedded ZooKeeper's heap can hold, with
+#: watches (`kernel.zookeeper.server`), and as a broker can handle on one core.
 PARTITIONS_IN_ALL_MAX = 50_000
 
 
 class Topics:
-    """Writes topics; what it answers may be ahead of what this broker's view shows."""
+    """Writes topics. Its results may be ahead of this broker's view."""
 
     def __init__(self, session: ZooKeeperSession, rng: random.Random | None = None) -> None:
         self._session = session
@@ -82,7 +82,7 @@ class Topics:
         assignment: Sequence[Sequence[int]] | None,
         validate_only: bool,
     ) -> TopicView:
-        """As `ClusterView.grow_topic`; new partitions go on where the first one's leader says the round began."""
+        """As `ClusterView.grow_topic`. New partitions continue the round that the first one's leader began."""
         while True:
             try:
                 data, stat = await self._session.get(paths.topic(name), step=_STEP)
@@ -108,14 +108,14 @@ class Topics:
         try:
             await self._session.create(paths.topic_deletion(name), None, makepath=True, step=_STEP)
         except NodeExists:
-            return  # wished for already
+            return  # already requested
 
     async def _write_config(self, name: str, config: Mapping[str, str]) -> None:
         data = znodes.topic_config_node(config)
         try:
             await self._session.create(paths.topic_configuration(name), data, makepath=True, step=_STEP)
         except NodeExists:
-            # Of a topic that exists, whose settings are not ours to change here, or a left-over.
+            # Settings of an existing topic, which must not be changed here, or leftovers.
             if await self._session.exists(paths.topic(name), step=_STEP) is not None:
                 raise TopicExists(f"topic {name!r} exists") from None
             await self._session.set(paths.topic_configuration(name), data, step=_STEP)
@@ -145,14 +145,14 @@ def _check_room(cluster: ClusterSnapshot, name: str, node: znodes.TopicNode, *, 
         )
     if (size := len(znodes.topic_node(node))) > znodes.NODE_BYTES_MAX:
         raise InvalidPartitions(
-            f"the replicas of topic {name!r} are {size} bytes, more than ZooKeeper takes ({znodes.NODE_BYTES_MAX}):"
-            " fewer partitions or fewer replicas fit"
+            f"the replicas of topic {name!r} are {size} bytes, more than ZooKeeper accepts ({znodes.NODE_BYTES_MAX}):"
+            " use fewer partitions or fewer replicas"
         )
     present = sum(len(topic.partitions) for topic in cluster.topics.values() if not topic.internal)
     if name not in INTERNAL_TOPICS and present + added > PARTITIONS_IN_ALL_MAX:
         raise InvalidPartitions(
-            f"there are {present} partitions, at most {PARTITIONS_IN_ALL_MAX} are allowed in all: {added} more do not"
-            " fit. Delete topics, or create this one with fewer"
+            f"there are {present} partitions in all topics, and at most {PARTITIONS_IN_ALL_MAX} are allowed:"
+            f" {added} more do not fit. Delete topics, or use fewer partitions"
         )
 
 
@@ -163,11 +163,11 @@ def _more(
     partitions: int,
     assignment: Sequence[Sequence[int]] | None,
 ) -> tuple[tuple[int, ...], ...]:
-    """Replicas of the partitions to add (AdminZkClient.addPartitions)."""
+    """Replicas for the partitions to add (AdminZkClient.addPartitions)."""
     present = len(old.replicas)
     if partitions <= present:
         raise InvalidPartitions(
-            f"topic {name!r} has {present} partitions already; it can only grow, not to {partitions}"
+            f"topic {name!r} already has {present} partitions; it cannot be changed to {partitions}"
         )
     if assignment is not None:
         added = checked_assignment(assignment, cluster.brokers)

@@ -1,9 +1,9 @@
 """The bytes of the brokers' znodes, as Kafka 3.9 writes them in ZooKeeper mode. Pure.
 
-Fields come in the order in which a 3.9.1 broker writes them (recorded; the tests hold the bytes against it), and
-JSON has no blanks. Reading is lenient: any order, unknown fields, versions from 0.8 on. Anybody may write to
-ZooKeeper, so every value is checked here, once, for what Kafka's protocol can carry: what is behind this module fits
-into an answer. What does not raises `MalformedNode` and nothing else; callers treat such a node as absent and say so.
+Fields are in the order in which a 3.9.1 broker writes them (the tests compare recorded bytes), and the JSON has no
+blanks. Reading is lenient: any order, unknown fields, versions from 0.8 on. Any program may write to ZooKeeper, so
+every value is checked here, once, to fit into Kafka's protocol. All failures raise `MalformedNode`; callers treat such
+a node as absent and log it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 #: Producer ids are handed out to brokers in blocks of this size (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE).
 PRODUCER_ID_BLOCK_SIZE = 1000
 _INT32_MAX, _INT64_MAX = 2**31 - 1, 2**63 - 1
-#: Partitions of one topic. Its znode holds them all, and each is two znodes and a watch of every broker.
+#: Partitions of one topic. Its znode lists them all, and each costs two znodes, and a watch by every broker.
 PARTITIONS_MAX = 10_000
 _REPLICAS_MAX = 1_000
-#: ZooKeeper hangs up on a request that is larger (jute.maxbuffer, 1 MB less one byte); this leaves room for the rest.
+#: ZooKeeper disconnects on a larger request (jute.maxbuffer, 1 MB less one byte); this leaves room for the rest.
 NODE_BYTES_MAX = 1_000_000
-#: The longest name that DNS has is 253.
+#: The longest DNS name has 253 characters.
 _HOST = re.compile(r"[0-9A-Za-z_.:%\-]{1,255}")
 _ID = re.compile(r"[0-9A-Za-z_\-]{22}")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
 
 
 class MalformedNode(RebalanceLabError):
-    """A znode holds something that Kafka would not write."""
+    """A znode's content is not what Kafka writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def id_text(identifier: uuid.UUID) -> str:
 
 
 def id_from_text(text: str) -> uuid.UUID:
-    """Also refused is the id 0, which stands for none (Uuid.ZERO_UUID)."""
+    """Parse an id. Refuses the id 0, which stands for none (Uuid.ZERO_UUID)."""
     if _ID.fullmatch(text) and (identifier := uuid.UUID(bytes=base64.urlsafe_b64decode(f"{text}=="))).int:
         return identifier
     raise MalformedNode(f"{text[:200]!r} is not an id")
@@ -121,7 +121,7 @@ def parse_broker(node_id: int, data: bytes) -> BrokerAddress:
 
 
 def topic_node(node: TopicNode) -> bytes:
-    assert node.topic_id is not None, "topics are written with an id"
+    assert node.topic_id is not None, "topics are written with their id"
     return _dumps(
         {
             "partitions": {str(number): list(replicas) for number, replicas in enumerate(node.replicas)},
@@ -225,7 +225,7 @@ def config_change_node(entity_path: str) -> bytes:
 
 
 def parse_config_change(data: bytes) -> str:
-    """The entity path. Version 1 names type and name; 0.8 wrote no more than a topic's name in quotes."""
+    """The entity path. Version 1 has type and name; 0.8 wrote only a topic's name in quotes."""
     try:
         topic = json.loads(data)
     except (ValueError, RecursionError):
@@ -237,7 +237,7 @@ def parse_config_change(data: bytes) -> str:
         return f"{fields.get('entity_type')}/{fields.get('entity_name')}"
     entity_path = fields.get("entity_path")
     if not isinstance(entity_path, str):
-        raise MalformedNode(f"names nobody whose settings changed: {data[:200]!r}")
+        raise MalformedNode(f"does not name a topic or broker: {data[:200]!r}")
     return entity_path
 
 
@@ -247,7 +247,7 @@ def feature_node() -> bytes:
 
 
 def parse_partitions(data: bytes) -> tuple[TopicPartition, ...]:
-    """`/admin/preferred_replica_election`: the partitions that are to be led by their first replicas."""
+    """`/admin/preferred_replica_election`: the partitions that their first replica is to lead."""
     return tuple(_named_partition(item, data) for item in _items(data))
 
 
@@ -256,7 +256,7 @@ def preferred_election_node(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def parse_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """`/admin/reassign_partitions`: the replicas that each partition is to have."""
+    """`/admin/reassign_partitions`: the new replicas of each partition."""
     wanted = {}
     for item in _items(data):
         replicas = item.get("replicas")
@@ -276,7 +276,7 @@ def producer_id_block_node(block: ProducerIdBlock) -> bytes:
 
 
 def next_producer_id_block(data: bytes, node_id: int) -> ProducerIdBlock:
-    """The block behind the one in `data`, for broker `node_id`; the first one when `data` is empty."""
+    """The block after the one in `data`, for broker `node_id`; the first one if `data` is empty."""
     first = 0
     if data:
         last = _loads(data).get("block_end")
@@ -284,7 +284,7 @@ def next_producer_id_block(data: bytes, node_id: int) -> ProducerIdBlock:
             raise MalformedNode(f"not a block of producer ids: {data[:200]!r}")
         first = int(last) + 1
     if first > _INT64_MAX - PRODUCER_ID_BLOCK_SIZE:
-        raise MalformedNode(f"no producer ids are left behind {data[:200]!r}")
+        raise MalformedNode(f"no producer ids are left after {data[:200]!r}")
     return ProducerIdBlock(node_id, first, first + PRODUCER_ID_BLOCK_SIZE - 1)
 
 
@@ -315,7 +315,7 @@ def _plaintext(endpoint: object, protocols: Mapping[str, object]) -> tuple[str, 
 
 
 def _is_id(value: object, *, low: int = 0) -> TypeGuard[int]:
-    """Whether it is a number from `low` on that an int32 holds."""
+    """Whether it is an int32 of at least `low`."""
     return type(value) is int and low <= value <= _INT32_MAX
 
 

@@ -1,8 +1,8 @@
-"""A broker's settings, by Kafka's names and with Kafka's defaults (3.9.1, asked of its own KafkaConfig).
+"""A broker's settings, by Kafka's names and with Kafka's defaults (from the KafkaConfig of 3.9.1).
 
 Three defaults are ours, to be safe on a shared machine: the broker listens on 127.0.0.1 instead of everywhere,
-`log.dirs` has to be given by whoever starts the broker, and queued.max.request.bytes is bounded. Names that Kafka has
-and we do not implement are in `kernel.broker.settings.kafka_settings`; using one is a warning.
+`log.dirs` has no default, and queued.max.request.bytes is bounded. Kafka's settings that we do not implement are in
+`kernel.broker.settings.kafka_settings`; using one is a warning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 INT_MAX = 2**31 - 1
-#: Kafka has no bound unless one is set; for a lab there is one: 200 MiB of requests, 128 MiB of answers.
+#: Kafka has no limit unless one is set. Ours: 200 MiB of requests, 128 MiB of responses.
 REQUESTS_BYTES_MAX, RESPONSES_BYTES_MAX = 209_715_200, 134_217_728
 
 _LISTENER = re.compile(r"(?:PLAINTEXT://)?(?P<host>[^:/,]*):(?P<port>\d{1,5})")
@@ -31,7 +31,7 @@ _LISTENER = re.compile(r"(?:PLAINTEXT://)?(?P<host>[^:/,]*):(?P<port>\d{1,5})")
 def _listener_problem(value: object) -> str | None:
     if value == "" or _LISTENER.fullmatch(str(value)):
         return None
-    return "one listener without encryption is served: write PLAINTEXT://127.0.0.1:9092"
+    return "only one listener, without encryption, is supported: write PLAINTEXT://127.0.0.1:9092"
 
 
 def _number(name: str, default: int, doc: str, *, low: int = 0, high: int = INT_MAX) -> Setting:
@@ -47,7 +47,7 @@ def _text(name: str, default: str, doc: str) -> Setting:
 
 
 def _behind_topics(setting: TopicSetting) -> Setting:
-    """What holds for topics without such a setting of their own; kept as text, checked as the topic's is."""
+    """The default for topics without this setting; kept as text, checked like the topic's."""
     name = setting.broker_name
     return Setting(
         name=name,
@@ -75,7 +75,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 name="advertised.listeners",
                 parse=str,
                 default="",
-                doc="PLAINTEXT://HOST:PORT that clients are told instead, as when a proxy is in between",
+                doc="PLAINTEXT://HOST:PORT that clients connect to instead, for example through a proxy",
                 valid=_listener_problem,
             ),
             _number("port", 9092, "the port when listeners is not given; 0 chooses a free one", high=65535),
@@ -84,13 +84,13 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             _number(
                 "queued.max.request.bytes",
                 REQUESTS_BYTES_MAX,
-                "what all connections hold of requests, in bytes; at least socket.request.max.bytes",
+                "bytes of requests held by all connections together; at least socket.request.max.bytes",
                 low=1,
             ),
             _number(
                 "queued.max.response.bytes",
                 RESPONSES_BYTES_MAX,
-                "what all connections hold of answers that clients have not taken, in bytes (not Kafka's)",
+                "bytes of responses not yet read by clients, of all connections together (not Kafka's)",
                 low=1,
             ),
             _number("max.connections", INT_MAX, "the most connections at a time"),
@@ -98,7 +98,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             # -- ZooKeeper
             _text("zookeeper.connect", "", "HOST:PORT[,HOST:PORT...][/chroot]"),
             _number(
-                "zookeeper.session.timeout.ms", 18_000, "the broker's session: how late its death is noticed", low=1
+                "zookeeper.session.timeout.ms", 18_000, "the broker's session: how long its death goes unnoticed", low=1
             ),
             _number("zookeeper.connection.timeout.ms", 18_000, "how long the start waits for ZooKeeper", low=1),
             # -- topics and logs
@@ -115,7 +115,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             ),
             _number("log.retention.minutes", -1, "retention of topics when log.retention.ms is not given", low=-1),
             _number("log.retention.hours", 168, "retention when neither of the two others is given", low=-1),
-            _number("log.retention.check.interval.ms", 300_000, "how often retention is looked at", low=1),
+            _number("log.retention.check.interval.ms", 300_000, "how often retention is checked", low=1),
             _number("fetch.max.bytes", 57_671_680, "the most that one Fetch returns, in bytes", low=1024),
             # -- groups
             _number("group.initial.rebalance.delay.ms", 3_000, "how long an empty group waits for more members"),
@@ -125,29 +125,33 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             _number(
                 "group.member.metadata.max.bytes",
                 0,
-                "the most that one member may bring: its ids and all subscriptions that it offers; 0 is half of "
-                "message.max.bytes",
+                "the largest ids and subscriptions of one member, in bytes; 0 is half of message.max.bytes",
             ),
             _number(
                 "group.metadata.max.bytes",
                 0,
-                "the most that the members of a group may bring together; 0 is three quarters of message.max.bytes",
+                "the same for all members of a group together; 0 is three quarters of message.max.bytes",
             ),
             _number("offsets.topic.num.partitions", 50, "partitions of __consumer_offsets", low=1),
             _number("offsets.topic.replication.factor", 3, "replicas of __consumer_offsets", low=1, high=32767),
-            _number("offset.metadata.max.bytes", 4_096, "the longest text committed beside an offset"),
+            _number("offset.metadata.max.bytes", 4_096, "the longest text committed with an offset"),
             _number("offsets.retention.minutes", 10_080, "offsets of an empty group are kept this long", low=1),
-            _number("offsets.retention.check.interval.ms", 600_000, "how often that is looked at", low=1),
+            _number("offsets.retention.check.interval.ms", 600_000, "how often that is checked", low=1),
             _text(
                 "group.server.assignment.strategy", "range", "server design: the strategy by which this broker assigns"
             ),
             _number(
                 "group.server.rebalance.timeout.ms",
                 30_000,
-                "server design: how long members have to stop, or start",
+                "server design: the time members have to stop or start consuming",
                 low=1,
             ),
-            _number("transaction.max.timeout.ms", 900_000, "the longest transaction that may be asked for", low=1),
+            _number(
+                "transaction.max.timeout.ms",
+                900_000,
+                "the longest transaction timeout that a producer may request",
+                low=1,
+            ),
         )
     }
 )
@@ -155,12 +159,12 @@ BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """Resolved settings; asking for a name that is not in the table is our mistake and raises `KeyError`."""
+    """Resolved settings. A name that is not in the table is a bug and raises `KeyError`."""
 
     values: Mapping[str, object]
     given: Mapping[str, str] = field(
         default_factory=lambda: MappingProxyType({})
-    )  #: as text: what the broker was started with
+    )  #: as text: the settings that the broker was started with
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[BrokerConfig, list[str]]:
@@ -181,17 +185,17 @@ class BrokerConfig:
 
     def number(self, name: str) -> int:
         value = self.values[name]
-        assert isinstance(value, int), f"{name} is no number"
+        assert isinstance(value, int), f"{name} is not a number"
         return value
 
     def flag(self, name: str) -> bool:
         value = self.values[name]
-        assert isinstance(value, bool), f"{name} is no flag"
+        assert isinstance(value, bool), f"{name} is not a flag"
         return value
 
     def text(self, name: str) -> str:
         value = self.values[name]
-        assert isinstance(value, str), f"{name} is no text"
+        assert isinstance(value, str), f"{name} is not a text"
         return value
 
     @property
@@ -207,6 +211,6 @@ class BrokerConfig:
         return match["host"] or "127.0.0.1", int(match["port"])
 
     def advertised(self, host: str, port: int) -> tuple[str, int]:
-        """(host, port) that clients are told: those listened on, unless advertised.listeners says otherwise."""
+        """(host, port) for clients: the listener, unless advertised.listeners is set."""
         match = _LISTENER.fullmatch(self.text("advertised.listeners"))
         return (host, port) if match is None else (match["host"] or host, int(match["port"]))

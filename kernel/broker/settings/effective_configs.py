@@ -1,7 +1,7 @@
-"""Which value of a setting holds: the topic's own, else the brokers' by several ways, else Kafka's default. Pure.
+"""The effective value of a setting: the topic's own, else one of the brokers', else Kafka's default. Pure.
 
-Source: ConfigHelper and ConfigurationControlManager of Kafka 4.1.1 (order and sources; KIP-226). Broker settings that
-may be altered while brokers run are those that stand behind a topic's applied ones.
+Source: ConfigHelper and ConfigurationControlManager of Kafka 4.1.1 (order and sources; KIP-226). The dynamic broker
+settings are the defaults of a topic's applied settings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _RETENTION = {"log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 _RETENTION_MS = "log.retention.ms"
 
-#: {broker setting that may be altered while brokers run: the topic setting behind which it stands}
+#: {dynamic broker setting: the topic setting whose default it is}
 DYNAMIC_BROKER_SETTINGS: Mapping[str, TopicSetting] = {
     setting.broker_name: setting
     for setting in TOPIC_SETTINGS.values()
@@ -38,7 +38,7 @@ class Source(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """One place in which a value stands, or would."""
+    """One place where a value is, or could be, set."""
 
     name: str
     value: str
@@ -47,7 +47,7 @@ class Synonym(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLayers:
-    """The settings of a broker as text, by where they come from."""
+    """The settings of a broker as text, by source."""
 
     own: Mapping[str, str] = field(default_factory=dict)
     of_all: Mapping[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class BrokerLayers:
 
 
 def broker_synonyms(name: str, layers: BrokerLayers, default: str | None) -> list[Synonym]:
-    """Where a broker's setting stands, the one that holds first."""
+    """Where a broker's setting is set, the effective one first."""
     found = [
         Synonym(name, layer[name], source)
         for layer, source in (
@@ -73,7 +73,7 @@ def broker_synonyms(name: str, layers: BrokerLayers, default: str | None) -> lis
 
 
 def synonyms(setting: TopicSetting, own: Mapping[str, str], layers: BrokerLayers) -> list[Synonym]:
-    """Where a topic's setting stands, the one that holds first; empty when only Kafka's default is left."""
+    """Where a topic's setting is set, the effective one first; empty if only Kafka's default applies."""
     found = [Synonym(setting.name, own[setting.name], Source.TOPIC)] if setting.name in own else []
     if setting.broker_name:
         found += broker_synonyms(setting.broker_name, layers, setting.default)
@@ -92,12 +92,12 @@ def held(setting: TopicSetting, found: list[Synonym]) -> tuple[str, Source]:
 
 
 def effective(own: Mapping[str, str], layers: BrokerLayers) -> dict[str, str]:
-    """{name: value that holds} of every setting of a topic with these settings of its own."""
+    """{name: effective value} of every setting of a topic with these settings of its own."""
     return {name: held(setting, synonyms(setting, own, layers))[0] for name, setting in TOPIC_SETTINGS.items()}
 
 
 def type_of(value: object) -> ConfigType:
-    """What DescribeConfigs calls a broker setting's type."""
+    """A broker setting's type in DescribeConfigs."""
     if isinstance(value, bool):
         return ConfigType.BOOLEAN
     if isinstance(value, int):

@@ -1,7 +1,7 @@
-"""Names of every other setting of a Kafka broker, so that a real setting is told from a misspelt one.
+"""The names of all other settings of a Kafka broker, to tell real settings from misspelt ones.
 
-Source: the KafkaConfig of 1.1.1 and 3.9.1 (ZooKeeper era) and 4.1.1, asked for its names; `port`, `host.name` and
-the like are of the first. Settings that we implement are in `kernel.broker.settings.configuration`.
+Source: the KafkaConfig of 1.1.1 and 3.9.1 (ZooKeeper era) and 4.1.1, which list their names; `port`, `host.name` and
+the like are from the first. Settings that we implement are in `kernel.broker.settings.configuration`.
 """
 
 from __future__ import annotations

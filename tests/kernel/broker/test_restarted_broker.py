@@ -129,7 +129,7 @@ def test_living_broker_keeps_its_session_and_its_id(chroot: str, tmp_path: Path)
         async with running_broker(chroot, tmp_path, node_id=1) as broker:
             session_id = broker.cluster.session.session_id
             before = names(tmp_path / "incarnations")
-            with pytest.raises(BrokerRuns, match=r"broker 1 .* runs already"):
+            with pytest.raises(BrokerRuns, match=r"broker 1 .* is already running"):
                 await broker_of(chroot, tmp_path, node_id=1).start()
             assert names(tmp_path / "incarnations") == before
             async with opened(chroot) as session:
@@ -166,7 +166,7 @@ def test_garbage_for_a_cluster_id_is_refused_with_the_remedy(chroot: str, tmp_pa
     async def body() -> None:
         async with opened(chroot) as session:
             await session.create(paths.CLUSTER_ID, data, makepath=True)
-            with pytest.raises(EnvironmentFault, match=r"/cluster/id in ZooKeeper makes no sense.*meta\.properties"):
+            with pytest.raises(EnvironmentFault, match=r"/cluster/id in ZooKeeper is malformed.*meta\.properties"):
                 await broker_of(chroot, tmp_path).start()
             assert (await session.get(paths.CLUSTER_ID))[0] == data
             assert names(tmp_path) == []
@@ -183,10 +183,10 @@ def test_broker_that_finds_partitions_of_brokers_that_do_not_run_names_them(
             await led(broker)
         with caplog.at_level(logging.WARNING, "kernel.broker.broker"):
             async with running_broker(chroot, tmp_path, node_id=8):
-                assert "3 partitions have no broker that runs: they are on broker 7." in caplog.text
+                assert "3 partitions have no running broker: they are on broker 7." in caplog.text
             caplog.clear()
             async with running_broker(chroot, tmp_path, node_id=7):
-                assert "no broker that runs" not in caplog.text
+                assert "no running broker" not in caplog.text
 
     asyncio.run(body())
 

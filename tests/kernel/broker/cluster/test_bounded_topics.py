@@ -35,7 +35,7 @@ def test_partitions_in_all_are_bounded_and_a_refused_topic_leaves_nothing(
             assert await cluster.until(lambda s: "t" in s.topics, WAIT_MS)
             before, _ = await session.get(paths.topic("t"))
             with pytest.raises(
-                InvalidPartitions, match=r"there are 3 partitions, at most 5 are allowed in all: 3 more"
+                InvalidPartitions, match=r"there are 3 partitions in all topics, and at most 5 are allowed: 3 more"
             ):
                 await cluster.create_topic("u", partitions=3, replication_factor=1)
             with pytest.raises(InvalidPartitions, match="3 more do not fit"):

@@ -67,7 +67,9 @@ def test_identity_of_a_living_broker_is_not_given_away_even_for_its_port(tmp_pat
         other = started(tmp_path, 9092)
         assert other.node_id == 1002
         before = files(tmp_path)
-        with pytest.raises(BrokerRuns, match=rf"broker 1001 .* runs already \(pid {os.getpid()}, .*127\.0\.0\.1:9092"):
+        with pytest.raises(
+            BrokerRuns, match=rf"broker 1001 .* is already running \(pid {os.getpid()}, .*127\.0\.0\.1:9092"
+        ):
             started(tmp_path, 9099, 1001)
         assert files(tmp_path) == before
         other.release()

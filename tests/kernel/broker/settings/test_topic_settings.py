@@ -182,7 +182,7 @@ def test_settings_that_a_tool_wrote_to_zookeeper_are_applied(
     asyncio.run(run())
     assert "Invalid value abc for configuration retention.ms" in caplog.text, "a wrong one is left out, by name"
     assert "segment.bytes=2000000 has no effect" in caplog.text
-    assert "config_change_0000000000 is ignored" in caplog.text
+    assert "ignoring /config/changes/config_change_0000000000: " in caplog.text
 
 
 def test_requests_that_would_be_answered_at_length_are_refused_where_they_become_too_much(
