@@ -1,1 +1,1 @@
-"""The event trace: what every process writes down while it runs, and the only thing the pipeline reads."""
+"""The event trace: every process records one while it runs, and the pipeline reads nothing else."""

@@ -1,6 +1,6 @@
-"""Checking events against the table; the writer does it before it writes, the reader after it has read.
+"""Check events against the table of kinds: the writer before it writes, the reader after it reads.
 
-Every event passes here twice, so the case that nothing is wrong is one loop over what was looked up beforehand.
+Every event is checked twice, so a correct one costs a single loop over checks that are prepared once.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
 
 def problems(event: Mapping[str, object]) -> list[str]:
-    """What is wrong with an event by the table; empty when nothing is. Unknown kinds are not wrong.
+    """The ways in which an event breaks the schema; empty for a valid one. Unknown kinds are valid.
 
-    Each complaint begins with the name of its field.
+    Each message begins with the name of the field.
     """
     kind = event.get("kind")
-    rules = _RULES_OF_KIND.get(kind, _COMMON_RULES) if isinstance(kind, str) else _COMMON_RULES
+    checks = _CHECKS_OF_KIND.get(kind, _COMMON_CHECKS) if isinstance(kind, str) else _COMMON_CHECKS
     found = []
-    for rule in rules:
-        value = event.get(rule.name)
-        if type(value) is rule.expected:
-            if rule.is_good is None or rule.is_good(value):
+    for check in checks:
+        value = event.get(check.name)
+        if type(value) is check.expected:
+            if check.is_good is None or check.is_good(value):
                 continue
-            found.append(f"{rule.name} {rule.otherwise}")
+            found.append(f"{check.name} {check.otherwise}")
         elif value is None:
-            if rule.name not in event and not rule.may_be_absent:
-                found.append(f"{rule.name} is missing")
-            elif not rule.may_be_null:
-                found.append(f"{rule.name} is null")
+            if check.name not in event and not check.may_be_absent:
+                found.append(f"{check.name} is missing")
+            elif not check.may_be_null:
+                found.append(f"{check.name} is null")
         else:
-            found.append(f"{rule.name} should be {rule.wanted.value}, is {type(value).__name__}")
+            found.append(f"{check.name} should be {check.wanted.value}, is {type(value).__name__}")
     return found
 
 
-class _Rule(NamedTuple):
+class _FieldCheck(NamedTuple):
     """What one field must be."""
 
     name: str
@@ -64,32 +64,32 @@ def _are_partitions(value: Sequence[object]) -> bool:
     )
 
 
-#: By type: what JSON makes of it, a closer look where one is needed, and what to say when that finds something.
-_CHECKS: Mapping[Type, tuple[type, Callable[..., bool] | None, str]] = MappingProxyType(
+#: For each type: the Python type that JSON decodes to, a check of the value if one is needed, and what a failure says.
+_TYPES: Mapping[Type, tuple[type, Callable[..., bool] | None, str]] = MappingProxyType(
     {
         Type.TEXT: (str, None, ""),
         Type.INT: (int, _fits, "does not fit into 64 bits"),
         Type.FLAG: (bool, None, ""),
-        Type.PARTITIONS: (list, _are_partitions, "should give a topic and a partition in each place"),
+        Type.PARTITIONS: (list, _are_partitions, "should give a topic and a partition in each entry"),
         Type.DETAIL: (dict, None, ""),
     }
 )
 _NULLABLE_COMMON = frozenset({"member", "stream"})
 
 
-def _rule(name: str, type_: Type, *, may_be_null: bool, may_be_absent: bool) -> _Rule:
-    return _Rule(name, type_, *_CHECKS[type_], may_be_null, may_be_absent)
+def _check(name: str, type_: Type, *, may_be_null: bool, may_be_absent: bool) -> _FieldCheck:
+    return _FieldCheck(name, type_, *_TYPES[type_], may_be_null, may_be_absent)
 
 
-_COMMON_RULES = tuple(
-    _rule(name, type_, may_be_null=name in _NULLABLE_COMMON, may_be_absent=False)
+_COMMON_CHECKS = tuple(
+    _check(name, type_, may_be_null=name in _NULLABLE_COMMON, may_be_absent=False)
     for name, type_ in COMMON_FIELDS.items()
 )
-_RULES_OF_KIND: Mapping[str, tuple[_Rule, ...]] = MappingProxyType(
+_CHECKS_OF_KIND: Mapping[str, tuple[_FieldCheck, ...]] = MappingProxyType(
     {
-        name: _COMMON_RULES
+        name: _COMMON_CHECKS
         + tuple(
-            _rule(field, type_, may_be_null=field in kind.optional, may_be_absent=field in kind.optional)
+            _check(field, type_, may_be_null=field in kind.optional, may_be_absent=field in kind.optional)
             for field, type_ in kind.fields.items()
         )
         for name, kind in KINDS.items()

@@ -1,22 +1,23 @@
-"""The schema of record: every kind of event, every field it may carry, in one literal table.
+"""The trace schema: every kind of event and its fields, in one table.
 
-A trace file is JSON lines. The first line is the header (`HEADER_FIELDS`), every other line one event. All
-events have the common fields (`COMMON_FIELDS`); a kind adds its own. Unknown kinds are kept by every reader;
-an event of a known kind that lacks a required field, or has one of the wrong type, is flagged, never dropped.
+A trace file holds JSON lines. The first line is the header (`HEADER_FIELDS`); every other line is one event. All
+events have the common fields (`COMMON_FIELDS`), and each kind adds its own. Readers keep events of unknown kinds.
+They flag an event that lacks a required field or has one of the wrong type; they never drop it.
 
 Vocabulary:
 
-- *process*: one operating-system process (`m3`, `broker-1`, `runner`); one trace file each.
-- *member*: the id under which the group knows a member: the consumer id in `zookeeper`, the member id handed
-  out by the coordinator in the broker designs.
-- *stream*: the thread's number; the unit of ownership is (process, member, stream).
-- *owner*: who the authority names: a thread id (`<consumer id>-<n>`) in `zookeeper`, a member id elsewhere.
-- *epoch*: what orders ownership: the zxid of the owner node's creation, or the generation.
-- *cause*: what made this happen, as `zxid:<n>`, `generation:<n>`, `correlation:<n>`, `fault:<name>` or ''.
+- *process*: an operating-system process (`m3`, `broker-1`, `runner`). Each writes one trace file.
+- *member*: the member's id in the group: the consumer id in `zookeeper`, the member id that the coordinator assigned
+  in the other designs.
+- *stream*: the number of a consumer thread. The unit of ownership is (process, member, stream).
+- *owner*: the owner according to the authority: a thread id (`<consumer id>-<n>`) in `zookeeper`, a member id
+  elsewhere.
+- *epoch*: the number that orders ownership: the zxid that created the owner znode, or the generation.
+- *cause*: the trigger of the event, as `zxid:<n>`, `generation:<n>`, `correlation:<n>`, `fault:<name>` or ''.
 
-Two truths are written separately and compared by the pipeline: what members *believe* (role `member`) and
-what the authority *says*: the broker's own events for the coordinator designs, ZooKeeper's transaction log
-(turned into a trace of role `observer` after the run) for `zookeeper`.
+Traces record two views, which the pipeline compares: what members *believe* (role `member`) and what the *authority*
+says. The authority is the coordinator, which traces its own events, or in `zookeeper` ZooKeeper itself, whose
+transaction log becomes a trace of role `observer` after the run.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SCHEMA_VERSION = 1
 
 
 class Role(StrEnum):
-    """Whose trace it is."""
+    """The kind of process that wrote a trace."""
 
     MEMBER = "member"
     BROKER = "broker"
@@ -43,7 +44,7 @@ class Role(StrEnum):
 
 
 class Implementation(StrEnum):
-    """Whose code wrote it: ours, an original Kafka consumer, or a stock client."""
+    """Whose code ran in the process: ours, an original Kafka consumer's, or a stock client's."""
 
     OURS = "ours"
     ORIGINAL = "original"
@@ -51,16 +52,16 @@ class Implementation(StrEnum):
 
 
 class Type(Enum):
-    """Types of fields, as JSON has them."""
+    """The JSON types of fields."""
 
     TEXT = "text"
     INT = "int"
     FLAG = "flag"
     PARTITIONS = "partitions"  #: [{"topic": "t", "partition": 0}, ...]
-    DETAIL = "detail"  #: any JSON object; kept as text by the pipeline
+    DETAIL = "detail"  #: any JSON object; the pipeline keeps it as text
 
 
-#: The header line: {"header": {...}}. One pair of monotonic and wall time ties the two clocks together.
+#: The header line: {"header": {...}}. It holds one reading of both clocks, which relates monotonic to wall time.
 HEADER_FIELDS: Mapping[str, Type] = MappingProxyType(
     {
         "schema": Type.INT,
@@ -79,7 +80,7 @@ HEADER_FIELDS: Mapping[str, Type] = MappingProxyType(
     }
 )
 
-#: On every event. `seq` counts from 0 in each file without gaps; `ns` is CLOCK_MONOTONIC.
+#: Fields of every event. `seq` counts from 0 in each file without gaps; `ns` is CLOCK_MONOTONIC.
 COMMON_FIELDS: Mapping[str, Type] = MappingProxyType(
     {
         "seq": Type.INT,
@@ -95,48 +96,56 @@ COMMON_FIELDS: Mapping[str, Type] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of event: its fields (all required unless named in `optional`) and what it tells."""
+    """One kind of event: its fields (required unless listed in `optional`) and its meaning."""
 
     fields: Mapping[str, Type]
-    tells: str
+    meaning: str
     optional: frozenset[str] = frozenset()
 
 
-def _kind(tells: str, /, *, optional: str = "", **fields: Type) -> Kind:
-    return Kind(MappingProxyType(fields), tells, frozenset(optional.split()))
+def _kind(meaning: str, /, *, optional: str = "", **fields: Type) -> Kind:
+    return Kind(MappingProxyType(fields), meaning, frozenset(optional.split()))
 
 
 TEXT, INT, FLAG, PARTITIONS, DETAIL = Type.TEXT, Type.INT, Type.FLAG, Type.PARTITIONS, Type.DETAIL
 
-#: The phases of a rebalance that designs have in common; a design may skip some.
+#: The phases of a rebalance, common to all designs; a design may skip some.
 PHASES = (
-    "detect",  # told of a change, not yet reacting
+    "detect",  # notified of a change, not reacting yet
     "stop",  # stopping fetchers, committing, revoking
-    "release",  # giving claims up (zookeeper: deleting owner nodes)
-    "join",  # reading the group (zookeeper) or JoinGroup
+    "release",  # giving up claims (zookeeper: deleting owner znodes)
+    "join",  # reading the group's znodes (zookeeper) or JoinGroup
     "decide",  # computing the assignment (every member in zookeeper, the leader in eager)
-    "claim",  # creating owner nodes (zookeeper) or SyncGroup
-    "resume",  # reading offsets where that comes last, starting fetchers
+    "claim",  # creating owner znodes (zookeeper) or SyncGroup
+    "resume",  # starting fetchers, after reading offsets in designs that read them last
     "backoff",  # waiting after a failed attempt
 )
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        # -- the runner: what was done to the group ------------------------------------------------------------
-        "run_started": _kind("the run's parameters", parameters=DETAIL),
-        "run_ended": _kind("how it ended: complete, interrupted or failed", outcome=TEXT, error=TEXT, optional="error"),
-        "stage_entered": _kind("warm, steady, fault, heal, drain, final or stop", stage=TEXT),
+        # -- the runner: what the scenario did to the group ------------------------------------------------------
+        "run_started": _kind("The run started with these parameters.", parameters=DETAIL),
+        "run_ended": _kind(
+            "The run ended; `outcome` is complete, interrupted or failed.", outcome=TEXT, error=TEXT, optional="error"
+        ),
+        "stage_entered": _kind("The run entered a stage: warm, steady, fault, heal, drain, final or stop.", stage=TEXT),
         "phase_drawn": _kind(
-            "the runner waits before a change; `detail` has share, interval_ms and wait_ms", detail=DETAIL
+            "The runner waits for a share of a timer's interval before a change; `detail` has share, interval_ms and "
+            "wait_ms.",
+            detail=DETAIL,
         ),
-        "process_started": _kind("a child was started", target=TEXT, child_pid=INT),
+        "process_started": _kind("The runner started a child process.", target=TEXT, child_pid=INT),
         "process_ended": _kind(
-            "a child ended; `how` is leave, kill, stop or itself", target=TEXT, how=TEXT, code=INT, optional="code"
+            "A child process ended; `how` is leave, kill, stop or itself.",
+            target=TEXT,
+            how=TEXT,
+            code=INT,
+            optional="code",
         ),
-        "fault_started": _kind("a fault began", fault=TEXT, target=TEXT, detail=DETAIL, optional="detail"),
-        "fault_ended": _kind("a fault ended", fault=TEXT, target=TEXT),
+        "fault_started": _kind("A fault began.", fault=TEXT, target=TEXT, detail=DETAIL, optional="detail"),
+        "fault_ended": _kind("A fault ended.", fault=TEXT, target=TEXT),
         "change_started": _kind(
-            "one change of the group is about to be made; `members` is their number after it",
+            "The runner is about to change the group; `members` is the number of members afterwards.",
             change=TEXT,
             round=INT,
             members=INT,
@@ -144,17 +153,17 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             optional="detail",
         ),
         "change_settled": _kind(
-            "every partition is owned once again after that change", change=TEXT, round=INT, members=INT
+            "After a change, every partition has exactly one owner again.", change=TEXT, round=INT, members=INT
         ),
         "topic_wanted": _kind(
-            "from now on the group should own the partitions 0..wanted-1 of a topic (0: none of it any more); of a "
-            "topic for which this is never told, every partition that is known, all the time",
+            "From now on the group should own partitions 0 to wanted-1 of the topic (0: none). Without this event, "
+            "it should own every known partition of the topic throughout.",
             topic=TEXT,
             wanted=INT,
         ),
         "records_acked": _kind(
-            "the producer's records first..last of a partition are stored; each carries its own "
-            "number in that partition, serial_first..serial_last",
+            "The broker acknowledged records at offsets first to last of a partition. Each carries a serial number, "
+            "serial_first to serial_last.",
             topic=TEXT,
             partition=INT,
             first=INT,
@@ -163,7 +172,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             serial_last=INT,
         ),
         "counters_read": _kind(
-            "a ZooKeeper server's own counters (mntr): successful operations without pings",
+            "A ZooKeeper server's own counters (mntr): successful operations, without pings.",
             server=TEXT,
             namespace=TEXT,
             reads=INT,
@@ -171,7 +180,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             at=TEXT,
         ),
         "final_offset": _kind(
-            "committed offset and log end after the drain",
+            "The committed offset and the log end offset of a partition after the drain.",
             group=TEXT,
             topic=TEXT,
             partition=INT,
@@ -180,46 +189,55 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         # -- a member: what it believes and does -----------------------------------------------------------------
         "member_started": _kind(
-            "the member is known to the group under this id", group=TEXT, streams=INT, optional="streams"
+            "The member joined the group under this id.", group=TEXT, streams=INT, optional="streams"
         ),
-        "member_closed": _kind("the member has left by itself", group=TEXT),
-        "member_failed": _kind("an error reached the application", error=TEXT),
-        "rebalance_triggered": _kind("this member was told of a change", trigger=TEXT),
-        "rebalance_started": _kind("this member began a rebalance", trigger=TEXT),
-        "attempt_started": _kind("one attempt of it, counted from 1", attempt=INT),
+        "member_closed": _kind("The member left the group on its own.", group=TEXT),
+        "member_failed": _kind("An error reached the application.", error=TEXT),
+        "rebalance_triggered": _kind("The member was notified of a change.", trigger=TEXT),
+        "rebalance_started": _kind("The member began a rebalance.", trigger=TEXT),
+        "attempt_started": _kind("An attempt of the rebalance began; attempts count from 1.", attempt=INT),
         "phase_entered": _kind(
-            "a phase of the attempt (see PHASES); it lasts until the next one, or until the attempt ends",
+            "The attempt entered a phase (see PHASES), which lasts until the next phase or the end of the attempt.",
             phase=TEXT,
             attempt=INT,
         ),
         "attempt_ended": _kind(
-            "ok, conflict, unavailable or error", attempt=INT, outcome=TEXT, error=TEXT, optional="error"
+            "The attempt ended; `outcome` is ok, conflict, unavailable or error.",
+            attempt=INT,
+            outcome=TEXT,
+            error=TEXT,
+            optional="error",
         ),
-        "rebalance_ended": _kind("ok, failed or superseded", outcome=TEXT, generation=INT, optional="generation"),
+        "rebalance_ended": _kind(
+            "The rebalance ended; `outcome` is ok, failed or superseded.",
+            outcome=TEXT,
+            generation=INT,
+            optional="generation",
+        ),
         "partitions_assigned": _kind(
-            "this stream may deliver these from now on; `all` is everything it has then",
+            "The stream may deliver these partitions from now on; `all` lists every partition it then has.",
             partitions=PARTITIONS,
             all=PARTITIONS,
             generation=INT,
             optional="generation",
         ),
         "partitions_revoked": _kind(
-            "this stream has stopped delivering these",
+            "The stream stopped delivering these partitions; `all` lists those it still has.",
             partitions=PARTITIONS,
             all=PARTITIONS,
             generation=INT,
             optional="generation",
         ),
         "partitions_lost": _kind(
-            "as revoked, but they had been taken away before it knew",
+            "The stream lost these partitions before it could stop delivering them; `all` lists those it still has.",
             partitions=PARTITIONS,
             all=PARTITIONS,
             generation=INT,
             optional="generation",
         ),
         "records_delivered": _kind(
-            "records handed out in one poll: consecutive offsets with consecutive serials "
-            "(serials are null for records that carry none)",
+            "One poll returned these records: consecutive offsets with consecutive serial numbers (null for records "
+            "without them).",
             topic=TEXT,
             partition=INT,
             first=INT,
@@ -229,16 +247,18 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             optional="serial_first serial_last",
         ),
         "position_reset": _kind(
-            "no usable offset: the position was set by auto.offset.reset",
+            "There was no usable offset, so auto.offset.reset set the position.",
             topic=TEXT,
             partition=INT,
             offset=INT,
             reset=TEXT,
         ),
-        "position_started": _kind("delivery of a partition starts here", topic=TEXT, partition=INT, offset=INT),
+        "position_started": _kind(
+            "Delivery of a partition starts at this offset.", topic=TEXT, partition=INT, offset=INT
+        ),
         "commit_answered": _kind(
-            "what the member learned of its commit: accepted, refused, dropped or unknown; `store` is kafka or "
-            "zookeeper where a design has both",
+            "The result of a commit as the member sees it: accepted, refused, dropped or unknown. `store` is kafka or "
+            "zookeeper in designs that have both.",
             group=TEXT,
             topic=TEXT,
             partition=INT,
@@ -250,9 +270,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             store=TEXT,
             optional="error generation explicit store",
         ),
-        "session_changed": _kind("connected, suspended, lost or closed", state=TEXT, session=TEXT, optional="session"),
+        "session_changed": _kind(
+            "The process's ZooKeeper session is now connected, suspended, lost or closed.",
+            state=TEXT,
+            session=TEXT,
+            optional="session",
+        ),
         "zk_op": _kind(
-            "one ZooKeeper request by this process; `step` is R1..R12 of the rebalance or another name",
+            "The process sent a ZooKeeper request; `step` is R1 to R12 of the rebalance or another name.",
             op=TEXT,
             path=TEXT,
             ok=FLAG,
@@ -261,11 +286,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             zxid=INT,
             optional="error zxid",
         ),
-        "zk_notified": _kind(
-            "a watch event was delivered to this process", path=TEXT, event=TEXT, zxid=INT, optional="zxid"
-        ),
+        "zk_notified": _kind("The process received a watch event.", path=TEXT, event=TEXT, zxid=INT, optional="zxid"),
         "request_answered": _kind(
-            "one request to a broker and its answer; error '' is success",
+            "A broker answered a request of this process; error '' means success.",
             api=TEXT,
             version=INT,
             correlation=INT,
@@ -274,9 +297,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             group=TEXT,
             optional="group",
         ),
-        # -- the authority: what the group's state really is -------------------------------------------------------
+        # -- the authority: the actual state of the group ----------------------------------------------------------
         "authority_named": _kind(
-            "the authority names `owner` for a partition",
+            "The authority made `owner` the owner of a partition.",
             group=TEXT,
             topic=TEXT,
             partition=INT,
@@ -286,7 +309,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             optional="session",
         ),
         "authority_cleared": _kind(
-            "the authority names nobody any more",
+            "The authority removed the owner of a partition.",
             group=TEXT,
             topic=TEXT,
             partition=INT,
@@ -295,7 +318,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             reason=TEXT,
         ),
         "offset_written": _kind(
-            "the authority stored a committed offset, sent by `by`",
+            "The authority stored an offset that `by` committed.",
             group=TEXT,
             topic=TEXT,
             partition=INT,
@@ -306,7 +329,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             optional="session",
         ),
         "offset_refused": _kind(
-            "the authority refused a commit",
+            "The authority refused a commit of `by`.",
             group=TEXT,
             topic=TEXT,
             partition=INT,
@@ -316,7 +339,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             error=TEXT,
         ),
         "group_changed": _kind(
-            "the coordinator moved a group to another state",
+            "The coordinator moved a group to another state.",
             group=TEXT,
             state=TEXT,
             generation=INT,
@@ -324,14 +347,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             reason=TEXT,
         ),
         "group_member_joined": _kind(
-            "the authority knows a member: its id node was created or the coordinator admitted it",
+            "The group has a new member: its id znode was created, or the coordinator admitted it.",
             group=TEXT,
             id=TEXT,
             session=TEXT,
             optional="session",
         ),
         "group_member_left": _kind(
-            "the authority forgot a member: leave, session, pending or fenced",
+            "The authority removed a member; `reason` is leave, session, pending or fenced.",
             group=TEXT,
             id=TEXT,
             reason=TEXT,
@@ -339,10 +362,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             optional="session",
         ),
         "leader_changed": _kind(
-            "a broker took or gave up a partition's leadership", topic=TEXT, partition=INT, leader=INT, leader_epoch=INT
+            "A broker gained or gave up the leadership of a partition.",
+            topic=TEXT,
+            partition=INT,
+            leader=INT,
+            leader_epoch=INT,
         ),
         # -- the proxy: what the network did -----------------------------------------------------------------------
-        "link_cut": _kind("bytes between two ends are held", link=TEXT),
-        "link_healed": _kind("they flow again; what was held is delivered", link=TEXT),
+        "link_cut": _kind("The proxy holds all bytes of a link.", link=TEXT),
+        "link_healed": _kind("The proxy delivers the held bytes; the link works again.", link=TEXT),
     }
 )

@@ -1,7 +1,7 @@
-"""Reading traces back in plain Python: for the report, for `doctor` and for tests; the pipeline has its own ingest.
+"""Read traces in plain Python: for the report, `doctor` and tests. The pipeline has its own ingest.
 
-Nothing is dropped silently: a line that cannot be used becomes a `Quarantined` with its reason, and the readers
-that judge (`comparison.pipeline.ingest`) use the same reasons.
+No line is dropped silently: an unusable one becomes a `Quarantined` with a reason. `comparison.pipeline.ingest` uses
+the same reasons.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-#: A longer line is nothing that the writer wrote; reading stops there rather than fill the memory.
+#: The writer never writes a longer line; the limit keeps a corrupt file from filling the memory.
 LINE_BYTES_MAX = 16 * 1024 * 1024
 _SHOWN_CHARACTERS = 120
 
 
 class Reason(StrEnum):
-    """Why a line cannot be used."""
+    """Why a line is unusable."""
 
-    TORN = "torn"  #: the write was cut off: it begins as an event and does not end as one
+    TORN = "torn"  #: the write was cut off: the line begins like an event but does not end like one
     NOT_JSON = "not JSON"
-    NO_HEADER = "no header"  #: its file does not begin with a usable header
+    NO_HEADER = "no header"  #: the file does not begin with a usable header
     NEWER_SCHEMA = "newer schema"  #: written by a later version of this program
     FLAWED = "flawed event"  #: JSON, but a required field is missing or has the wrong type
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A line that was set aside; `line` counts from 1, `text` is its beginning."""
+    """An unusable line; `line` counts from 1, `text` is its beginning."""
 
     line: int
     reason: Reason
@@ -46,7 +46,7 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One file: its header (None when it has no usable one), the usable events in order, and the rest."""
+    """One trace file: its header (None if unusable), the usable events in order, and the quarantined lines."""
 
     path: Path
     header: Mapping[str, Any] | None
@@ -55,7 +55,7 @@ class Trace:
 
     @property
     def missing(self) -> int:
-        """How many sequence numbers are absent; 0 in a trace that lost nothing."""
+        """The number of missing sequence numbers; 0 in a complete trace."""
         if not self.events:
             return 0
         return int(self.events[-1]["seq"]) + 1 - len(self.events) - len(self.quarantined)
@@ -65,7 +65,7 @@ class Trace:
 
 
 def read_trace(path: Path) -> Trace:
-    """Read one trace file. Raises OSError when it cannot be read at all; its content never raises."""
+    """Read one trace file. Raises OSError if the file is unreadable; bad content never raises."""
     lines = list(lines_of(path))
     header, header_reason = header_of(lines[0]) if lines else (None, Reason.NO_HEADER)
     events: list[dict[str, Any]] = []
@@ -85,24 +85,24 @@ def read_trace(path: Path) -> Trace:
 
 
 def read_traces(folder: Path) -> list[Trace]:
-    """Every `*.jsonl` of a trace folder, by name."""
+    """All `*.jsonl` files of a trace folder, sorted by name."""
     return [read_trace(path) for path in sorted(folder.glob("*.jsonl"))]
 
 
 def read_header(path: Path) -> tuple[Mapping[str, Any] | None, Reason]:
-    """The header alone, without reading the file: (header, why there is none)."""
+    """Read only the header of a file. Returns what `header_of` returns."""
     with path.open("rb") as file:
         return header_of(file.readline(LINE_BYTES_MAX))
 
 
 def in_order(traces: Iterable[Trace]) -> Iterator[dict[str, Any]]:
-    """The events of several processes of one machine by time; ties by process, then by sequence number."""
+    """The events of several processes of one machine, sorted by time, then by process and sequence number."""
     everything = [event for trace in traces for event in trace.events]
     yield from sorted(everything, key=lambda event: (event["ns"], event["process"], event["seq"]))
 
 
 def header_of(line: bytes) -> tuple[Mapping[str, Any] | None, Reason]:
-    """(header, reason): the header of a first line, or None and why it is none."""
+    """Decode the first line of a file. Returns (header, reason); without a usable header (None, why)."""
     try:
         decoded = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -118,7 +118,7 @@ def header_of(line: bytes) -> tuple[Mapping[str, Any] | None, Reason]:
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
-    """The lines of a file that are not empty, without their ends."""
+    """The non-empty lines of a file, without line ends."""
     with path.open("rb") as file:
         while line := file.readline(LINE_BYTES_MAX):
             if line.strip():
@@ -126,7 +126,7 @@ def lines_of(path: Path) -> Iterator[bytes]:
 
 
 def event_of(line: bytes) -> tuple[dict[str, Any] | None, Reason | None, list[str]]:
-    """(event, reason, complaints): what a line holds, and why it cannot be used, None when it can."""
+    """Decode a line. Returns (event, reason, problems); the reason is None for a usable event."""
     try:
         event = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,8 +1,8 @@
-"""Writing a trace: one file a process, one JSON line an event, each written through at once.
+"""Write traces: one file for each process, one JSON line for each event, written immediately.
 
-Every event is one `write` on a file opened for appending, so `kill -9` loses nothing that was emitted; at
-worst a full disk tears the last line, which readers quarantine. Events are checked against the table when
-they are emitted: a wrong one is our mistake and raises.
+Every event is one `write` to a file opened for appending, so `kill -9` loses no emitted event. A full disk may tear
+the last line, which readers quarantine. Events are checked when they are emitted: an invalid one is a bug and raises
+ValueError.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Tracer(Protocol):
-    """What a running part is given to tell its events to."""
+    """Where running code emits its events."""
 
     def emit(
         self, kind: str, *, member: str | None = None, stream: int | None = None, cause: str = "", **fields: object
@@ -35,7 +35,7 @@ class Tracer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceIdentity:
-    """What the header says of a process. `design` and `scenario` may be '' outside a scenario."""
+    """The identity of a process in the header. `design` and `scenario` are '' outside a scenario."""
 
     run: str
     scenario: str
@@ -48,12 +48,12 @@ class TraceIdentity:
 
 
 def partitions_field(partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
-    """Partitions as a field of an event, in order."""
+    """Partitions as a field of an event, sorted."""
     return [{"topic": tp.topic, "partition": tp.partition} for tp in sorted(partitions)]
 
 
 class TraceWriter:
-    """A process's trace file. Safe to use from several threads; `tee` sees each event after it was written."""
+    """The trace file of a process. Thread-safe; `tee` receives each event after it is written."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class TraceWriter:
             self._tee(event)
 
     def close(self) -> None:
-        """Later events are ignored: a background task may outlive its process's orderly end by a moment."""
+        """Close the file. Later events are ignored, because a background task may briefly outlive an orderly exit."""
         with self._lock:
             if self._fd >= 0:
                 os.close(self._fd)
@@ -119,7 +119,7 @@ class TraceWriter:
 
 
 class SilentTracer:
-    """Tells nobody."""
+    """Discards all events."""
 
     def emit(
         self, kind: str, *, member: str | None = None, stream: int | None = None, cause: str = "", **fields: object
@@ -127,7 +127,7 @@ class SilentTracer:
 
 
 class ListTracer:
-    """Keeps events in memory, checked against the table; for tests and for `consume` on a terminal."""
+    """Checks events and keeps them in memory; for tests and for `consume` on a terminal."""
 
     def __init__(self, *, process: str = "test", clock: Clock | None = None) -> None:
         self.events: list[dict[str, object]] = []
@@ -156,7 +156,7 @@ class ListTracer:
 
 
 def boot_id() -> str:
-    """Linux's boot id: monotonic times of two files compare only when it is the same; '' where there is none."""
+    """Linux's boot id, or ''. Monotonic times of two files are comparable only if their boot ids are equal."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -1,18 +1,18 @@
-"""Counts and lengths of a message, checked against the bytes that are left before anything is decoded.
+"""Check the counts and lengths of a message against the remaining bytes before it is decoded.
 
-kio's native reader reserves memory for an announced number of elements before it looks at the bytes that follow: 20
-bytes can ask for 34 GB, and a failed allocation aborts the process. So each array's count is checked first:
+kio's native reader allocates memory for the announced number of elements before it reads them: 20 bytes can request
+34 GB, and a failed allocation aborts the process. So the count of each array is checked first:
 
-- An element takes at least the bytes of its smallest encoding, and there must be that many left. (Kafka's generated
-  readers check the same, counting one byte for an element.)
-- All arrays of a message together announce at most `elements_max` elements. Bytes alone bound too little: an empty
-  element of one to three encoded bytes becomes a Python object of hundreds.
-- A count below -1 is refused, and -1 (null) where the schema allows no null, which kio would decode as None.
+- The remaining bytes must suffice for the smallest encoding of all elements. (Kafka's generated readers check the
+  same, but count one byte for each element.)
+- All arrays of a message together hold at most `elements_max` elements. The size of the message is too weak a bound:
+  an empty element of one to three bytes becomes a Python object of hundreds.
+- A count below -1 is refused. So is -1 (null) if the schema does not allow null; kio would decode it as None.
 
-The check walks the message by its schema, from closures that are prepared once for each class. It is cheap because it
-goes no further than the message's last count: a message without arrays (Heartbeat) is not walked at all, of JoinGroup
-and SyncGroup the few fields in front of the only array are, and of an OffsetCommit for one topic only the head.
-It reads positions exactly as kio does; where it stops short of the end, no count is left that could be wrong.
+The check walks the message along its schema, with closures that are prepared once for each class. It is cheap because
+it stops at the last count: it does not walk a message without arrays (Heartbeat), of JoinGroup and SyncGroup it walks
+the few fields before the only array, and of an OffsetCommit for one topic only the first fields. It reads positions
+exactly as kio does.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from kernel.wire.schema import FIXED_BYTES, Field, fields_of, is_flexible
 
 _INT = struct.Struct(">i")
 
-#: Elements of all arrays of one request together; they are decoded in one turn of the broker's loop. A frame of 100 MiB
-#: has room for 100 million.
+#: The maximum of all arrays of a request together, which the broker decodes in one turn of its loop. A frame of 100 MiB
+#: has room for 100 million elements.
 REQUEST_ELEMENTS_MAX = 150_000
-#: The same of one response: we ask for more than we are asked for (Metadata of 100,000 partitions and their replicas).
+#: The same for a response. It is higher because responses are larger (Metadata of 100,000 partitions with replicas).
 RESPONSE_ELEMENTS_MAX = 2_000_000
 
-#: Raises `MalformedFrame`: of a frame, and where the message begins in it.
+#: (frame, offset of the message) -> None. Raises `MalformedFrame`.
 Check = Callable[[bytes, int], None]
 
-#: Of a frame, an offset and how many elements may still come (a list of one number): the offset behind a part.
+#: (frame, offset, [elements still allowed]) -> the offset after a part.
 _Step = Callable[[bytes, int, list[int]], int]
 
 
 class _Part(NamedTuple):
-    """How a part of a message is stepped over."""
+    """How to step over a part of a message."""
 
     step: _Step
-    least: int  #: bytes of its smallest encoding
+    least: int  #: size of its smallest encoding, in bytes
     fixed: bool  #: whether every encoding has that size
-    counted: bool  #: whether an array is in it
+    counted: bool  #: whether it contains an array
 
 
 def check_of(entity: type[Any], *, elements_max: int) -> Check | None:
-    """The check of a whole message; None for a message without arrays, which needs none."""
+    """The check of a whole message; None for a message without arrays."""
     name = f"{entity.__name__} version {entity.__version__}"
     walk = _up_to_the_last_count(entity, "")
     if walk is None:
@@ -59,7 +59,7 @@ def check_of(entity: type[Any], *, elements_max: int) -> Check | None:
         try:
             walk(frame, at, [elements_max])
         except (IndexError, struct.error):
-            raise MalformedFrame(f"not a {name}: it is cut short") from None
+            raise MalformedFrame(f"not a {name}: it is truncated") from None
         except _OutOfBoundsError as error:
             raise MalformedFrame(f"{error} in a {name}") from None
 
@@ -67,14 +67,14 @@ def check_of(entity: type[Any], *, elements_max: int) -> Check | None:
 
 
 class _OutOfBoundsError(Exception):
-    """What is wrong with a count or a length."""
+    """A count or a length is invalid; the message says why."""
 
 
 # -- entities ---------------------------------------------------------------------------------------------------------
 
 
 def _up_to_the_last_count(entity: type[Any], path: str) -> _Step | None:
-    """A walk that ends behind the last count of the last array, wherever that leaves it; None without arrays."""
+    """A walk that stops after the last count of the last array; None without arrays."""
     untagged, tagged = _parts(entity, path)
     if any(part.counted for part in tagged.values()):
         return _whole(entity, path).step
@@ -87,7 +87,7 @@ def _up_to_the_last_count(entity: type[Any], path: str) -> _Step | None:
 
 
 def _whole(entity: type[Any], path: str) -> _Part:
-    """A walk to the end of an entity."""
+    """A walk over a whole entity."""
     untagged, tagged = _parts(entity, path)
     parts = [part for _, part in untagged]
     if is_flexible(entity):
@@ -101,7 +101,7 @@ def _whole(entity: type[Any], path: str) -> _Part:
 
 
 def _parts(entity: type[Any], path: str) -> tuple[list[tuple[Field, _Part]], dict[int, _Part]]:
-    """The fields in wire order, and those of the tag section by tag."""
+    """The untagged fields in wire order, and the tagged ones by tag."""
     flexible = is_flexible(entity)
     fields = fields_of(entity)
     untagged = [(field, _part(field, path, flexible)) for field in fields if field.tag is None]
@@ -133,8 +133,8 @@ def _element(field: Field, path: str, flexible: bool) -> _Part:
     return _Part(_step_over_bytes, 4, fixed=False, counted=False)
 
 
-def _joined(parts: list[_Part], behind: list[_Step]) -> list[_Step]:
-    """The parts' steps, neighbours of fixed size as one."""
+def _joined(parts: list[_Part], last: list[_Step]) -> list[_Step]:
+    """The steps of the parts, with adjacent parts of fixed size merged, and then `last`."""
     steps: list[_Step] = []
     fixed = 0
     for part in parts:
@@ -145,7 +145,7 @@ def _joined(parts: list[_Part], behind: list[_Step]) -> list[_Step]:
             steps.append(_skip(fixed))
             fixed = 0
         steps.append(part.step)
-    return [*steps, *([_skip(fixed)] if fixed else []), *behind]
+    return [*steps, *([_skip(fixed)] if fixed else []), *last]
 
 
 def _chain(steps: list[_Step]) -> _Step:
@@ -166,7 +166,7 @@ _CountReader = Callable[[bytes, int, list[int]], tuple[int, int]]
 
 
 def _count_reader(field: Field, path: str, flexible: bool, least: int) -> _CountReader:
-    """(how many elements follow, the offset of the first one), checked."""
+    """A function that reads and checks a count: (number of elements, offset of the first)."""
     name = f"{path}{field.name}"
 
     def read(frame: bytes, at: int, left: list[int]) -> tuple[int, int]:
@@ -183,7 +183,7 @@ def _count_reader(field: Field, path: str, flexible: bool, least: int) -> _Count
                 raise _OutOfBoundsError(f"{name} is null")
             return 0, at
         if count * least > len(frame) - at:
-            raise _OutOfBoundsError(f"{name} announces {count} elements, {len(frame) - at} bytes are left")
+            raise _OutOfBoundsError(f"{name} announces {count} elements, but only {len(frame) - at} bytes are left")
         _take(left, count, name)
         return count, at
 
@@ -192,7 +192,7 @@ def _count_reader(field: Field, path: str, flexible: bool, least: int) -> _Count
 
 def _take(left: list[int], count: int, name: str) -> None:
     if count > left[0]:
-        raise _OutOfBoundsError(f"{name} announces {count} elements, {left[0]} more are allowed")
+        raise _OutOfBoundsError(f"{name} announces {count} elements, but only {left[0]} more are allowed")
     left[0] -= count
 
 
@@ -216,7 +216,7 @@ def _array(count_of: _CountReader, element: _Part) -> _Step:
 
 
 def _last_count(field: Field, path: str, flexible: bool) -> _Step:
-    """Of the message's last field with an array in it: of its last element only what is in front of its last count."""
+    """A walk over the last field that contains an array, up to the last count in its last element."""
     inner = None if field.nested is None else _up_to_the_last_count(field.nested, f"{path}{field.name}.")
     if not field.is_array:
         assert inner is not None, f"there is an array in {field.name}"
@@ -235,7 +235,7 @@ def _last_count(field: Field, path: str, flexible: bool) -> _Step:
     return step
 
 
-# -- what has a size --------------------------------------------------------------------------------------------------
+# -- values with a size -----------------------------------------------------------------------------------------------
 
 
 def _skip(size: int) -> _Step:
@@ -243,7 +243,7 @@ def _skip(size: int) -> _Step:
 
 
 def _nullable(whole: _Step) -> _Step:
-    """A struct behind a byte that says whether it is there; -1 says that it is not."""
+    """A nullable struct, whose first byte is -1 for null."""
 
     def step(frame: bytes, at: int, left: list[int]) -> int:
         return at + 1 if frame[at] == 0xFF else whole(frame, at + 1, left)
@@ -252,7 +252,7 @@ def _nullable(whole: _Step) -> _Step:
 
 
 def _step_over_compact(frame: bytes, at: int, _left: list[int]) -> int:
-    """A text or bytes behind one more than their length; 0 is null."""
+    """A compact string or bytes: the length plus one, then the data; 0 is null."""
     length = frame[at]
     if length & 0x80:
         length, at = _uvarint(frame, at)
@@ -277,7 +277,7 @@ def _not_negative(length: int) -> int:
 
 
 def _tag_section(known: dict[int, _Step]) -> _Step:
-    """A field that we know ends where its own content ends, whatever its size says: so for kio, and for Kafka."""
+    """A known field ends where its content ends, whatever its announced size; kio and Kafka read it so too."""
 
     def step(frame: bytes, at: int, left: list[int]) -> int:
         if not frame[at]:
@@ -295,13 +295,13 @@ def _tag_section(known: dict[int, _Step]) -> _Step:
 
 
 def _uvarint(frame: bytes, at: int) -> tuple[int, int]:
-    """(an unsigned variable-length integer, the offset behind it)."""
+    """Read an unsigned variable-length integer: (value, offset after it)."""
     byte = frame[at]
     value = byte & 0x7F
     shift = 7
     while byte & 0x80:
         if shift > 28:
-            raise _OutOfBoundsError(f"a variable-length integer of more than five bytes before offset {at + 1}")
+            raise _OutOfBoundsError(f"a variable-length integer that ends at offset {at + 1} has more than five bytes")
         at += 1
         byte = frame[at]
         value |= (byte & 0x7F) << shift

@@ -1,11 +1,11 @@
-"""Plain mappings turned into kio's entities, so that one handler answers every version of its API.
+"""Build kio's entities from plain mappings, so that one handler serves every version of its API.
 
-- A name that the version lacks but another version of the same API has is left out.
+- A name that only other versions of the API have is left out.
 - A missing name takes the schema's default, or zero, "", empty or null.
-- A name that no version has is a mistake of ours and raises `KeyError`.
-- Durations may be given in milliseconds, points in time in epoch milliseconds, error codes as numbers, arrays
-  as any iterable.
-- None where a version allows no null becomes "" or empty, as Kafka's own brokers answer old versions.
+- A name that no version has is a bug and raises `KeyError`.
+- Durations may be given in milliseconds, timestamps in epoch milliseconds, error codes as numbers, arrays as any
+  iterable.
+- None becomes "" or empty if the version does not allow null, as in the answers of Kafka's brokers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Build = Callable[[Mapping[str, Any]], Any]
 
 
 def builder(entity: type[Any], api: Api, *, request: bool) -> Build:
-    """A function from a mapping to an instance of `entity`, prepared once for each class."""
+    """A function that builds an instance of `entity` from a mapping; make it once for each class."""
     return _builder(entity, functools.partial(_refuse_unknown, api, request), "")
 
 
@@ -34,7 +34,7 @@ def _refuse_unknown(api: Api, request: bool, path: str, given: Mapping[str, Any]
     known = names_of_all_versions(api, request=request).get(path, frozenset())
     if unknown := sorted(set(given) - known):
         where = f" in {path[1:]}" if path else ""
-        raise KeyError(f"{api.name}{where} has no field {', '.join(unknown)} in any version, only {sorted(known)}")
+        raise KeyError(f"{api.name}{where} has no field {', '.join(unknown)} in any version; it has {sorted(known)}")
 
 
 def _builder(entity: type[Any], check: Callable[[str, Mapping[str, Any]], None], path: str) -> Build:

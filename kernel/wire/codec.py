@@ -1,13 +1,15 @@
-"""Requests and responses as bytes and back. The message schemas are kio's, but for the oldest; what kio leaves open:
+"""Encode and decode requests and responses.
 
-- Unknown tagged fields are skipped, as KIP-482 asks (kio raises `KeyError`): see `kernel.wire.tags`.
-- Counts are held against the bytes that are left before kio makes room for them: see `kernel.wire.bounds`.
-- Bytes behind the end of a message are refused (kio does not look).
-- Null where the schema allows none is refused, an array's too, which kio would decode as None.
-- Whatever kio raises about the bytes becomes `MalformedFrame`.
+The schemas are kio's, except for messages that kio does not have. On top of kio:
 
-`decode_*` take frames without their size, as `FrameBuffer` hands them out; `encode_*` return them with it, ready to
-be written.
+- Unknown tagged fields are skipped, as KIP-482 requires (kio raises `KeyError`): see `kernel.wire.tags`.
+- Counts are checked against the remaining bytes before kio allocates memory: see `kernel.wire.bounds`.
+- Bytes after the end of a message are refused (kio ignores them).
+- Null is refused where the schema does not allow it, also for arrays, which kio would decode as None.
+- Everything that kio raises about the bytes becomes `MalformedFrame`.
+
+`decode_*` take frames without their size, as `FrameBuffer` returns them; `encode_*` return frames with it, ready to be
+written.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _SHORT = struct.Struct(">h")
 _INT = struct.Struct(">i")
 _SIZE_AND_ID = struct.Struct(">ii")
 
-#: Fields of a response in pieces that are not copied.
+#: Fields from this size on are not copied by `encode_response_in_pieces`.
 _LONG_BYTES = 16 * 1024
 
 Read = Callable[[bytes, int], tuple[Any, int]]
@@ -41,20 +43,17 @@ Write = Callable[[Any, Any], None]
 
 
 class Request(NamedTuple):
-    """A decoded request. `body` is kio's entity for this version, or what a reader has made in its place.
-
-    `client_id` is None when the client gave none.
-    """
+    """A decoded request. `body` is kio's entity for this version, or the result of a custom reader."""
 
     api: Api
     version: int
     correlation_id: int
-    client_id: str | None
+    client_id: str | None  #: None if the client sent null
     body: Any
 
 
 class _Codec:
-    """Everything prepared for one direction of one version of one API."""
+    """The prepared functions for the requests or the responses of one version of an API."""
 
     __slots__ = ("build", "check", "entity", "flexible_header", "read", "write")
 
@@ -83,19 +82,19 @@ class _Codec:
         except (SerialError, KeyError, ValueError, OverflowError) as error:
             raise MalformedFrame(f"not a {self._name()}: {error}") from error
         if at + size != len(frame) and not self._is_librdkafka_all_topics(body, len(frame) - at - size):
-            raise MalformedFrame(f"{len(frame) - at - size} bytes behind the end of a {self._name()}")
+            raise MalformedFrame(f"{len(frame) - at - size} bytes after the end of a {self._name()}")
         return body
 
     def _is_librdkafka_all_topics(self, body: Any, left: int) -> bool:
-        """The one message with bytes behind its end that is let through.
+        """The one message that is accepted with extra bytes after its end.
 
-        librdkafka 2.16.0 asks for all topics with an array size of four bytes where the flexible versions have one.
-        A Kafka broker reads the first as null and ignores the three that are left over, so that nobody noticed.
+        librdkafka 2.16.0 requests all topics with an array size of four bytes, where the flexible versions have one.
+        A Kafka broker reads the first byte as null and ignores the other three.
         """
         return left == 3 and self.entity.__name__ == "MetadataRequest" and self.flexible_header and body.topics is None
 
     def encode(self, buffer: io.BytesIO, body: Mapping[str, Any]) -> bytes:
-        """What `buffer` holds (room for the size, the header) and `body` behind it, as a whole frame."""
+        """Append `body` to `buffer`, which holds four bytes for the size and the header. Returns the whole frame."""
         self.write(buffer, self.build(body))
         size = buffer.tell() - 4
         buffer.seek(0)
@@ -111,26 +110,26 @@ def _codec(api: Api, version: int, request: bool) -> _Codec:
     return _Codec(api, version, request=request)
 
 
-#: {(key, version): codec}, filled as requests come; a plain dict because it is read for every request.
+#: {(API key, version): codec}, filled on demand; a plain dict because every request reads it.
 _REQUESTS: dict[tuple[int, int], tuple[Api, _Codec]] = {}
 
 
-#: Makes a body in place of kio's entity: of a frame and where the body begins in it, and by what kio would decode it.
+#: A custom reader: (frame, offset of the body, kio's decoder) -> the body of the `Request`.
 Reader = Callable[[bytes, int, Callable[[bytes, int], Any]], Any]
 _NO_READERS: Mapping[tuple[int, int], Reader] = {}
 
 
 def decode_request(frame: bytes, readers: Mapping[tuple[int, int], Reader] = _NO_READERS) -> Request:
-    """The request in a frame; `readers`, by API and version, make bodies of their own.
+    """Decode the request in a frame. `readers` replace kio's decoder for some APIs and versions.
 
-    Raises `UnsupportedVersion` for what the version table lacks, else `MalformedFrame`.
+    Raises `UnsupportedVersion` if the version table lacks the API or its version, otherwise `MalformedFrame`.
     """
     if len(frame) < 10:
-        raise MalformedFrame(f"a request of {len(frame)} bytes has no room for its header")
+        raise MalformedFrame(f"a request of {len(frame)} bytes is shorter than its header")
     api_key, version, correlation_id = _HEAD.unpack_from(frame)
     entry = _REQUESTS.get((api_key, version)) or _request_codec(frame, api_key, version, correlation_id)
     api, codec = entry
-    # The client id is a legacy string in every version of the header, behind it the flexible ones have tags.
+    # The client id is a legacy string in every version of the header; in flexible versions tags follow.
     (length,) = _SHORT.unpack_from(frame, 8)
     at = 10
     client_id = None
@@ -158,7 +157,7 @@ def _request_codec(frame: bytes, api_key: int, version: int, correlation_id: int
         raise UnsupportedVersion(api_key, version, correlation_id) from None
     lowest, highest = SERVED[api]
     if not lowest <= version <= highest:
-        if api is Api.ApiVersions and version > highest:  # answered nevertheless (KIP-511), if its header is good
+        if api is Api.ApiVersions and version > highest:  # answered all the same if the header is valid (KIP-511)
             (length,) = _SHORT.unpack_from(frame, 8)
             skip_tags(frame, 10 + max(length, 0))
         raise UnsupportedVersion(api_key, version, correlation_id)
@@ -169,7 +168,7 @@ def _request_codec(frame: bytes, api_key: int, version: int, correlation_id: int
 def encode_request(
     api: Api, version: int, correlation_id: int, client_id: str | None, body: Mapping[str, Any]
 ) -> bytes:
-    """A whole frame; `body` as `kernel.wire.building` takes it."""
+    """Encode a whole frame from a `body` for `kernel.wire.building`."""
     codec = _codec(api, version, request=True)
     name = None if client_id is None else client_id.encode()
     buffer = io.BytesIO()
@@ -181,16 +180,16 @@ def encode_request(
 
 
 def encode_response(api: Api, version: int, correlation_id: int, body: Mapping[str, Any]) -> bytes:
-    """A whole frame; `body` as `kernel.wire.building` takes it."""
+    """Encode a whole frame from a `body` for `kernel.wire.building`."""
     codec = _codec(api, version, request=False)
     buffer = io.BytesIO()
-    # ApiVersions responses have header version 0 for ever (KIP-511); kio's header schema knows.
+    # ApiVersions responses always have header version 0 (KIP-511), which kio's header schema reflects.
     buffer.write(b"\0\0\0\0" + _INT.pack(correlation_id) + (b"\0" if codec.flexible_header else b""))
     return codec.encode(buffer, body)
 
 
 class _Pieces:
-    """A buffer that keeps what is long as it is, instead of copying it."""
+    """A buffer that collects long fields without copying them."""
 
     def __init__(self, begin: bytes) -> None:
         self.pieces: list[bytes] = []
@@ -205,14 +204,14 @@ class _Pieces:
         return len(data)
 
     def finish(self) -> list[bytes]:
-        """All that was written, with the frame's size in front."""
+        """The pieces of the frame, beginning with its size."""
         pieces = [*self.pieces, bytes(self._short)]
         pieces[0] = _INT.pack(sum(map(len, pieces))) + pieces[0]
         return pieces
 
 
 def encode_response_in_pieces(api: Api, version: int, correlation_id: int, body: Mapping[str, Any]) -> list[bytes]:
-    """As `encode_response`, for what holds long fields (records): these are not copied."""
+    """`encode_response` without copying long fields (records)."""
     codec = _codec(api, version, request=False)
     buffer = _Pieces(_INT.pack(correlation_id) + (b"\0" if codec.flexible_header else b""))
     codec.write(buffer, codec.build(body))
@@ -220,12 +219,12 @@ def encode_response_in_pieces(api: Api, version: int, correlation_id: int, body:
 
 
 def response_with(correlation_id: int, tail: bytes) -> bytes:
-    """A whole frame of a response whose bytes behind the correlation id are at hand."""
+    """The whole frame of a response, from the encoded bytes after the correlation id."""
     return _SIZE_AND_ID.pack(len(tail) + 4, correlation_id) + tail
 
 
 def decode_response(api: Api, version: int, frame: bytes) -> tuple[int, Any]:
-    """(correlation id, kio's entity). The caller knows api and version from the request with that correlation id."""
+    """Decode a response: (correlation id, kio's entity). API and version are those of the request."""
     codec = _codec(api, version, request=False)
     correlation_id = correlation_of(frame)
     return correlation_id, codec.decode(frame, skip_tags(frame, 4) if codec.flexible_header else 4)
@@ -234,6 +233,6 @@ def decode_response(api: Api, version: int, frame: bytes) -> tuple[int, Any]:
 def correlation_of(frame: bytes) -> int:
     """The correlation id that every response begins with."""
     if len(frame) < 4:
-        raise MalformedFrame(f"a response of {len(frame)} bytes has no room for its header")
+        raise MalformedFrame(f"a response of {len(frame)} bytes is shorter than its header")
     correlation_id: int = _INT.unpack_from(frame)[0]
     return correlation_id

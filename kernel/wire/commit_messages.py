@@ -1,7 +1,7 @@
-"""OffsetCommit's answer by hand, in all versions, when everything was accepted: what a commit is told nearly always.
+"""The OffsetCommit response without errors, by far the most frequent one, encoded by hand in all versions.
 
-Requests are not decoded by hand: kio's compiled reader takes few microseconds for ten partitions. Its writer takes a
-hundred for the answer to them.
+kio's writer needs a hundred microseconds for the response of ten partitions. Its compiled reader needs only a few for
+the request, so requests are decoded by kio.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from kernel.wire.tags import uvarint
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_THROTTLES, _FLEXIBLE = 3, 8  # the versions from which on there is a throttle time, there are tags
+_THROTTLES, _FLEXIBLE = 3, 8  # the first versions with a throttle time and with tags
 _INT, _SHORT = struct.Struct(">i"), struct.Struct(">h")
 
 
 def accepted(version: int, topics: Sequence[tuple[str, Sequence[int]]]) -> bytes:
-    """The response behind its correlation id: (topic, partitions) without an error, in this order."""
+    """The response after its correlation id: no error for these (topic, partitions), in this order."""
     if version >= _FLEXIBLE:
         parts = [b"\0\0\0\0\0", uvarint(len(topics) + 1)]
         for name, partitions in topics:
@@ -39,5 +39,5 @@ def accepted(version: int, topics: Sequence[tuple[str, Sequence[int]]]) -> bytes
 
 @functools.lru_cache(maxsize=256)
 def _rows(count: int, zeros: int) -> struct.Struct:
-    """So many partitions with an error code of 0 behind each, and with tags if there are three zeros."""
+    """`count` partitions, each followed by `zeros` zero bytes: two for the error code, a third for empty tags."""
     return struct.Struct(">" + f"i{zeros}x" * count)

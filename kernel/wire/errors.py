@@ -1,6 +1,6 @@
-"""What can be wrong with bytes from the other side, and Kafka's own error codes.
+"""Errors in the bytes of a peer, and Kafka's error codes.
 
-`ErrorCode` is kio's enum, with lower-case names; traces and messages use Kafka's spelling, which `error_name` gives.
+`ErrorCode` is kio's enum, which has lower-case names. Traces and messages use Kafka's spelling: see `error_name`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ __all__ = ["ErrorCode", "FrameTooLarge", "MalformedFrame", "ProtocolError", "Uns
 
 
 class FrameTooLarge(ProtocolError):
-    """A frame announces a size that is negative or above the limit (socket.request.max.bytes)."""
+    """The announced size of a frame is negative or above the limit (socket.request.max.bytes)."""
 
 
 class UnsupportedVersion(ProtocolError):
-    """An API, or a version of it, that we do not speak. Kafka has an answer for ApiVersions only (KIP-511)."""
+    """An unsupported API or version. Kafka answers such a request only if it is ApiVersions (KIP-511)."""
 
     def __init__(self, api_key: int, version: int, correlation_id: int) -> None:
         super().__init__(f"API key {api_key} version {version} is not supported")
@@ -27,7 +27,7 @@ class UnsupportedVersion(ProtocolError):
 
 
 def error_name(code: int) -> str:
-    """Kafka's spelling (`NOT_LEADER_OR_FOLLOWER`) of a code, '' for success."""
+    """Kafka's spelling of a code, such as `NOT_LEADER_OR_FOLLOWER`; '' for success."""
     try:
         known = ErrorCode(code)
     except ValueError:

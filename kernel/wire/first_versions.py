@@ -1,12 +1,12 @@
-"""Messages older than kio: Fetch 0 to 3 and ListOffsets 0, written by hand in the form of kio's own classes.
+"""Schemas of messages that are too old for kio: Fetch 0 to 3 and ListOffsets 0.
 
-kio begins where Kafka 4.0 begins, with Fetch 4 and ListOffsets 1. The original high-level consumers are older: 0.8.2
-sends Fetch 0, 1.1 sends Fetch 3, and both send ListOffsets 0. What each version holds (FetchRequest.json and
-ListOffsetsRequest.json up to Kafka 3.9):
+Like Kafka 4.0, kio begins with Fetch 4 and ListOffsets 1. The original high-level consumers are older: 0.8.2 sends
+Fetch 0, 1.1 sends Fetch 3, and both send ListOffsets 0. The versions (FetchRequest.json and ListOffsetsRequest.json up
+to Kafka 3.9):
 
-- Fetch 0 and 1 want messages of format 0, versions 2 and 3 of format 1. A limit for the whole answer comes with
-  version 3 (KIP-74), the throttle time in the answer with version 1.
-- ListOffsets 0 asks for at most `max_num_offsets` offsets and is answered with a list of them, without times.
+- Fetch 0 and 1 return messages of format 0, Fetch 2 and 3 of format 1. Version 1 adds the throttle time to the
+  response, version 3 a size limit for the whole response (KIP-74).
+- ListOffsets 0 requests at most `max_num_offsets` offsets; the response lists them without timestamps.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32, i64
 
-from kernel.wire.by_hand import Column, Schema, array_of
+from kernel.wire.schema_classes import Column, Schema, array_of
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_REPLICA = Column("int32", BrokerId, BrokerId(-1))  #: -1: a consumer asks
+_REPLICA = Column("int32", BrokerId, BrokerId(-1))  #: -1: the client is a consumer
 _BYTES_MAX = Column("int32", i32, i32(2**31 - 1))
 _OFFSETS = Column("int64", tuple[i64, ...])
 

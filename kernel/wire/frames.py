@@ -1,6 +1,6 @@
-"""Framing: a signed 32-bit size, big-endian, then that many bytes. The size is checked before anything is kept.
+"""Framing: a big-endian signed 32-bit size, then that many bytes. The size is checked before anything is buffered.
 
-`FrameBuffer` is for asyncio protocols that are handed bytes; `read_frame` is for streams.
+`FrameBuffer` is for asyncio protocols; `read_frame` is for streams.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _SIZE = struct.Struct(">i")
 
 
 class FrameBuffer:
-    """Bytes as they arrive, handed out as whole frames without their size.
+    """Collects received bytes and returns whole frames without their size.
 
-    It never holds more than was received: an announced size reserves nothing.
+    It never holds more bytes than were received: an announced size reserves nothing.
     """
 
     __slots__ = ("_data", "_max_bytes")
@@ -35,9 +35,9 @@ class FrameBuffer:
         return len(self._data)
 
     def whole(self, data: bytes) -> bytes | None:
-        """The one frame that `data` consists of, when nothing was kept before: the common case, without copying twice.
+        """The frame, if `data` is exactly one and the buffer is empty: the common case, without a second copy.
 
-        None: `feed` it. Wrong sizes are left for `next_frame` to refuse.
+        Otherwise None: `feed` the data. `next_frame` refuses invalid sizes.
         """
         size = len(data) - 4
         if self._data or not 0 <= size <= self._max_bytes or _SIZE.unpack_from(data)[0] != size:
@@ -46,13 +46,13 @@ class FrameBuffer:
 
     @property
     def has_frame(self) -> bool:
-        """Whether `next_frame` would return one, or raise."""
+        """Whether `next_frame` would return a frame or raise."""
         data = self._data
         return len(data) >= 4 and len(data) >= 4 + min(_SIZE.unpack_from(data)[0], self._max_bytes)
 
     @property
     def announced(self) -> int:
-        """The first frame's size; 0 while it has not come."""
+        """The announced size of the first frame; 0 before it is received."""
         announced: int = _SIZE.unpack_from(self._data)[0] if len(self._data) >= 4 else 0
         return announced
 
@@ -63,7 +63,7 @@ class FrameBuffer:
         self._data += data
 
     def next_frame(self) -> bytes | None:
-        """The next whole frame, or None. Raises `FrameTooLarge` as soon as a wrong size is there."""
+        """The next whole frame, or None. Raises `FrameTooLarge` as soon as an invalid size is received."""
         data = self._data
         if len(data) < 4:
             return None
@@ -78,15 +78,18 @@ class FrameBuffer:
 
 def _checked(size: int, max_bytes: int) -> int:
     if not 0 <= size <= max_bytes:
-        raise FrameTooLarge(f"a frame of {size} bytes was announced; 0 to {max_bytes} are allowed")
+        raise FrameTooLarge(f"a frame announces {size} bytes; 0 to {max_bytes} are allowed")
     return size
 
 
 async def read_frame(reader: asyncio.StreamReader, *, max_bytes: int = MAX_FRAME_BYTES) -> bytes:
-    """One frame from a stream, without its size. Raises `EOFError` at a clean end, `MalformedFrame` inside a frame."""
+    """Read a frame from a stream, without its size.
+
+    Raises `EOFError` if the stream ends between frames, `MalformedFrame` if it ends within one.
+    """
     head = await reader.read(4)
     if not head:
-        raise EOFError("the other side closed the connection")
+        raise EOFError("the peer closed the connection")
     while len(head) < 4:
         more = await reader.read(4 - len(head))
         if not more:
@@ -103,5 +106,5 @@ async def read_frame(reader: asyncio.StreamReader, *, max_bytes: int = MAX_FRAME
 
 
 def write_frame(payload: bytes) -> bytes:
-    """A payload with its size in front."""
+    """The frame of a payload: its size, then the payload."""
     return _SIZE.pack(len(payload)) + payload

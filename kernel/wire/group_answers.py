@@ -1,16 +1,16 @@
-"""JoinGroup's and SyncGroup's answers written by hand, for groups of thousands.
+"""JoinGroup and SyncGroup responses encoded by hand, for groups of thousands of members.
 
-One rebalance answers every member twice, and its leader with a list of all members. What the answers of one
-generation have in common is encoded once and put in front (`head`), and a member's entry of the leader's list is
-encoded once and kept by the caller (`member`). Byte for byte this is what kio writes, at a tenth of its cost.
+A rebalance answers every member twice, and sends the leader a list of all members. The common part of the responses
+of a generation is encoded once (`head`). A member's entry in the leader's list is encoded once too, and kept by the
+caller (`member`). The bytes are exactly kio's, at a tenth of the cost.
 
     form = JOIN_FORMS[version]
     head = form.head(error=0, generation=3, protocol_type="consumer", protocol_name="range", leader="m-1")
     form.whole(head, "m-1", [form.member("m-1", None, b"..."), ...])
 
-Answers begin behind the correlation id, as `kernel.broker.server.handlers.Encoded` wants them. None where a version
-allows no null becomes "", as in `kernel.wire.building`. Texts of the versions before KIP-482 have at most 32,767 bytes;
-longer ones raise `struct.error`.
+Responses begin after the correlation id, as `kernel.broker.server.handlers.Encoded` requires. None becomes "" in
+versions that do not allow null, as in `kernel.wire.building`. Strings of versions before KIP-482 have at most 32,767
+bytes; longer ones raise `struct.error`.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def _compact_blob(data: bytes) -> bytes:
 
 
 def _length(number: int) -> bytes:
-    """Of what is compact: one more than it is, because zero is null."""
+    """A compact length: the length plus one, because zero means null."""
     return _ONE_BYTE[number + 1] if number < 127 else uvarint(number + 1)
 
 
 class _Form:
-    """How one version writes the types, and what surrounds an answer."""
+    """The encodings of one version."""
 
     def __init__(self, version: int, *, flexible_from: int) -> None:
         flexible = version >= flexible_from
@@ -76,7 +76,7 @@ class _Form:
 
 
 class JoinForm(_Form):
-    """JoinGroup's in one version."""
+    """JoinGroup responses of one version."""
 
     def __init__(self, version: int) -> None:
         super().__init__(version, flexible_from=6)
@@ -92,7 +92,7 @@ class JoinForm(_Form):
         leader: str,
         skip_assignment: bool = False,
     ) -> bytes:
-        """Everything in front of the member id."""
+        """The part before the member id."""
         version = self._version
         parts = [self._tags, _NOT_THROTTLED if version >= 2 else b"", _ERROR_AND_GENERATION.pack(error, generation)]
         if version >= 7:
@@ -105,32 +105,32 @@ class JoinForm(_Form):
         return b"".join(parts)
 
     def member(self, member_id: str, instance_id: str | None, metadata: bytes) -> bytes:
-        """One entry of the leader's list."""
+        """A member's entry in the leader's list."""
         instance = self._nullable(instance_id) if self._version >= 5 else b""
         return self._text(member_id) + instance + self._blob(metadata) + self._tags
 
     def whole(self, head: bytes, member_id: str, members: Sequence[bytes] = ()) -> bytes:
-        """The answer to `member_id`."""
+        """The response to `member_id`."""
         if not members:
             return head + self._text(member_id) + self._none
         return b"".join((head, self._text(member_id), self._count(len(members)), *members, self._tags))
 
 
 class SyncForm(_Form):
-    """SyncGroup's in one version."""
+    """SyncGroup responses of one version."""
 
     def __init__(self, version: int) -> None:
         super().__init__(version, flexible_from=4)
 
     def head(self, *, error: int, protocol_type: str | None, protocol_name: str | None) -> bytes:
-        """Everything in front of the assignment."""
+        """The part before the assignment."""
         parts = [self._tags, _NOT_THROTTLED if self._version >= 1 else b"", _SHORT.pack(error)]
         if self._version >= 5:
             parts += [self._nullable(protocol_type), self._nullable(protocol_name)]
         return b"".join(parts)
 
     def whole(self, head: bytes, assignment: bytes) -> bytes:
-        """The answer to whom `assignment` is given."""
+        """The response to the member with this assignment."""
         return head + self._blob(assignment) + self._tags
 
 
@@ -139,6 +139,6 @@ def _versions(api: Api) -> range:
     return range(lowest, highest + 1)
 
 
-#: By version, for each that is served.
+#: {version: form}, for all served versions.
 JOIN_FORMS: Mapping[int, JoinForm] = {version: JoinForm(version) for version in _versions(Api.JoinGroup)}
 SYNC_FORMS: Mapping[int, SyncForm] = {version: SyncForm(version) for version in _versions(Api.SyncGroup)}

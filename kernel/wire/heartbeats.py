@@ -1,7 +1,7 @@
-"""Heartbeat's answers by hand, in all versions: most of what a coordinator says, and there are few different ones.
+"""All Heartbeat responses, encoded in advance for all versions: a coordinator sends little else, and few differ.
 
-Requests are not decoded by hand: kio's compiled reader takes half a microsecond for one. What saves more is to decode
-none at all where the same bytes come again (`kernel.broker.server.served_connection`).
+Requests are decoded by kio, whose compiled reader needs half a microsecond. It saves more not to decode repeated bytes
+at all (`kernel.broker.server.served_connection`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import SERVED, Api
 
 _LOWEST, _HIGHEST = SERVED[Api.Heartbeat]
-_THROTTLES, _FLEXIBLE = 1, 4  # the versions from which on there is a throttle time, there are tags
+_THROTTLES, _FLEXIBLE = 1, 4  # the first versions with a throttle time and with tags
 
 
 def _tail(version: int, code: int) -> bytes:
@@ -19,7 +19,7 @@ def _tail(version: int, code: int) -> bytes:
     return b"\0" + throttled + b"\0" if version >= _FLEXIBLE else throttled
 
 
-#: [version][error code]: a whole response behind its correlation id.
+#: [version][error code]: the response after its correlation id.
 TAILS: tuple[dict[int, bytes], ...] = tuple(
     {code.value: _tail(version, code.value) for code in ErrorCode} for version in range(_LOWEST, _HIGHEST + 1)
 )

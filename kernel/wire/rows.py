@@ -1,7 +1,7 @@
-"""A long response, encoded some rows of its longest array at a time.
+"""Encode a long response in parts, some rows of its longest array at a time.
 
-kio encodes a message as a whole. What a message is without its rows is found by encoding it with none and with one:
-the two are equal up to the array's count, and behind its rows.
+kio encodes only whole messages. To find the bytes around the rows, the message is encoded once without rows and once
+with one row: both are equal up to the count of the array, and after the rows.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
     from kernel.wire.versions import Api
 
-#: Rows that are encoded at once, at most: in flexible versions the count of more would take two bytes.
+#: The most rows to encode at once: in flexible versions the count of more than 126 takes two bytes.
 ROWS_MAX = 100
-#: The size and the correlation id, in front of everything.
+#: Bytes of the size and the correlation id, which come first.
 _FRONT = 8
 _INT = struct.Struct(">i")
 
 
 class RowEncoder:
-    """Encodes the rows of the array `name`, which lies in the response itself; `head` has the other fields."""
+    """Encodes the rows of the top-level array `name`; `head` holds the other fields of the response."""
 
     def __init__(self, api: Api, version: int, head: Mapping[str, Any], name: str) -> None:
         self._api, self._version, self._head, self._name = api, version, head, name
         empty, one = self._encode(()), self._encode(({},))
         count_at = next(at for at in range(_FRONT, len(empty)) if empty[at] != one[at])
-        #: One byte, or the last of four.
+        # The count is one byte, or the last of four.
         self._is_compact = empty[count_at] == 1
         self._rows_at = count_at + 1
         self._front = empty[_FRONT : count_at if self._is_compact else count_at - 3]
@@ -39,18 +39,18 @@ class RowEncoder:
         self._count = 0
 
     def __len__(self) -> int:
-        """Bytes of the rows so far."""
+        """The size of all rows added, in bytes."""
         return len(self._rows)
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """At most `ROWS_MAX` of them."""
+        """Encode at most `ROWS_MAX` rows."""
         assert len(rows) <= ROWS_MAX, f"{len(rows)} rows at once"
         message = self._encode(rows)
         self._rows += memoryview(message)[self._rows_at : len(message) - len(self._back)]
         self._count += len(rows)
 
     def finish(self) -> bytes:
-        """The response behind its correlation id."""
+        """The response after its correlation id."""
         count = _varint(self._count + 1) if self._is_compact else _INT.pack(self._count)
         return b"".join((self._front, count, self._rows, self._back))
 

@@ -1,4 +1,4 @@
-"""Where the entity classes come from, and what they say about themselves: names, kinds, null or not, tags."""
+"""Entity classes of messages, and a description of their fields: name, type, nullability, tag."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _field(field: dataclasses.Field[Any]) -> Field:
 
 
 def is_flexible(entity: type[Any]) -> bool:
-    """Whether the class is encoded with compact sizes and tagged fields (KIP-482)."""
+    """Whether the class has compact sizes and tagged fields (KIP-482)."""
     return bool(entity.__flexible__)
 
 
@@ -69,7 +69,7 @@ _OWN_RESPONSES = {**first_versions.RESPONSES, **server_messages.RESPONSES}
 
 
 def entity_class(api: Api, version: int, *, request: bool) -> type[Any]:
-    """The class of a whole message: kio's, or ours where kio has none. Raises kio's `UnknownEntity`."""
+    """The class of a whole message: kio's, or our own where kio has none. Raises kio's `UnknownEntity`."""
     own = (_OWN_REQUESTS if request else _OWN_RESPONSES).get((api, version))
     if own is not None:
         return own
@@ -78,7 +78,7 @@ def entity_class(api: Api, version: int, *, request: bool) -> type[Any]:
 
 @functools.cache
 def names_of_all_versions(api: Api, *, request: bool) -> dict[str, frozenset[str]]:
-    """{path of nested fields: names that exist there in some version of the API}; the top is ''."""
+    """{path of a nested field: names of its fields in any version of the API}; '' is the message itself."""
     found: dict[str, set[str]] = {}
     for version in range(64):
         try:
@@ -97,13 +97,13 @@ def _collect(entity: type[Any], path: str, found: dict[str, set[str]]) -> None:
 
 
 def zero_of(field: Field) -> object:
-    """What a field without a value and without a default holds."""
+    """The value of a field that is not given: its default, or else zero, empty or null."""
     if field.default is not MISSING:
         return field.default
     return None if field.nullable else EMPTY if field.is_array else _ZEROES[field.kind]
 
 
-#: {kind: its size in bytes}; what is missing here (texts, bytes) brings a length of its own.
+#: {kind: size in bytes}; other kinds (strings, bytes) are encoded with their length.
 FIXED_BYTES: dict[str, int] = {
     "int8": 1,
     "bool": 1,

@@ -1,8 +1,8 @@
-"""Messages that no Kafka has: AwaitCommand 0 and CommitOwned 0 of the `server` design, and DescribeLoop 0.
+"""Schemas of messages that Kafka does not have: the `server` design's AwaitCommand 0 and CommitOwned 0, DescribeLoop 0.
 
-They travel in Kafka's frames behind Kafka's headers (request header 1, response header 0), under API keys far above
-Kafka's. What the design's fields mean is told in docs/server-protocol.md, and `coordinator.protocol.server_messages`
-makes values of them; DescribeLoop's are those of `kernel.broker.loop.loop_figures.LoopFigures`.
+They use Kafka's frames and headers (request header 1, response header 0), with API keys far above Kafka's.
+docs/server-protocol.md describes the fields of the design, and `coordinator.protocol.server_messages` turns them into
+values; those of DescribeLoop are the fields of `kernel.broker.loop.loop_figures.LoopFigures`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kio.static.primitive import i64
 
-from kernel.wire.by_hand import Column, Schema, array_of
+from kernel.wire.schema_classes import Column, Schema, array_of
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:

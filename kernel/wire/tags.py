@@ -1,10 +1,9 @@
-"""Tagged fields that we do not know, taken out of a message before kio reads it.
+"""Remove unknown tagged fields from a message before kio reads it.
 
-KIP-482 says that a reader skips tags it does not know; kio 0.6 raises `KeyError` for them, in the header as in
-the body. Messages without such tags, that is practically all, never come here: the codec calls `without_unknown_tags`
-only after kio has stumbled. The message is walked by its schema and copied, tag sections being written anew
-with the known tags only. Every step consumes at least one byte, so the work is bounded by the message's size; and
-`TAGS_MAX` bounds it further, because a frame of 100 MiB has room for 50 million empty tagged fields.
+KIP-482 tells readers to skip unknown tags, but kio 0.6 raises `KeyError`, for headers and bodies. The codec therefore
+calls `without_unknown_tags` after such an error; practically no message needs it. It copies the message along its
+schema and rewrites tag sections with the known tags only. Every step consumes at least one byte, so the size of the
+message bounds the work; `TAGS_MAX` bounds it further, since a frame of 100 MiB has room for 50 million empty tags.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from typing import Any
 from kernel.wire.errors import MalformedFrame
 from kernel.wire.schema import FIXED_BYTES, Field, fields_of, is_flexible
 
-#: Tagged fields of one message together: enough for one in each element that `kernel.wire.bounds` lets through.
+#: The most tagged fields in a message: one for each element that `kernel.wire.bounds` allows.
 TAGS_MAX = 200_000
 
 
 def without_unknown_tags(entity: type[Any], body: bytes) -> bytes:
-    """`body`, an encoded `entity`, with unknown tagged fields left out; trailing bytes are kept as they are.
+    """Copy `body`, an encoded `entity`, without unknown tagged fields; bytes after its end are kept.
 
-    Raises `MalformedFrame` when the bytes do not follow the schema.
+    Raises `MalformedFrame` if the bytes do not follow the schema.
     """
     if not is_flexible(entity):
         return body
@@ -31,7 +30,7 @@ def without_unknown_tags(entity: type[Any], body: bytes) -> bytes:
 
 
 def skip_tags(data: bytes, at: int) -> int:
-    """The offset behind a tag section; used for headers, of which we know no tags."""
+    """The offset after a tag section; for headers, which have no known tags."""
     walk = _Walk(data, at)
     for _ in range(walk.read_tag_count()):
         walk.read_uvarint()
@@ -40,7 +39,7 @@ def skip_tags(data: bytes, at: int) -> int:
 
 
 class _Walk:
-    """A position in the message, and the copy made so far."""
+    """A position in the message, and the copy up to it."""
 
     def __init__(self, data: bytes, at: int = 0, tags_left: int = TAGS_MAX) -> None:
         self.data = data
@@ -90,7 +89,7 @@ class _Walk:
 
     def _copy_value(self, field: Field) -> None:
         if field.nested is not None:
-            # A nullable struct is led by a byte: 1 when it is there, -1 when not (arrays' elements have none).
+            # A nullable struct begins with a byte: 1 if present, -1 for null. Elements of arrays have no such byte.
             if field.nullable and not field.is_array and field.tag is None:
                 marker = self.take(1)
                 self.out += marker
@@ -117,14 +116,14 @@ class _Walk:
             inner._copy_field(field)
             self.tags_left = inner.tags_left
             if inner.at != len(content):
-                raise MalformedFrame(f"tagged field {tag} holds {len(content)} bytes, {inner.at} were expected")
+                raise MalformedFrame(f"tagged field {tag} has {len(content)} bytes instead of {inner.at}")
             kept += uvarint(tag) + uvarint(len(inner.out)) + inner.out
             count += 1
         self.out += uvarint(count) + kept
 
 
 def uvarint(value: int) -> bytes:
-    """An unsigned variable-length integer."""
+    """Encode an unsigned variable-length integer."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

@@ -1,8 +1,8 @@
-"""The version table: every API that we can serve or call, and from which version to which.
+"""The version table: every API that we serve or call, with its lowest and highest version.
 
-The minimum is the lowest version that kio has a schema for, because stock clients differ widely in what they
-send, and lower where an original consumer of 0.8 to 1.1 needs it (`kernel.wire.first_versions`). The maximum is
-what our handlers answer in full. A broker advertises the rows for which a handler is mounted; originals never ask.
+The lowest is the lowest that kio has a schema for, because stock clients differ widely in what they send, or an even
+lower one that an original consumer of 0.8 to 1.1 needs (`kernel.wire.first_versions`). The highest is the highest that
+our handlers implement in full. A broker advertises the APIs that have a handler; the originals never ask.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Api(IntEnum):
     OffsetDelete = 47
     DescribeCluster = 60
     DescribeTopicPartitions = 75
-    #: Of the `server` design (docs/server-protocol.md): Kafka's keys are below 100.
+    #: Messages of the `server` design (docs/server-protocol.md). Kafka's keys are below 100.
     AwaitCommand = 20_001
     CommitOwned = 20_002
-    #: What `rebalance-lab doctor --broker` asks (kernel/broker/apis/loop.py).
+    #: The request of `rebalance-lab doctor --broker` (kernel/broker/apis/loop.py).
     DescribeLoop = 20_003
 
 
@@ -104,7 +104,7 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
 
 
 def negotiated(api: Api, offered: Mapping[int, tuple[int, int]]) -> int | None:
-    """The highest version of `api` that both sides speak, or None. `offered` is what ApiVersions said."""
+    """The highest version of `api` that both sides support, or None. `offered` comes from ApiVersions."""
     theirs = offered.get(api)
     if theirs is None:
         return None

@@ -146,7 +146,7 @@ def test_tee_sees_each_event_after_it_was_written(tmp_path: Path) -> None:
 
 
 def test_every_kind_says_what_it_tells() -> None:
-    assert all(kind.tells and kind.optional <= set(kind.fields) for kind in KINDS.values())
+    assert all(kind.meaning and kind.optional <= set(kind.fields) for kind in KINDS.values())
 
 
 def test_list_tracer_checks_as_the_writer_does() -> None:

@@ -87,7 +87,7 @@ def test_array_that_claims_two_billion_elements_is_refused_without_making_room()
 @pytest.mark.parametrize("version", [0, 4])
 def test_bytes_behind_the_end_are_refused(version: int) -> None:
     frame = codec.encode_request(Api.Heartbeat, version, 1, "c", HEARTBEAT)[4:]
-    with pytest.raises(MalformedFrame, match="1 bytes behind the end"):
+    with pytest.raises(MalformedFrame, match="1 bytes after the end"):
         codec.decode_request(frame + b"\0")
 
 
@@ -95,7 +95,7 @@ def test_all_topics_as_librdkafka_asks_for_them_is_let_through() -> None:
     recorded = bytes.fromhex("0003000d00000003000772646b61666b610000000000010000")
     request = codec.decode_request(recorded)
     assert (request.api, request.version, request.body.topics) == (Api.Metadata, 13, None)
-    with pytest.raises(MalformedFrame, match="4 bytes behind the end"):
+    with pytest.raises(MalformedFrame, match="4 bytes after the end"):
         codec.decode_request(recorded + b"\0")
 
 

@@ -1,7 +1,7 @@
-"""Messages written by hand, in the form of kio's own classes: what `kernel.wire` has no kio class for.
+"""Define schemas of messages that kio lacks, as classes in the form of kio's own.
 
-kio's reader and writer take any dataclass that describes itself as kio's do, so these need no codec of their own.
-All of them are of before the flexible versions (KIP-482): sizes of fixed width, no tagged fields.
+kio's reader and writer accept any dataclass with kio's metadata, so these messages need no codec of their own. None is
+flexible (KIP-482): sizes have a fixed width, and there are no tagged fields.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kernel.wire.versions import Api
 
-#: Kafka's names of types, as kio spells them, and the Python types that stand for them.
+#: {kio's name of a Kafka type: its Python type}
 _TYPES: Mapping[str, Any] = {
     "bool": bool,
     "int8": i8,
@@ -36,7 +36,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 class Column(NamedTuple):
-    """A field as kio describes it: `kind` is kio's name of the type, '' for an array of parts."""
+    """A field as kio describes it: `kind` is kio's name of the type, '' for an array of nested classes."""
 
     kind: str
     type_: Any
@@ -48,7 +48,7 @@ def array_of(part: Any) -> Column:
 
 
 class Schema:
-    """Makes the classes of one message: its whole and its parts share version, API and header."""
+    """Makes the classes of a message: the whole and its nested parts share API, version and header."""
 
     def __init__(self, api: Api, version: int, *, request: bool) -> None:
         self._payload = EntityType.request if request else EntityType.response
