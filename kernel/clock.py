@@ -1,4 +1,4 @@
-"""Time as a value that can be handed in: one monotonic clock, in nanoseconds, real or moved by hand."""
+"""Clocks that are passed in: the system's, or one that tests move by hand."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def milliseconds(duration: timedelta) -> int:
-    """Whole ones, as on the wire."""
+    """A duration in whole milliseconds, as on the wire."""
     return duration // _MILLISECOND
 
 
 class Clock(Protocol):
-    """What doing code reads; deciding code gets `now` as an argument instead."""
+    """A monotonic and a wall clock, for code that performs effects; pure code gets `now` as an argument."""
 
     def monotonic_ns(self) -> int: ...
 
@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """CLOCK_MONOTONIC, which all processes of one machine share, and the wall clock."""
+    """CLOCK_MONOTONIC, which all processes of a machine share, and the wall clock."""
 
     def monotonic_ns(self) -> int:
         return time.monotonic_ns()
@@ -34,7 +34,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to; for tests and simulation."""
+    """A clock that moves only by `advance_ms`; for tests and simulation."""
 
     def __init__(self, *, monotonic_ns: int = 0, wall_ms: int = 1_700_000_000_000) -> None:
         self._monotonic_ns = monotonic_ns

@@ -1,9 +1,9 @@
-"""Computations on a thread of their own, so that the event loop goes on while they last.
+"""Run computations in a separate thread, so that the event loop continues meanwhile.
 
-A strategy may take longer than the session of the member that runs it: its heartbeats, or all of a broker's, must not
-wait for it. Kafka's consumer sends heartbeats from a second thread (AbstractCoordinator.HeartbeatThread) and decides on
-the application's; here the loop sends them, so it is the decision that moves. Python code gives the interpreter's lock
-away every `sys.getswitchinterval()`; a function in C that holds it for longer stops the loop all the same.
+A strategy may run longer than its member's session timeout, and must not delay the member's heartbeats, or all of a
+broker's. Kafka's consumer sends heartbeats from a second thread (AbstractCoordinator.HeartbeatThread) and computes
+assignments in the application's. Here the loop sends heartbeats, so the computation moves. Python releases the GIL
+every `sys.getswitchinterval()`; a C function that holds it longer still blocks the loop.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 async def computed(work: Callable[[], T], name: str) -> T:
-    """What `work` returns or raises. Cancelling stops the waiting, not the work; its result is dropped then.
+    """Return or raise what `work` does. Cancellation ends the waiting, not the work, whose result is then dropped.
 
-    `work` may read what nobody changes meanwhile, and changes nothing itself. It keeps no process from ending: the
-    thread is a daemon, unlike those of asyncio.to_thread, which are waited for.
+    `work` must change nothing, and read only what does not change meanwhile. Its thread is a daemon, so it does not
+    keep the process from ending, unlike those of asyncio.to_thread.
     """
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
@@ -33,9 +33,9 @@ async def computed(work: Callable[[], T], name: str) -> T:
     def run() -> None:
         try:
             results.append(work())
-        except BaseException as error:  # noqa: BLE001 - it is raised where the result is waited for
+        except BaseException as error:  # noqa: BLE001 - raised in the waiting coroutine
             errors.append(error)
-        with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(done.set)
 
     threading.Thread(target=run, name=name, daemon=True).start()

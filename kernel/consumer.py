@@ -1,17 +1,16 @@
-"""The one interface of all designs: `GroupConsumer`, and the listener it calls.
+"""The interface of all designs: `GroupConsumer`, and the `RebalanceListener` that it calls.
 
-Both backends implement it, neither knows the other, and one contract test suite runs over every design.
+Both backends implement it without knowing each other, and one contract test suite covers all designs.
 
-What differs between the generations is declared, not hidden:
+The designs differ in these respects:
 
-- *When callbacks come.* `zookeeper` rebalances in the background, so `RebalanceListener` is called between
-  polls; `eager` rebalances inside `getmany`. A listener's methods are called on the consumer's event loop,
-  one at a time.
-- *What `lost` means.* It is called only where that generation of the protocol knew that partitions were lost
-  without a chance to commit (`eager`: the member id or generation was taken away). The 0.8 consumer never knew.
-- *Streams.* k streams are k threads of one member in `zookeeper` (KafkaStream) and k group members living in
-  one process under the coordinator designs. The unit of ownership is (process, member, stream).
-- *Positions.* A partition's position advances when a record is handed out, not when it was processed.
+- *When the listener is called.* `zookeeper` rebalances in the background, so it calls the listener between polls;
+  `eager` rebalances within `getmany`. Calls are on the consumer's event loop, one at a time.
+- *When `on_lost` is called.* Only in designs whose protocol reports that partitions were lost without a chance to
+  commit (`eager`: when the member id or generation is invalid). The 0.8 consumer never knew.
+- *Streams.* In `zookeeper`, k streams are k threads of one member (KafkaStream). In the coordinator designs they are k
+  group members in one process. The unit of ownership is (process, member, stream).
+- *Positions.* The position of a partition advances when a record is returned, not when it is processed.
 """
 
 from __future__ import annotations
@@ -27,27 +26,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What an implementation can do; a caller asks before it relies on it."""
+    """The optional features of an implementation; check them before relying on one."""
 
     streams: bool  #: several streams share one membership (threads of one member)
     resubscribe: bool  #: subscribe() may be called again, and unsubscribe()
     patterns: bool  #: subscribe_pattern()
     commit_single_partitions: bool  #: commit(offsets) of chosen partitions; otherwise all or nothing
-    rebalances_outside_poll: bool  #: partitions may come and go while nobody polls
-    knows_loss: bool  #: on_lost is ever called
+    rebalances_outside_poll: bool  #: partitions may be assigned and revoked between polls
+    knows_loss: bool  #: on_lost may be called
 
 
 class RebalanceListener(Protocol):
-    """What a caller may hook into. `stream` is 0 for a member with one stream."""
+    """The callbacks of a rebalance. `stream` is 0 for a member with one stream."""
 
     async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        """What is new after a rebalance: everything where it was all given back before, and possibly nothing."""
+        """The new partitions after a rebalance, possibly none; all of them if the member gave up everything before."""
 
     async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        """The partitions still are this member's: a commit made here is accepted."""
+        """The partitions that are being revoked. The member still owns them: a commit made here is accepted."""
 
     async def on_lost(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        """The partitions are somebody else's already: a commit made here is refused or harmful."""
+        """The lost partitions, which others may own already: a commit made here is refused or harmful."""
 
 
 class SilentListener:
@@ -61,56 +60,55 @@ class SilentListener:
 
 
 class GroupConsumer(Protocol):
-    """A consumer in a group. Life: start, subscribe, getmany and commit as often as wanted, close."""
+    """A consumer in a group. Call start, subscribe, then getmany and commit repeatedly, then close."""
 
     @property
     def capabilities(self) -> Capabilities: ...
 
     @property
     def member_ids(self) -> tuple[str, ...]:
-        """The ids under which the group knows this consumer; empty before it has joined."""
+        """The ids of this consumer in the group; empty before it joins."""
 
     async def start(self) -> None:
-        """Connect. Raises `Unavailable` when nothing answers within the connection timeout."""
+        """Connect. Raises `Unavailable` if no server answers within the connection timeout."""
 
     async def subscribe(self, topics: Mapping[str, int], listener: RebalanceListener | None = None) -> None:
         """Join the group for `topics` ({topic: number of streams >= 1}).
 
-        `zookeeper` performs its first rebalance here and may raise `RebalanceFailed` (the consumer stays
-        registered, as the original did); the coordinator designs join at the first `getmany`. Called again, what it
-        names takes the place of what was subscribed to, by name or by a pattern, and so does the listener.
-        Raises `StreamsExist` when called twice without the `resubscribe` capability, and `UserError` for a name that
-        no topic can have or a topic without a stream.
+        `zookeeper` performs its first rebalance here and may raise `RebalanceFailed` (the consumer stays registered,
+        as the original did); the coordinator designs join in the first `getmany`. Another call replaces the previous
+        subscription, by name or pattern, and the listener. Raises `StreamsExist` if called twice without the
+        `resubscribe` capability, and `UserError` for an invalid topic name or a topic without streams.
         """
 
     async def subscribe_pattern(
         self, pattern: str, streams: int = 1, listener: RebalanceListener | None = None
     ) -> None:
-        """As `subscribe`, for all topics whose whole name matches a regular expression of Java, now and later.
+        """Join the group for all present and future topics whose full name matches a Java regular expression.
 
-        Each stream takes part in all of them. Kafka's own topics are left out (exclude.internal.topics). It is fine
-        when nothing matches yet. Raises `UserError` for what is no expression, and without the `patterns` capability.
+        Each stream consumes all of them. Internal topics are excluded (exclude.internal.topics). The pattern may match
+        no topic yet. Raises `UserError` for an invalid expression, and without the `patterns` capability.
         """
 
     async def unsubscribe(self) -> None:
-        """Give everything back and leave the group; `subscribe` may come again.
+        """Give up all partitions and leave the group; `subscribe` may be called again.
 
-        The classic designs commit nothing by themselves here, as Kafka's consumer: what was handed out since the last
-        commit comes again. `server` commits, as at each of its stops. Nothing happens without a
-        subscription. Raises `UserError` without the `resubscribe` capability, and what the listener raised.
+        Like Kafka's consumer, the classic designs do not commit here: records returned since the last commit will be
+        delivered again. `server` commits, as at each of its stops. Without a subscription nothing happens. Raises
+        `UserError` without the `resubscribe` capability, and whatever the listener raised.
         """
 
     async def getmany(self, *, timeout_ms: int, max_records: int = 500) -> Sequence[Batch]:
-        """Wait up to `timeout_ms` for records; an empty sequence when there are none."""
+        """Wait up to `timeout_ms` for records; returns an empty sequence if there are none."""
 
     async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> CommitOutcome:
-        """Commit positions (default: everything handed out so far). An offset is the *next* to read."""
+        """Commit offsets (default: the current positions). An offset is that of the *next* record to read."""
 
     def assignment(self) -> Mapping[int, frozenset[TopicPartition]]:
-        """What each stream owns by this member's own belief."""
+        """The partitions of each stream, as this member believes."""
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The next offset to be handed out, or None when the partition is not ours or not resolved yet."""
+        """The next offset to be returned, or None if the partition is not owned or has no position yet."""
 
     async def close(self) -> None:
-        """Leave the group in the design's own order of shutdown. Idempotent; also ends a failed start."""
+        """Leave the group in the design's own shutdown order. Idempotent; also cleans up after a failed start."""

@@ -1,21 +1,21 @@
-"""The error tree. The class says whose fault it is; the message says what was wrong and what to do.
+"""The error tree. The class says whose fault an error is; the message says what was wrong and what to do.
 
-`UserError` and its kin end a command with exit code 254 and their message, without a traceback.
+`UserError` and its subclasses end a command with their message and exit code 254, without a traceback.
 """
 
 from __future__ import annotations
 
 
 class RebalanceLabError(Exception):
-    """Root of every error that this project raises on purpose."""
+    """The base class of all errors that this project raises on purpose."""
 
 
 class UserError(RebalanceLabError):
-    """The caller asked for something that cannot be done; the message says what to change."""
+    """The user requested something impossible; the message says what to change."""
 
 
 class ConfigurationError(UserError):
-    """A setting has an unknown name or a value out of its range."""
+    """A setting has an unknown name or an invalid value."""
 
 
 class EnvironmentFault(UserError):
@@ -23,32 +23,32 @@ class EnvironmentFault(UserError):
 
 
 class Unavailable(RebalanceLabError):
-    """A server that we need does not answer. Trying again later may help."""
+    """A required server does not answer. Trying again later may help."""
 
 
 class ProtocolError(RebalanceLabError):
-    """The other side sent something that is not Kafka's protocol as we speak it; the connection is of no more use."""
+    """The peer violated the Kafka protocol, or used a part that we do not support; the connection is unusable."""
 
 
 class MalformedFrame(ProtocolError):
-    """A frame's bytes do not decode as the request or response that they should be."""
+    """The bytes of a frame do not decode as the expected request or response."""
 
 
 class Retriable(RebalanceLabError):
-    """The operation failed but may succeed when it is repeated."""
+    """The operation failed but may succeed if repeated."""
 
 
 class RebalanceFailed(RebalanceLabError):
-    """ConsumerRebalanceFailedException of 0.8: every attempt failed, the member stays registered and idle."""
+    """ConsumerRebalanceFailedException of 0.8: all attempts failed; the member stays registered and idle."""
 
 
 class StreamsExist(UserError):
-    """MessageStreamsExistException of 0.8: a consumer's streams are made once."""
+    """MessageStreamsExistException of 0.8: a consumer can create its streams only once."""
 
 
 class ConsumerTimeout(RebalanceLabError):
-    """ConsumerTimeoutException of 0.8: no record came within consumer.timeout.ms; the iterator can be used again."""
+    """ConsumerTimeoutException of 0.8: no record within consumer.timeout.ms; the iterator remains usable."""
 
 
 class MessageSizeTooLarge(RebalanceLabError):
-    """MessageSizeTooLargeException of 0.8: what comes next is above fetch.message.max.bytes; the stream is stuck."""
+    """MessageSizeTooLargeException of 0.8: the next message exceeds fetch.message.max.bytes, so the stream is stuck."""

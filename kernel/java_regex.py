@@ -1,15 +1,17 @@
-r"""Regular expressions of Java, written again for Python's `re`: topic patterns are Java's, in every
-member's znode of 0.8 as in Consumer.subscribe(Pattern).
+r"""Translate Java's regular expressions for Python's `re`.
 
-Translated: quoting with \Q and \E, named groups, inline flags in the middle of an expression, Java's escapes,
-predefined and POSIX classes, \z and \Z, ranges that Python would take for something else. Refused with a reason:
-nested classes and intersections (`[a-z&&[^x]]`), \G, \R, \X, \N, Unicode scripts and blocks, comments mode, and what
-`re` itself refuses (a lookbehind without a fixed width). Also refused is what Python accepts and Java does not, such
-as a loose `{`, since the original would not start with it, and what may take for ever to match (`regex_cost`), as
-(a+)+ does: every member matches the patterns of all others, and an original consumer hangs there.
+Topic patterns are Java's, in the znodes of 0.8 and in Consumer.subscribe(Pattern). `re` alone is not enough: it lacks
+much of Java's syntax, and reads some of it differently.
 
-Equal only for topic names, which are ASCII and have no line ends: the flags d, u and U and the line terminators
-beside \n make no difference to them and are left out; \p{L} and its kin mean their ASCII part.
+Translated: quoting with \Q and \E, named groups, inline flags within an expression, Java's escapes, predefined and
+POSIX classes, \z and \Z, and ranges that Python reads differently. Refused with a reason: nested classes and
+intersections (`[a-z&&[^x]]`), \G, \R, \X, \N, Unicode scripts and blocks, comments mode, and what `re` refuses (a
+lookbehind without a fixed width). Also refused: syntax that only Python accepts, such as a stray `{`, with which the
+original would not start, and patterns whose matching may take exponential time (`regex_cost`), such as (a+)+: every
+member matches the patterns of all others, and an original consumer would hang.
+
+The translation is equivalent only for topic names, which are ASCII without line ends. The flags d, u and U and the line
+terminators other than \n do not affect them and are dropped; classes such as \p{L} are reduced to their ASCII part.
 
 Source: java.util.regex.Pattern of Java 8.
 """
@@ -22,25 +24,25 @@ import sys
 from kernel.errors import UserError
 from kernel.regex_cost import costly_part
 
-#: A set of characters as ranges, both ends included.
+#: A set of characters as ranges with both ends included.
 Ranges = tuple[tuple[int, int], ...]
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """For `fullmatch`, which is what Java's String.matches does. Raises `UserError`."""
+    """The compiled pattern; use `fullmatch`, which equals Java's String.matches. Raises `UserError`."""
     try:
-        written = translated(pattern)
-        made = re.compile(written, re.ASCII)
-        costly = costly_part(written)
+        translation = translated(pattern)
+        regex = re.compile(translation, re.ASCII)
+        costly = costly_part(translation)
     except (re.error, OverflowError, RecursionError) as error:
         raise UserError(f"{pattern} is an invalid regex: {error}") from error
     if costly is not None:
-        raise UserError(f"{pattern} may take for ever to match: it has {costly}")
-    return made
+        raise UserError(f"{pattern} may take forever to match: it has {costly}")
+    return regex
 
 
 def translated(pattern: str) -> str:
-    """The same expression in Python's syntax, for the flag re.ASCII. Raises `UserError`."""
+    """The expression in Python's syntax, for the flag re.ASCII. Raises `UserError`."""
     return _Translation(pattern).run()
 
 
@@ -49,7 +51,7 @@ def _ranges(pairs: str) -> Ranges:
 
 
 def _without(ranges: Ranges) -> Ranges:
-    """Every other character."""
+    """The complement of a set."""
     others, low = [], 0
     for first, last in sorted(ranges):
         if low < first:
@@ -112,14 +114,14 @@ _GROUP = re.compile(r"\?(?:<[=!]|[:=!>])")
 
 
 class _Translation:
-    """One pass from left to right over a pattern."""
+    """A pass over a pattern from left to right."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._at = 0
         self._groups = 0
         self._out: list[str] = []
-        #: for each open group, and the whole at first: the flags that were switched on in the middle of it
+        #: The flag groups opened within the pattern itself, and within each open group.
         self._levels: list[list[str]] = [[]]
 
     def run(self) -> str:
@@ -138,20 +140,20 @@ class _Translation:
                     flags = self._levels[-1]
                     self._out.append(")" * len(flags) + "|" + "".join(flags))
                 case "{":
-                    self._out.append("{" + self._match(_REPETITION, "a { that begins no repetition {n}").group())
+                    self._out.append("{" + self._match(_REPETITION, "a { without a repetition such as {2}").group())
                 case "*" | "+" | "?" | "." | "^" | "$":
                     self._out.append(char)
                 case _:
                     self._out.append(re.escape(char))
         if len(self._levels) > 1:
-            raise self._refused("a group that is not closed")
+            raise self._refused("an unclosed group")
         return "".join(self._out) + ")" * len(self._levels[0])
 
     # -- reading ---------------------------------------------------------------------------------------------
 
     def _take(self) -> str:
         if self._at >= len(self._pattern):
-            raise self._refused("its end comes too early")
+            raise self._refused("it ends too early")
         self._at += 1
         return self._pattern[self._at - 1]
 
@@ -166,7 +168,7 @@ class _Translation:
         return found
 
     def _refused(self, why: str) -> UserError:
-        return UserError(f"{self._pattern} is an invalid regex, or one that cannot be used here: {why}")
+        return UserError(f"{self._pattern} is an invalid or unsupported regex: {why}")
 
     # -- groups ----------------------------------------------------------------------------------------------
 
@@ -189,14 +191,14 @@ class _Translation:
         self._levels.append([])
 
     def _flags(self) -> None:
-        found = self._match(_FLAGS, "a group that begins with a ? and something unknown")
+        found = self._match(_FLAGS, "a group with an unknown kind after the ?")
         on, off = ("".join(c for c in "ims" if c in (flags or "")) for flags in found.group(1, 2))
         if "x" in found[1]:
             raise self._refused("comments mode, (?x)")
         opening = f"(?{on}-{off}:" if off else f"(?{on}:"
         if found[3] == ":":
             self._enter(opening)
-        else:  # from here to the end of the enclosing group, in all its further branches
+        else:  # valid to the end of the enclosing group, in all its remaining branches
             self._out.append(opening)
             self._levels[-1].append(opening)
 
@@ -228,7 +230,7 @@ class _Translation:
         return quoted
 
     def _group_number(self, first: str) -> int:
-        """As many digits as still name a group that was opened before; the others are characters."""
+        """Take digits as long as they name a group opened before; further digits are characters."""
         number = int(first)
         while self._at < len(self._pattern) and self._pattern[self._at] in "0123456789":
             longer = number * 10 + int(self._pattern[self._at])
@@ -252,7 +254,7 @@ class _Translation:
             found = self._match(_CODES[letter], f"an incomplete \\{letter}")
             code = int(found[found.lastindex or 1], 8 if letter == "0" else 16)
             if code > sys.maxunicode:
-                raise self._refused(f"no character has the number {code:x}")
+                raise self._refused(f"there is no character {code:x}")
             return chr(code)
         if letter == "c":
             return chr(ord(self._take()) ^ 64)
@@ -268,9 +270,9 @@ class _Translation:
         negated = self._follows("^")
         self._at += negated
         ranges: list[tuple[int, int]] = []
-        while (char := self._take()) != "]" or not ranges:  # a ] that comes first is a character
+        while (char := self._take()) != "]" or not ranges:  # a leading ] is a character
             if char == "[" or (char == "&" and self._follows("&")):
-                raise self._refused("a character class inside another, or an intersection of classes")
+                raise self._refused("nested or intersected character classes")
             if char == "\\" and self._follows("Q"):
                 self._at += 1
                 ranges += [(ord(quoted), ord(quoted)) for quoted in self._quoted()]
@@ -289,5 +291,5 @@ class _Translation:
         char = self._take()
         last = self._character_or_set(self._take()) if char == "\\" else char
         if not isinstance(last, str) or last < first:
-            raise self._refused(f"a range from {first} that ends in nothing after it")
+            raise self._refused(f"a range from {first} without a valid end")
         return last

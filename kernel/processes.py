@@ -1,9 +1,9 @@
-"""Child processes that never outlive us: not a normal end, not Ctrl-C, not a crash, not `kill -9`.
+"""Start child processes that never outlive this process, whether it exits, is interrupted, crashes or gets `kill -9`.
 
-Three nets, because each has a hole: `atexit` (a normal end or an uncaught exception), a session of its own (so
-that a Ctrl-C on the terminal reaches us alone, and we stop children in our order), and on Linux the parent-death
-signal, which the kernel sends even after SIGKILL. That signal is tied to the *thread* that started the child,
-so all children are started by one daemon thread that lives as long as the process does.
+Three mechanisms, since each has gaps: `atexit` (normal exit or uncaught exception), a separate session (Ctrl-C on the
+terminal reaches only this process, which then stops its children in order), and on Linux the parent-death signal, which
+the kernel sends even after SIGKILL. That signal is tied to the *thread* that started the child, so one daemon thread,
+which lives as long as the process, starts all children.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-#: Asks for the parent-death signal, then becomes the command; preexec_fn would run between fork and exec of a
-#: process with threads. The parent may have died before it asked: then it ends at once.
+#: Requests the parent-death signal, then executes the command. (A preexec_fn would run between fork and exec in a
+#: process with threads.) If the parent died before the request, it exits at once.
 _LAUNCHER = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
@@ -51,13 +51,13 @@ def start_child(
     environment: Mapping[str, str] | None = None,
     text: bool = False,
 ) -> subprocess.Popen[Any]:
-    """Start a command that dies with us. Raises OSError as `Popen` does.
+    """Start a command that ends with this process. Raises OSError as `Popen` does.
 
-    The child runs in a session of its own: a signal to our process group does not reach it.
+    The child runs in a separate session: a signal to our process group does not reach it.
     """
     argv = list(command)
     if sys.platform == "linux":
-        # The launcher would be started whatever the command is.
+        # Starting the launcher would succeed for any command.
         if shutil.which(argv[0], path=(environment or os.environ).get("PATH")) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
         argv = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *argv]
@@ -70,10 +70,10 @@ def start_child(
         "text": text,
         "start_new_session": True,
     }
-    answer: Future[subprocess.Popen[Any]] = Future()
+    started: Future[subprocess.Popen[Any]] = Future()
     _start_spawner()
-    _requests.put((answer, argv, options))
-    return answer.result()
+    _requests.put((started, argv, options))
+    return started.result()
 
 
 def stop_child(child: subprocess.Popen[Any], *, grace_s: float = 5.0) -> int:
@@ -89,23 +89,23 @@ def stop_child(child: subprocess.Popen[Any], *, grace_s: float = 5.0) -> int:
 
 
 def _start_spawner() -> None:
-    global _spawner  # noqa: PLW0603  # one thread a process, whatever thread asks first
+    global _spawner  # noqa: PLW0603  # one thread for the process, whichever thread needs it first
     with _spawner_lock:
-        if _spawner is None or not _spawner.is_alive():  # after a fork it is dead
+        if _spawner is None or not _spawner.is_alive():  # dead after a fork
             _spawner = threading.Thread(target=_spawn_for_ever, name="child-spawner", daemon=True)
             _spawner.start()
 
 
 def _spawn_for_ever() -> None:
     while True:
-        answer, argv, options = _requests.get()
+        started, argv, options = _requests.get()
         try:
             child = subprocess.Popen(argv, **options)
         except OSError as error:
-            answer.set_exception(error)
+            started.set_exception(error)
         else:
             _living.add(child)
-            answer.set_result(child)
+            started.set_result(child)
 
 
 @atexit.register

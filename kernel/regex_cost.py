@@ -1,13 +1,14 @@
-r"""An upper bound on the steps that an expression needs for a topic name, from its form alone.
+r"""Bound the number of steps that matching an expression against a topic name can take.
 
-`re` and Java's Pattern try every way in which repetitions can share a text. One inside another, as in (a+)+, has 2^n
-ways for n characters; k in a row have n^k. Nothing interrupts such a match. So a pattern is judged before it is used.
+`re` and Java's Pattern backtrack over all ways to divide a text among repetitions. Nested repetitions, as in (a+)+, can
+divide n characters in 2^n ways, and k consecutive ones in n^k ways. Such a match cannot be interrupted, so patterns are
+checked before use.
 
-A repetition multiplies the ways of what follows, unless the next character decides where it ends: [a-z]+- has one way,
-.*- has n. One number of ways is carried through the whole expression, groups and branches included. Every item costs
-the ways of all that precedes it, times its own steps, and the sum may not exceed `STEPS_MOST`.
+A repetition multiplies the ways of what follows, unless the next character determines where it ends: [a-z]+- has one
+way, .*- has n. The number of ways is carried through the whole expression, including groups and branches. Each item
+costs its own steps times the ways of everything before it, and the sum must not exceed `STEPS_MAX`.
 
-This is conservative: some harmless patterns are refused too.
+The bound is conservative: it also refuses some harmless patterns.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 #: The longest topic name: Topic.maxNameLength of Kafka 0.8.2, which later versions lowered to 249.
-NAME_MOST = 255
-#: Three repetitions in a row that can share a text need a few times NAME_MOST**3 by this count; four need NAME_MOST**4.
-STEPS_MOST = 10 * NAME_MOST**3
+NAME_MAX = 255
+#: By this count three consecutive repetitions that can share a text need a few times NAME_MAX**3, and four NAME_MAX**4.
+STEPS_MAX = 10 * NAME_MAX**3
 
 _NESTED = (
     "a repetition of something that can match the same text in several ways, as in (a+)+ or (a|b|ab)*; "
@@ -35,38 +36,38 @@ _IN_A_ROW = (
 )
 _CONSUMING = (code.LITERAL, code.NOT_LITERAL, code.IN, code.ANY)
 _REPEATS = (code.MAX_REPEAT, code.MIN_REPEAT)
-#: Stands among the characters that can follow for the end of the name.
+#: Represents the end of the name among the characters that can follow.
 _END = ""
 
 
 class _Head(NamedTuple):
-    """How something begins."""
+    """The possible beginnings of an item."""
 
-    first: frozenset[str]  #: characters that it can begin with
+    first: frozenset[str]  #: characters with which it can begin
     empty: bool  #: whether it can match the empty text
-    size: int  #: its nodes
+    size: int  #: the number of its nodes
 
 
 class _Next(NamedTuple):
-    """What comes after something."""
+    """The possible continuations after an item."""
 
-    first: frozenset[str]  #: characters that can follow, `_END` for the end
-    size: int  #: nodes that may be tried before the first of them is compared
+    first: frozenset[str]  #: characters that can follow; `_END` for the end
+    size: int  #: the number of nodes that may be tried before one of them is compared
 
 
 class _Cost(NamedTuple):
-    """Upper bounds from one position in the name."""
+    """Upper bounds for matching from one position of the name."""
 
-    ways: int  #: to match, counting only those that the next character lets through
-    steps: int  #: to try them all
+    ways: int  #: the ways to match that the next character permits
+    steps: int  #: the steps to try all ways
 
 
 class _TooCostly(Exception):
-    """Its text says why."""
+    """The cost exceeds the limit; the message says why."""
 
 
 def costly_part(pattern: str) -> str | None:
-    """What makes an expression of `re` too slow and how to rewrite it; None if it is fast. The expression compiles."""
+    """Why an expression of `re` is too slow and how to rewrite it; None if it is fast. The expression must be valid."""
     try:
         _Bound(pattern).of(parser.parse(pattern, re.ASCII), re.ASCII, _Next(frozenset({_END}), 0))
     except _TooCostly as costly:
@@ -75,10 +76,10 @@ def costly_part(pattern: str) -> str | None:
 
 
 class _Bound:
-    """The cost of one pattern. Heads are kept, so that deep nesting costs no more than its length."""
+    """The cost of a pattern. Heads are cached, so that deep nesting takes only linear time."""
 
     def __init__(self, pattern: str) -> None:
-        #: ASCII, and of other characters at least one of each two classes of the pattern that overlap
+        #: ASCII and the pattern's characters, so at least one character of any two overlapping classes
         self._alphabet = frozenset(map(chr, range(128))) | frozenset(pattern)
         self._unknown = _Next(self._alphabet | {_END}, 0)
         self._heads: dict[int, _Head] = {}
@@ -87,12 +88,12 @@ class _Bound:
     # -- costs -----------------------------------------------------------------------------------------------
 
     def of(self, items: Sequence[Any], flags: int, after: _Next) -> _Cost:
-        """A sequence. It is read from its end, since a cost depends on what follows."""
+        """The cost of a sequence, computed from its end, since the cost of an item depends on what follows."""
         ways, steps = 1, 0
         for item in reversed(list(items)):
             cost = self._item(item, flags, after)
             ways, steps = cost.ways * ways, cost.steps + cost.ways * steps
-            if steps > STEPS_MOST or ways > STEPS_MOST:
+            if steps > STEPS_MAX or ways > STEPS_MAX:
                 raise _TooCostly(_IN_A_ROW)
             after = self._before(self._head(item, flags), after)
         return _Cost(ways, steps)
@@ -113,7 +114,7 @@ class _Bound:
             return _Cost(1, 1 + self.of(argument[1], flags, self._unknown).steps)
         if kind is code.ATOMIC_GROUP:
             return _Cost(1, 1 + self.of(argument, flags, self._unknown).steps)
-        return _Cost(1, NAME_MOST if kind is code.GROUPREF else 1)
+        return _Cost(1, NAME_MAX if kind is code.GROUPREF else 1)
 
     def _repetition(self, argument: Any, flags: int, after: _Next) -> _Cost:
         least, most, body = argument
@@ -129,10 +130,10 @@ class _Bound:
             rounds, fewest = min(times, 64), min(least, 64)
             total = ways**rounds if decided and times == 1 else sum(ways**count for count in range(fewest, rounds + 1))
             tried = steps * sum(ways**count for count in range(rounds))
-            if most > 1 and max(total, tried) > STEPS_MOST:
+            if most > 1 and max(total, tried) > STEPS_MAX:
                 raise _TooCostly(_NESTED)
             return _Cost(max(total, 1), tried + total * (1 + after.size))
-        if after == _Next(frozenset({_END}), 0) and most >= NAME_MOST and self._takes_all(body, flags):
+        if after == _Next(frozenset({_END}), 0) and most >= NAME_MAX and self._takes_all(body, flags):
             return _Cost(1, 1)  # .* at the end matches at once
         ends = max(times - least, 0) + 1
         return _Cost(1 if decided else ends, times * (1 + steps) + ends * after.size)
@@ -155,7 +156,7 @@ class _Bound:
         return _Next(head.first | after.first, head.size + after.size) if head.empty else _Next(head.first, head.size)
 
     def _head_of(self, items: Sequence[Any], flags: int) -> _Head:
-        """Of a sequence or group. Its identity names it: the parsed expression outlives this object's use."""
+        """The head of a sequence or group, cached by its id: the parsed expression outlives this object."""
         if id(items) not in self._heads:
             first: frozenset[str] = frozenset()
             empty, size = True, 0
@@ -185,13 +186,15 @@ class _Bound:
             return _Head(frozenset(), empty=True, size=1)
         if kind is code.FAILURE:
             return _Head(frozenset(), empty=False, size=1)
-        return _Head(self._unknown.first, empty=True, size=1)  # a reference, or a lookaround with steps of its own
+        return _Head(
+            self._unknown.first, empty=True, size=1
+        )  # a reference, or a lookaround, whose steps count separately
 
     def _takes_all(self, body: Sequence[Any], flags: int) -> bool:
         return len(body) == 1 and body[0][0] in _CONSUMING and self._taken(body[0], flags) >= self._alphabet - {"\n"}
 
     def _taken(self, item: Any, flags: int) -> frozenset[str]:
-        """The characters that match an item that takes exactly one."""
+        """The characters that an item of exactly one character matches."""
         key = (repr(item), flags)
         if key not in self._sets:
             made = parser.SubPattern(parser.State(), [item])
@@ -201,8 +204,8 @@ class _Bound:
 
 
 def _times(most: int, head: _Head) -> int:
-    """How often a repetition can run at most: every round takes a character, unless it can be empty."""
-    return most if head.empty and most < code.MAXREPEAT else min(most, NAME_MOST)
+    """The most rounds of a repetition: each consumes a character, unless the item can be empty."""
+    return most if head.empty and most < code.MAXREPEAT else min(most, NAME_MAX)
 
 
 def _either(heads: Iterable[_Head]) -> _Head:

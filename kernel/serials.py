@@ -1,13 +1,12 @@
-"""Numbered records: how the load generator numbers what it produces, and how a consumer reads the number back.
+"""Serial numbers in records: the load generator writes them, and consumers read them back.
 
-Offsets cannot show that a broker stored a record twice or dropped one after it was acknowledged; a number that
-travels in the record itself can. A numbered value is `<decimal serial>:<anything>`, and serials count from 0 in
-each partition.
+Offsets cannot show that a broker stored a record twice, or dropped it after the acknowledgement; a number within the
+record can. A numbered value is `<decimal serial>:<anything>`, and serials count from 0 in each partition.
 """
 
 from __future__ import annotations
 
-#: More digits than any run produces: a longer "number" is somebody else's data.
+#: More digits than any run produces: a longer "number" is other data.
 _DIGITS_MAX = 18
 
 
@@ -19,7 +18,7 @@ def numbered_value(serial: int, padding: bytes = b"") -> bytes:
 
 
 def serial_of(value: bytes | None) -> int | None:
-    """The number of a record, or None for a record that was not numbered by us."""
+    """The serial number in a record's value, or None if it has none."""
     if value is None:
         return None
     digits, colon, _ = value[: _DIGITS_MAX + 1].partition(b":")

@@ -1,8 +1,7 @@
-"""Settings by Kafka's own names: a table of what we implement, and one way to read `key=value`.
+"""Settings by Kafka's names: tables of implemented settings, and a common parser of `key=value`.
 
-`--set` of a broker and `-c` of a scenario go through `resolve`, so a name means the same everywhere:
-a name in the table is parsed and checked, a name that Kafka has but we do not implement is returned as a
-warning, anything else is a `ConfigurationError` with the nearest name as a suggestion.
+`resolve` handles a broker's `--set` and a scenario's `-c` alike. It parses and checks the settings of the table, warns
+of those that Kafka has but we do not implement, and raises `ConfigurationError` with the closest name for any other.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting: Kafka's name, our parser, the default, and one line for the help text."""
+    """A setting: Kafka's name, a parser, the default, and a line for the help text."""
 
     name: str
     parse: Callable[[str], object]
     default: object
     doc: str
-    valid: Callable[[object], str | None] = field(default=lambda _: None)  #: a complaint, or None
+    valid: Callable[[object], str | None] = field(default=lambda _: None)  #: returns an error message, or None
 
 
 def boolean(text: str) -> bool:
@@ -36,8 +35,8 @@ def boolean(text: str) -> bool:
     return lowered == "true"
 
 
-def between(low: int, high: int) -> Callable[[object], str | None]:
-    """A check for integers that names the legal range in its complaint."""
+def in_range(low: int, high: int) -> Callable[[object], str | None]:
+    """A check that an integer is in a range."""
 
     def check(value: object) -> str | None:
         assert isinstance(value, int)
@@ -47,7 +46,7 @@ def between(low: int, high: int) -> Callable[[object], str | None]:
 
 
 def one_of(*words: str) -> Callable[[object], str | None]:
-    """A check for words that names the legal ones in its complaint."""
+    """A check that a value is one of the given words."""
 
     def check(value: object) -> str | None:
         return None if value in words else f"must be one of {', '.join(words)}"
@@ -56,12 +55,12 @@ def one_of(*words: str) -> Callable[[object], str | None]:
 
 
 def split_pairs(pairs: Iterable[str]) -> dict[str, str]:
-    """Turn `key=value` texts into a mapping; the last one wins, as on Kafka's command lines."""
+    """Parse `key=value` strings into a mapping; the last value of a key wins, as on Kafka's command lines."""
     given: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise ConfigurationError(f"{pair!r} is not a setting: write key=value")
+            raise ConfigurationError(f"{pair!r} is not a setting: use key=value")
         given[key.strip()] = value.strip()
     return given
 
@@ -69,9 +68,9 @@ def split_pairs(pairs: Iterable[str]) -> dict[str, str]:
 def resolve(
     table: Mapping[str, Setting], given: Mapping[str, str], *, known_elsewhere: frozenset[str] = frozenset()
 ) -> tuple[dict[str, object], list[str]]:
-    """Values for every setting of `table`, and the warnings that a user should see.
+    """The values of all settings in `table`, and warnings for the user.
 
-    Raises `ConfigurationError` for an unknown name or a value that does not parse or is out of range.
+    Raises `ConfigurationError` for an unknown name or an invalid value.
     """
     values = {name: setting.default for name, setting in table.items()}
     warnings = []

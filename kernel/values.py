@@ -1,7 +1,7 @@
-"""The values that everything speaks of.
+"""The values that all packages share.
 
-This module imports nothing of ours, so that deciding modules (which may not reach sockets, clocks or
-threads, not through others either) can use it freely.
+This module imports nothing of ours, so that pure modules, which must not import sockets, clocks or threads even
+indirectly, can use it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record as a consumer hands it out; `timestamp_ms` is epoch milliseconds."""
+    """A record as a consumer returns it; `timestamp_ms` is epoch milliseconds."""
 
     topic: str
     partition: int
@@ -39,7 +39,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records of one partition, in offset order, handed to one stream by one poll."""
+    """Records of a partition in offset order, returned to a stream by one poll."""
 
     stream: int
     topic_partition: TopicPartition
@@ -60,16 +60,15 @@ class BrokerAddress:
 
 @dataclass(frozen=True, slots=True)
 class CommitOutcome:
-    """What became of one commit.
+    """The result of a commit.
 
-    `accepted` holds what the authority has acknowledged; `refused` maps a partition to the name of the
-    error it was refused with (Kafka's error names, or `DROPPED` when the commit was discarded before it was
-    sent because its generation had been lost meanwhile).
+    `accepted` holds the acknowledged offsets. `refused` maps other partitions to Kafka's name of the error, or to
+    `DROPPED` if the commit was discarded before it was sent, because its generation was lost meanwhile.
     """
 
     accepted: dict[TopicPartition, int] = field(default_factory=dict)
     refused: dict[TopicPartition, str] = field(default_factory=dict)
 
 
-#: "No such offset": what OffsetFetch answers, and what 0.8 keeps before a partition's first commit.
+#: The offset in OffsetFetch responses, and in 0.8's state, before a partition's first commit.
 NO_OFFSET = -1

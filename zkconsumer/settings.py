@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kernel.errors import ConfigurationError
-from kernel.settings import Setting, between, boolean, one_of, resolve
+from kernel.settings import Setting, boolean, in_range, one_of, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ def _znode_name(value: object) -> str | None:
 
 
 def _integer(name: str, default: int | None, low: int, doc: str) -> Setting:
-    return Setting(name=name, parse=int, default=default, doc=doc, valid=between(low, _INT_MAX))
+    return Setting(name=name, parse=int, default=default, doc=doc, valid=in_range(low, _INT_MAX))
 
 
 def _fix(name: str, doc: str) -> Setting:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from coordinator.assignment.subscription_arrays import Subscriptions
-    from kernel.assignors.group_arrays import Grid, Told
+    from kernel.assignors.group_arrays import ClaimArrays, Grid
 
 #: Strategy -> how its subscriptions are read.
 READERS: Mapping[str, Callable[[Mapping[str, bytes]], Subscriptions]] = MappingProxyType(
@@ -95,7 +95,7 @@ def decide(
     return Decision(encoded, EQUAL if subscriptions.alike else BALANCED, grid.partitions)
 
 
-def _claimed_by_others(grid: Grid, told: Told, owner: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _claimed_by_others(grid: Grid, told: ClaimArrays, owner: NDArray[np.int32]) -> NDArray[np.bool_]:
     """N: what goes to a member that does not claim it while another does (`cooperative_sticky`)."""
     by_others = np.zeros(grid.partitions, np.bool_)
     by_others[told.ids] = True

@@ -14,7 +14,7 @@ import numpy as np
 from coordinator.assignment.claimed_partitions import NOWHERE, Bytes, walk
 from coordinator.assignment.topic_names import UNKNOWN, TopicNames
 from coordinator.protocol.consumer_protocol import MalformedMetadata, Reader
-from kernel.assignors.group_arrays import Grid, Roster, Told
+from kernel.assignors.group_arrays import ClaimArrays, Grid, Roster
 from kernel.assignors.sticky_data import NO_GENERATION
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Subscriptions:
     subscribed: tuple[NDArray[np.int64], ...]  #: M: topics by number; one array for members that said the same
     data: Bytes
     claims: Claims
-    generations: NDArray[np.int64]  #: M, as in `Told`
-    in_subscriptions: NDArray[np.int64]  #: M, as in `Told`
+    generations: NDArray[np.int64]  #: M, as in `ClaimArrays`
+    in_subscriptions: NDArray[np.int64]  #: M, as in `ClaimArrays`
 
     @property
     def topics(self) -> frozenset[str]:
@@ -76,7 +76,7 @@ class Subscriptions:
         """Of the topics that anybody subscribes to and that exist."""
         return Grid.of({topic: sizes.get(topic, 0) for topic in self.topics})
 
-    def told(self, grid: Grid) -> Told:
+    def told(self, grid: Grid) -> ClaimArrays:
         """What is claimed, of the partitions that exist."""
         codes = self._codes_of(grid)
         starts, sizes = np.zeros((2, len(self.names)), np.int64)
@@ -89,7 +89,7 @@ class Subscriptions:
         exists = (numbers >= 0) & (numbers < sizes[topics])
         claimants = np.repeat(self.claims.members.astype(np.int32), counts)
         ids = starts[topics] + numbers
-        return Told(ids[exists], claimants[exists], self.generations, self.in_subscriptions)
+        return ClaimArrays(ids[exists], claimants[exists], self.generations, self.in_subscriptions)
 
     def mask(self, grid: Grid) -> NDArray[np.bool_]:
         """bool[M, T]: who subscribes to which topic of the grid. No more: members may name any number of others."""

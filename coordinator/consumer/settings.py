@@ -19,7 +19,7 @@ from coordinator.membership.delayed_leader import PROTOCOL as DELAYED
 from kernel.assignors.registry import COOPERATIVE, assignor_name
 from kernel.assignors.sticky import EXACT_PARTITIONS_MAX
 from kernel.errors import ConfigurationError
-from kernel.settings import Setting, between, boolean, one_of, resolve
+from kernel.settings import Setting, boolean, in_range, one_of, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,7 @@ def _instance_id(value: object) -> str | None:
 
 
 def _number(name: str, default: int, low: int, doc: str) -> Setting:
-    return Setting(name=name, parse=int, default=default, doc=doc, valid=between(low, _INT_MAX))
+    return Setting(name=name, parse=int, default=default, doc=doc, valid=in_range(low, _INT_MAX))
 
 
 def _strategies(text: str) -> tuple[str, ...]:

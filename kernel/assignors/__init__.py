@@ -1,1 +1,1 @@
-"""Who gets which partition: pure functions over the whole group, one signature (see `subscription`)."""
+"""Assignment strategies: pure functions over the whole group, with one signature (see `subscription`)."""

@@ -1,26 +1,27 @@
-"""The sticky strategies' algorithm for members that subscribe to different topics, when the group is large.
+"""The sticky algorithm for large groups whose members subscribe to different topics.
 
-It promises what `sticky_general` does, but not the same answer: every partition of a topic that somebody subscribes to
-goes to exactly one subscriber; of two members that differ by two or more, nothing of the fuller one could go to the
-other; whoever is as even as that keeps everything. It works on counts (`balanced_cells`), topic by topic or member
-by member, and so costs as much as there are subscriptions, not partitions.
+It gives the guarantees of `sticky_general`, but not the same assignments: each partition of a subscribed topic goes to
+exactly one subscriber; if the loads of two members differ by two or more, no partition of the fuller one could go to
+the other; members of a balanced group keep everything. It works on counts (`balanced_cells`), by topic or by member,
+so its cost grows with the number of subscriptions, not partitions.
 
-1. Everybody keeps what it had and still subscribes to.
+1. Members keep the partitions that they had and still subscribe to.
 2. Free partitions go to the least loaded subscribers, topics with few subscribers first.
-3. Partitions move from members to others that have two or more less, until none can. Where many members have too much
-   or too little, all are told how much to give or take if everybody were to be even, and topic after topic does as
-   much of that as it can. Where few lack something, they are served one by one, from whoever has most; where few have
-   too much, they give to whoever has least; where either would take long, topic after topic is evened out.
-4. A member gives up the highest numbers of a topic. What is on the move goes by number to members by index.
+3. Partitions move to members that have at least two less, until none can. If many members have too much or too
+   little, the algorithm computes how much each would give or take in an even assignment, and moves as much of that as
+   possible, topic by topic. If few members lack partitions, they take them one member at a time from the most loaded;
+   if few have too many, they give them to the least loaded. If either would take too long, it balances topic by topic.
+4. A member gives up the highest partition numbers of a topic. Moving partitions go, sorted by number, to members by
+   index.
 
-Among equals the member of the lower index comes first, and before that whoever gains what nobody had, or gets back
-what it had: that is not moved. So the same input has one answer.
+Ties go to members that take a partition nobody had or get back one of their own, since that is no move, and then to
+the lower index. So the result is deterministic.
 
-It ends: partitions only go where there are at least two less, so that each step lessens the sum of the squares of
-all loads by two or more, and each round but one makes a step; there cannot be more steps than half that sum after 2.
-In practice it is a few rounds, and hundreds only where members hang together like the links of a chain.
+It terminates: partitions only move to members with at least two less, so each step reduces the sum of the squared
+loads by at least two, and each round but one makes a step. So the number of steps is at most half of that sum after
+step 2. In practice there are a few rounds, and hundreds only if members form a chain of shared topics.
 
-How many move is not the least possible, but near it: for a lower bound see tests/support/moves_bound.py.
+The number of moves is not minimal, but close to it: tests/support/moves_bound.py computes a lower bound.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ from kernel.assignors.balanced_exchange import Givers, Takers, exchange, filling
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: More members than these are told together how much to give or take, as long as that gets on.
+#: With more unbalanced members than this, all shares are computed at once, as long as that makes progress.
 FEW = 16
-#: Members are served one by one while that looks at no more than so many cells, or at all of them so many times.
-LOOKS = 400_000
-LOOKS_A_CELL = 2
+#: Members are served one by one while that reads at most this many cells, or all of them this many times.
+CELL_READS_MAX = 400_000
+READS_A_CELL_MAX = 2
 
 
 def balance(starts: NDArray[np.int64], subscribed: NDArray[np.bool_], owner: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The new owner of each partition, -1 only where nobody subscribes to its topic.
+    """The new owner of each partition; -1 if its topic has no subscriber.
 
-    `starts`: int64[T + 1], partition p of topic t is number starts[t] + p, the last entry is the number of all (N).
-    `subscribed`: bool[M, T]. `owner`: int32[N], the member that had it, -1 where there was none; one that does not
-    subscribe to the topic loses it. Takes about 45 bytes for each subscription and 30 for each partition.
+    `starts`: int64[T + 1]; partition p of topic t has index starts[t] + p, and the last entry is the total (N).
+    `subscribed`: bool[M, T]. `owner`: int32[N], the former owners, or -1; a member that does not subscribe to a topic
+    loses its partitions. Needs about 45 bytes for each subscription and 30 for each partition.
     """
     topic = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     cells = Cells(starts, subscribed)
@@ -66,7 +67,7 @@ def _give_out(cells: Cells) -> None:
 
 
 def _even_out(cells: Cells) -> None:
-    """Rounds, until for no topic an owner has two or more than a subscriber."""
+    """Balance in rounds, until no owner of a topic has at least two partitions more than a subscriber."""
     widths, none = cells.widths, np.zeros(len(cells.loads), np.bool_)
     reach = np.bincount(cells.member, np.repeat(widths, widths), minlength=len(none))
     share = True
@@ -85,7 +86,7 @@ def _even_out(cells: Cells) -> None:
             share = _share(cells, lopsided)
             continue
         before = int((cells.loads**2).sum())
-        if few > 1 and min(reach[low].sum(), reach[high].sum()) > max(LOOKS, LOOKS_A_CELL * len(loads)):
+        if few > 1 and min(reach[low].sum(), reach[high].sum()) > max(CELL_READS_MAX, READS_A_CELL_MAX * len(loads)):
             for place in lopsided.tolist():
                 _level(cells, cells.of_topic(place))
         elif reach[low].sum() <= reach[high].sum():
@@ -98,7 +99,7 @@ def _even_out(cells: Cells) -> None:
 
 
 def _share(cells: Cells, lopsided: NDArray[np.int64]) -> bool:
-    """What would make all members even, as far as subscriptions allow it; whether that was a quarter of it or more."""
+    """Move towards an even assignment as far as subscriptions allow. Returns whether it achieved at least a quarter."""
     busy = np.unique(cells.member)
     loads, alike = cells.loads[busy], np.zeros(len(busy), np.bool_)
     give, take = np.zeros_like(cells.loads), np.zeros_like(cells.loads)
@@ -119,7 +120,7 @@ def _share(cells: Cells, lopsided: NDArray[np.int64]) -> bool:
 
 
 def _level(cells: Cells, at: slice) -> None:
-    """One topic: from those who have most to those who have least."""
+    """Balance one topic: from the most loaded members to the least loaded."""
     loads, held, kept = cells.loads[cells.member[at]], cells.held[at], cells.kept[at]
     if np.where(held > 0, loads, -1).max() >= loads.min() + 2:
         give, take = exchange(Givers(loads, held, held > kept), Takers(loads, held < kept))
@@ -127,7 +128,7 @@ def _level(cells: Cells, at: slice) -> None:
 
 
 def _feed(cells: Cells, taker: int) -> None:
-    """From those who have most of all that have something of what the member subscribes to."""
+    """Move partitions to `taker` from the most loaded members that own some of its topics."""
     mine = cells.of_member(taker)
     topics = cells.topics_of(mine)
     stock, gained = np.zeros_like(cells.loads), np.zeros_like(cells.loads)
@@ -153,7 +154,7 @@ def _feed(cells: Cells, taker: int) -> None:
 
 
 def _drain(cells: Cells, giver: int) -> None:
-    """To those who have least of all that subscribe to something of what the member has."""
+    """Move partitions of `giver` to the least loaded members that subscribe to its topics."""
     mine = cells.of_member(giver)
     mine = mine[cells.held[mine] > 0]
     topics = cells.topics_of(mine)
@@ -181,9 +182,9 @@ def _drain(cells: Cells, giver: int) -> None:
 def _deal(
     cells: Cells, cell: NDArray[np.int32], owner: NDArray[np.int32], topic: NDArray[np.int64]
 ) -> NDArray[np.int32]:
-    """Counts become partitions: `owner` is who had each and may keep it, and is changed into who gets it."""
+    """Turn counts into partitions. Changes `owner` in place, from the valid former owners to the new ones."""
     keeps = np.minimum(cells.held, cells.kept)
-    given_up = np.append(keeps < cells.kept, False)  # the last entry is what -1 leads to
+    given_up = np.append(keeps < cells.kept, False)  # index -1 refers to the last entry
     ids = np.flatnonzero(given_up[cell])
     ids = ids[np.argsort(cell[ids], kind="stable")]
     turn = np.arange(len(ids)) - np.searchsorted(cell[ids], cell[ids])

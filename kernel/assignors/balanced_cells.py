@@ -1,8 +1,7 @@
-"""A group as counts: who may have how much of what, one cell for each subscription of a member to a topic.
+"""A group as counts of partitions, with one cell for each subscription of a member to a topic.
 
-Cells lie topic by topic, and inside a topic in the order of members, so that a topic is a slice. A cell counts
-partitions and does not know which they are: `balanced` moves counts about, and only when all is even does it ask who
-gives up which partition.
+Cells are sorted by topic, then by member, so that a topic is a slice. A cell holds only a count: `balanced` moves
+counts, and decides at the end which partitions a member gives up.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Cells:
-    """One group of M members and T topics, S cells. A topic that is empty, or that nobody subscribes to, has none."""
+    """A group of M members and T topics in S cells. Empty topics and topics without subscribers have no cells."""
 
     def __init__(self, starts: NDArray[np.int64], subscribed: NDArray[np.bool_]) -> None:
         """`starts` and `subscribed` are those of `balanced.balance`."""
         sizes = np.diff(starts)
-        by_topic = np.ascontiguousarray(subscribed.T)  # a copy, unless somebody turned it round for us
+        by_topic = np.ascontiguousarray(subscribed.T)  # copies unless it is transposed already
         by_topic = by_topic & (sizes > 0)[:, np.newaxis]
         places = np.flatnonzero(by_topic)
         members = subscribed.shape[0]
@@ -29,24 +28,24 @@ class Cells:
         self.sizes: NDArray[np.int64] = sizes[
             widths > 0
         ]  #: partitions of each topic that has cells; places below are places in it
-        self.first = np.concatenate(([0], np.cumsum(widths[widths > 0])))  #: each one's first cell; the last entry is S
+        self.first = np.concatenate(([0], np.cumsum(widths[widths > 0])))  #: first cell of each topic; last entry S
         self.member = places % max(1, members)  #: int64[S]
-        self.kept = np.zeros(len(places), np.int64)  #: [S], what the member had and may keep
-        self.held = np.zeros(len(places), np.int64)  #: [S], what it has by now
-        self.loads = np.zeros(members, np.int64)  #: [M], what it has in all by now
+        self.kept = np.zeros(len(places), np.int64)  #: [S]: partitions that the member had and may keep
+        self.held = np.zeros(len(places), np.int64)  #: [S]: partitions that it has now
+        self.loads = np.zeros(members, np.int64)  #: [M]: all partitions that it has now
         self._place = np.cumsum(widths > 0) - 1
-        self._number = np.full(by_topic.size + 1, -1, np.int32)  # the last entry is what -1 leads to
+        self._number = np.full(by_topic.size + 1, -1, np.int32)  # index -1 refers to the last entry
         self._number[places] = np.arange(len(places), dtype=np.int32)
 
     @property
     def widths(self) -> NDArray[np.int64]:
-        """How many subscribe to each topic."""
+        """The number of subscribers of each topic."""
         return np.diff(self.first)
 
     def claim(self, topic: NDArray[np.int64], owner: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Fills in who has what; the answer is the cell of each partition, -1 where its owner may not have it.
+        """Enter the former owners. Returns the cell of each partition; -1 if its owner may not keep it.
 
-        Both arguments are over all partitions; an owner of -1 is nobody.
+        Both arguments are indexed by partition; an owner of -1 means none.
         """
         cell: NDArray[np.int32] = self._number[np.where(owner < 0, -1, topic * len(self.loads) + owner)]
         self.kept = np.bincount(cell[cell >= 0], minlength=len(self.member))
@@ -66,19 +65,19 @@ class Cells:
         return np.diff(self._place, prepend=-1)[topic] > 0
 
     def of_topic(self, place: int) -> slice:
-        """A topic's cells."""
+        """The cells of a topic."""
         return slice(int(self.first[place]), int(self.first[place + 1]))
 
     def of_member(self, member: int) -> NDArray[np.int64]:
-        """A member's cells, one a topic."""
+        """The cells of a member, one for each topic."""
         column = self._number[member : -1 : len(self.loads)]
         return column[column >= 0].astype(np.int64)
 
     def topics_of(self, cells: NDArray[np.int64]) -> list[slice]:
-        """The cells of the topics in which these cells lie."""
+        """The cells of the topics of these cells."""
         return [self.of_topic(place) for place in np.searchsorted(self.first, cells, side="right") - 1]
 
     def move(self, at: slice, change: NDArray[np.int64]) -> None:
-        """Adds to what the subscribers of one topic have; the sum of all changes is 0 but where free ones go out."""
+        """Change the counts of a topic's subscribers. The changes sum to 0 unless free partitions are assigned."""
         self.held[at] += change
         self.loads[self.member[at]] += change

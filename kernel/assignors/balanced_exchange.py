@@ -1,7 +1,7 @@
-"""How many partitions go from which members to which when loads are evened out: arithmetic on loads alone.
+"""Compute how many partitions each member gives or takes when loads are balanced, from the loads alone.
 
-All of it is what comes out when partitions go one by one, from whoever has most to whoever has least; the arrays say
-at once where that ends. Of members that are alike the first in the array are served first.
+The results equal those of moving partitions one at a time from the most to the least loaded member. Ties go to the
+member that comes first in the array.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def filling(loads: NDArray[np.int64], amount: int) -> NDArray[np.int64]:
-    """How `amount` new partitions go to members of these loads, always to the least loaded: their shares."""
+    """The shares of `amount` new partitions, each assigned to the then least loaded member."""
     order = np.argsort(loads, kind="stable")
     low = loads[order]
-    to_level = low * np.arange(1, len(low) + 1) - np.cumsum(low)  # what lifts all before to the load of this one
+    to_level = low * np.arange(1, len(low) + 1) - np.cumsum(low)  # what raises all members before to this load
     reached = int(np.searchsorted(to_level, amount, side="right"))
     each, rest = divmod(amount - int(to_level[reached - 1]), reached)
     shares = np.zeros_like(loads)
@@ -30,35 +30,35 @@ def filling(loads: NDArray[np.int64], amount: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Givers:
-    """Who could give: loads, how much of that is on offer, and who is to be asked first among equals."""
+    """Members that could give: their loads, how many partitions they offer, and which come first among equals."""
 
     loads: NDArray[np.int64]
     stock: NDArray[np.int64]
     first: NDArray[np.bool_]
 
     def above(self, level: int) -> NDArray[np.int64]:
-        """What each can give without having less than `level`."""
+        """How much each can give without falling below `level`."""
         return np.clip(self.loads - level, 0, self.stock)
 
 
 @dataclass(frozen=True, slots=True)
 class Takers:
-    """Who could take: loads, and who is to be served first among equals."""
+    """Members that could take: their loads, and which come first among equals."""
 
     loads: NDArray[np.int64]
     first: NDArray[np.bool_]
 
     def below(self, level: int) -> NDArray[np.int64]:
-        """What each lacks to have `level`."""
+        """How much each lacks to reach `level`."""
         return np.maximum(level - self.loads, 0)
 
 
 def exchange(givers: Givers, takers: Takers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What each gives and each takes, one by one from the fullest to the emptiest while they differ by two or more.
+    """How much each gives and takes, moving one at a time from the fullest to the emptiest while they differ by two.
 
-    The same member may be on both sides. No step would undo another: with `level` as the largest for which the takers
-    lack no more below it than is on offer above it, whoever gives has more than `level` before each step, and
-    whoever takes has `level` at most, and one of the two is not at that limit.
+    A member may be on both sides. No step undoes another: let `level` be the largest load for which the takers lack
+    no more below it than the givers offer above it. Before each step a giver has more than `level` and a taker at
+    most `level`, and one of them is not at that limit.
     """
     level, over = int(takers.loads.min()), int(givers.loads.max())
     while over - level > 1:
@@ -82,6 +82,6 @@ def _pick(eligible: NDArray[np.bool_], first: NDArray[np.bool_], count: int) -> 
 
 
 def in_turn(asked: NDArray[np.int64], available: int) -> NDArray[np.int64]:
-    """What each gets of what it asks for, the first in the array first, until nothing is available."""
+    """How much each gets of what it asks for, in the order of the array, until nothing is left."""
     before: NDArray[np.int64] = np.cumsum(asked) - asked
     return np.minimum(np.maximum(available - before, 0), asked)

@@ -1,4 +1,4 @@
-"""The answers of assignors that others wrote are looked at before a whole group acts on them."""
+"""Check the assignments of plugged-in assignors before the group acts on them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
 
-#: What a function that computes, and no more, raises where its author did not think of the input; an answer that is no
-#: mapping of lists is seen by the same when it is looked at.
-_MISTAKES = (
+#: What bugs in a purely computing function raise. A result that is not a mapping of lists raises one of them in the
+#: check.
+_BUGS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -28,14 +28,14 @@ _MISTAKES = (
 
 
 class BadAssignment(RebalanceLabError):
-    """A plugged-in assignor's answer would break the group; the message says where."""
+    """A plugged-in assignor's assignment is invalid; the message says where."""
 
 
 def checked(name: str, assign: Assignor) -> Assignor:
-    """The same strategy; a call raises `BadAssignment` when its answer is none, or when it fails.
+    """The strategy with a check: raises `BadAssignment` if it fails or its assignment is invalid.
 
-    Every member has to be named, no other, and each partition has to exist, to be subscribed to by whoever gets it,
-    and to be given once. Partitions may be left out.
+    An assignment must name exactly the members of the group. Each partition in it must exist, occur only once, and
+    belong to a topic to which its member subscribes. Partitions may be left out.
     """
 
     def checked_assign(
@@ -44,7 +44,7 @@ def checked(name: str, assign: Assignor) -> Assignor:
         try:
             answer = assign(partitions_per_topic, subscriptions)
             fault = fault_of(answer, partitions_per_topic, subscriptions)
-        except _MISTAKES as error:
+        except _BUGS as error:
             raise BadAssignment(f"assignment strategy {name!r} failed: {type(error).__name__}: {error}") from error
         if fault:
             raise BadAssignment(f"assignment strategy {name!r} {fault}")
@@ -58,11 +58,11 @@ def fault_of(
     partitions_per_topic: Mapping[str, int],
     subscriptions: Mapping[str, MemberSubscription],
 ) -> str:
-    """What is wrong with an answer; empty when nothing is."""
+    """What is wrong with an assignment; empty if it is valid."""
     if missing := sorted(subscriptions.keys() - answer.keys()):
-        return f"left out {missing[0]!r}: every member needs a list, if an empty one"
+        return f"left out {missing[0]!r}: every member needs a list, even if it is empty"
     if strangers := sorted(answer.keys() - subscriptions.keys()):
-        return f"named {strangers[0]!r}, which is no member of the group"
+        return f"named {strangers[0]!r}, which is not a member of the group"
     owner: dict[TopicPartition, str] = {}
     for member, partitions in answer.items():
         for tp in partitions:

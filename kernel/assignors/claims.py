@@ -1,13 +1,13 @@
-"""Step one of the sticky strategies: who had what, when members contradict each other.
+"""Step one of the sticky strategies: find the former owners from conflicting claims.
 
-Members tell what they had and in which generation; some were away for a round, some never heard that they lost
-it. Of two that claim one partition the one with the higher generation wins; two of the same generation have both
-lost it (KAFKA-12984, KAFKA-14639), whatever a third one says later. This happens before anybody asks whether the
-claimant still subscribes to the topic, so a member that has unsubscribed can cost another its partition.
+Each member claims the partitions that it had, in a generation. Some missed a rebalance or never learned of a loss. If
+two members claim a partition, the higher generation wins; with equal generations both lose it (KAFKA-12984,
+KAFKA-14639), whatever a third claims later. Subscriptions are checked only afterwards, so an unsubscribed member can
+cost another its partition.
 
-Kafka takes one claimant's generation from where its strategy keeps it (user data, or the subscription) and that of
-the claimant met before it always from the subscription; so do we. A claim on a partition that does not exist is
-dropped. Kafka drops it only when the whole topic is gone, and then deals out others twice.
+Like Kafka, this reads the generation of the claim at hand from where the strategy stores it (user data or the
+subscription), but that of the previous claimant always from the subscription. Claims on partitions that do not exist
+are dropped. Kafka drops them only if the whole topic is gone, and otherwise assigns other partitions twice.
 
 Source: AbstractStickyAssignor.allSubscriptionsEqual of kafka-clients 4.1.
 """
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Claims:
-    """What is left of the claims, members in Kafka's order; partitions in the order in which they were claimed."""
+    """The claims and the valid ones among them: members in Kafka's order, partitions in the order of the claims."""
 
-    owned: dict[str, dict[TopicPartition, None]] = field(default_factory=dict)
-    told: dict[str, Claim] = field(default_factory=dict)  #: as the members put it
+    owned: dict[str, dict[TopicPartition, None]] = field(default_factory=dict)  #: the valid claims
+    made: dict[str, Claim] = field(default_factory=dict)  #: as the members sent them
     contested: set[TopicPartition] = field(default_factory=set)  #: claimed twice in one generation
-    generation: int = NO_GENERATION  #: the highest of all
+    generation: int = NO_GENERATION  #: the highest of all claims
 
 
 def sticky_claim(subscription: MemberSubscription) -> Claim:
-    """An eager member has given everything back before it joins, so its claim travels as user data.
+    """The claim of an eager member. It gives up everything before it joins, so its claim is in the user data.
 
-    A subscription without any user data is taken at its word: owned partitions and generation.
+    Without user data, its owned partitions and generation are used.
     """
     if subscription.user_data is None:
         return Claim(subscription.owned, subscription.generation)
@@ -48,7 +48,7 @@ def sticky_claim(subscription: MemberSubscription) -> Claim:
 
 
 def cooperative_claim(subscription: MemberSubscription) -> Claim:
-    """Owned partitions are part of the subscription; the generation too since 3.4, before it was user data."""
+    """The claim of a cooperative member: its owned partitions and generation (before 3.4 in the user data)."""
     if subscription.generation is not None:
         return Claim(subscription.owned, subscription.generation)
     return Claim(subscription.owned, decode_cooperative(subscription.user_data))
@@ -59,11 +59,11 @@ def settle(
     subscriptions: Mapping[str, MemberSubscription],
     claim_of: Callable[[MemberSubscription], Claim],
 ) -> Claims:
-    """See the module; `sizes` are those of the existing topics."""
+    """Find the former owners, as the module docstring says. `sizes` has the existing topics."""
     claims = Claims()
     claimant: dict[TopicPartition, str] = {}
     for member in texts_in_hash_order(subscriptions):
-        claim = claims.told[member] = claim_of(subscriptions[member])
+        claim = claims.made[member] = claim_of(subscriptions[member])
         generation = NO_GENERATION if claim.generation is None else claim.generation
         claims.generation = max(claims.generation, generation)
         mine: dict[TopicPartition, None] = {}

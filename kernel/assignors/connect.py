@@ -1,14 +1,14 @@
-"""Connect's incremental cooperative assignor: what a lost worker ran waits for its return (KIP-415, Connect 4.1).
+"""Connect's incremental cooperative assignor: units of a lost worker wait for its return (KIP-415, Connect 4.1).
 
-It runs in the leading worker, once a round, on what every worker says it runs. Units that nobody runs any more are
-lost: for up to scheduled.rebalance.max.delay.ms they are left alone, in case their worker comes back; after that
-they go to the workers that came empty meanwhile, or to whoever has least. New units are given out at once, units
-that no longer exist or run twice are revoked at once, and everybody goes on with the rest. When no delay runs,
-workers with more than their share give up the surplus, which the round after hands out; if the last round did so
-already, with a growing pause in between (KAFKA-12495).
+The leading worker runs it once in each round, on the units that every worker reports. Units that no worker runs any
+more are lost. They stay unassigned for up to scheduled.rebalance.max.delay.ms, in case their worker returns; then they
+go to workers that joined empty meanwhile, or to the least loaded. New units are assigned at once, units that no longer
+exist or run twice are revoked at once, and all others keep running. Without a pending delay, workers with more than
+their share give up the surplus, which the next round assigns; after consecutive rounds of that, with a growing pause
+(KAFKA-12495).
 
-The leader's memory is a `Memory`, handed in and handed out again; a new leader starts with an empty one, and so
-takes what is lost for new: it is assigned at once.
+The leader's state is a `Memory`, which each round takes and returns. A new leader starts with an empty one and so
+considers lost units new: they are assigned at once.
 
 Source: IncrementalCooperativeAssignor of connect-runtime 4.1.1 (KAFKA-9848, KAFKA-10413, KAFKA-15693).
 """
@@ -33,37 +33,36 @@ BACKOFF_FACTOR = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What a leader remembers from round to round. Times are milliseconds of its clock."""
+    """The leader's state between rounds. Times are milliseconds of its clock."""
 
-    assigned: frozenset[Unit] = frozenset()  #: everything that has an owner or has lost it
+    assigned: frozenset[Unit] = frozenset()  #: units that have or had an owner
     revoked: frozenset[Unit] = frozenset()  #: by the last round
     workers: frozenset[str] = frozenset()  #: of the last round
     generation: int = -1  #: of the last round
-    scheduled_ms: int = 0  #: when lost units are given to others; 0 while nothing is scheduled
+    scheduled_ms: int = 0  #: when lost units are reassigned; 0: not scheduled
     delay_ms: int = 0
-    candidates: tuple[str, ...] = ()  #: came empty while lost units waited, first come first
-    has_revoked: bool = False  #: the last round took units away to even out loads
-    revocations: int = 0  #: how many rounds in a row wanted to
+    candidates: tuple[str, ...] = ()  #: workers that joined empty while lost units waited, in order of arrival
+    has_revoked: bool = False  #: the last round revoked units to balance loads
+    revocations: int = 0  #: the number of consecutive rounds that wanted to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """One round's input: what there is to run (see `configured_units`), and what each worker says it runs."""
+    """The input of a round: the configured units (see `configured_units`), and the units that each worker runs."""
 
     now_ms: int
     max_delay_ms: int  #: scheduled.rebalance.max.delay.ms
-    completed_generation: int  #: the last that was synced
-    generation: int  #: the one that is being decided
+    completed_generation: int  #: the last one that was synced
+    generation: int  #: the generation of this round
     configured: frozenset[Unit]
     running: Mapping[str, Collection[Unit]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One round's answer. Every worker is named; what is not mentioned goes on as it is.
+    """The result of a round, for every worker. Units that are not mentioned keep running.
 
-    With a delay, each worker rejoins by itself when it is over; one that something was revoked from stops it and
-    rejoins at once.
+    After a delay, each worker rejoins on its own. A worker with revoked units stops them and rejoins at once.
     """
 
     delay_ms: int
@@ -72,7 +71,7 @@ class Round:
 
 
 def assign_incrementally(memory: Memory, given: Circumstances) -> tuple[Memory, Round]:
-    """Decide one round; there is at least one worker."""
+    """Decide a round for at least one worker."""
     assert given.running, "a leader is a worker"
     running = Workers(given.running)
     active = running.every()
@@ -110,14 +109,14 @@ def assign_incrementally(memory: Memory, given: Circumstances) -> tuple[Memory, 
 
 
 def _remembered(memory: Memory, given: Circumstances, active: set[Unit]) -> AbstractSet[Unit]:
-    """What had an owner, unless the last round did not get through to everybody."""
+    """The units that had an owner, unless the last round did not reach all workers."""
     if memory.revoked & active:
         return active
     return memory.assigned if memory.generation == given.completed_generation else frozenset()
 
 
 def _lost_handled(memory: Memory, given: Circumstances, lost: list[Unit], after: Workers) -> tuple[Memory, list[Unit]]:
-    """What of the lost units is given out like new ones; candidates get theirs here."""
+    """The lost units to assign like new ones; candidates get theirs here."""
     quiet = replace(memory, candidates=(), scheduled_ms=0, delay_ms=0)
     if not lost and not memory.has_revoked:
         return quiet, []
@@ -144,7 +143,7 @@ def _lost_handled(memory: Memory, given: Circumstances, lost: list[Unit], after:
 
 
 def _balanced(memory: Memory, given: Circumstances, after: Workers) -> tuple[Memory, dict[str, set[Unit]]]:
-    """What is taken away to even out loads, or the pause before that when the last round has done it."""
+    """The units to revoke to balance loads, or the pause before that if the last round revoked some."""
     surplus = _surplus(given.configured, after)
     if not surplus:
         return replace(memory, has_revoked=False, revocations=0) if memory.has_revoked else memory, {}
@@ -166,7 +165,7 @@ def revocation_backoff(attempt: int, max_delay_ms: int) -> int:
 
 
 def _surplus(configured: frozenset[Unit], after: Workers) -> dict[str, set[Unit]]:
-    """Per worker what it has too many of, connectors and tasks for themselves; oldest first."""
+    """The surplus of each worker, separately for connectors and tasks, oldest first."""
     surplus: dict[str, set[Unit]] = {}
     if not configured or not after.every():
         return surplus

@@ -1,4 +1,4 @@
-"""What Connect hands out: connectors and their tasks, and what each worker of one round runs."""
+"""The units that Connect assigns (connectors and tasks), and the units of each worker in a round."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Unit(NamedTuple):
 
 
 def in_order(units: Iterable[Unit]) -> list[Unit]:
-    """Connectors before tasks, each by the connector's name and the task's number."""
+    """Sort units: connectors before tasks, each by the connector's name and the task's number."""
     return sorted(units, key=lambda u: (u.task is not None, java_order(u.connector), u.task or 0))
 
 
@@ -34,7 +34,7 @@ def configured_units(connectors: Mapping[str, int]) -> frozenset[Unit]:
 
 
 class Workers:
-    """Each worker's units, in the order in which they were given to it; workers in Kafka's hash order."""
+    """The units of each worker, in the order of their assignment; workers in Kafka's hash order."""
 
     def __init__(self, running: Mapping[str, Iterable[Unit]]) -> None:
         self._units = {worker: dict.fromkeys(running[worker]) for worker in texts_in_hash_order(running)}
@@ -59,10 +59,9 @@ class Workers:
             self._units[worker] = {unit: None for unit in self._units[worker] if unit not in units}
 
     def fill(self, units: Iterable[Unit], *, tasks: bool) -> None:
-        """Give units of one kind to whoever has least of that kind, ties by the worker's name.
+        """Give units of one kind to the workers with the fewest of that kind, ties by name.
 
-        Everybody who has as little as the first gets one, then it is looked at again who that is; the order of
-        workers is that of the beginning.
+        In each pass, all workers with as few units as the first one get one. The order of workers does not change.
         """
         loads = {worker: len(self.of_kind(worker, tasks=tasks)) for worker in self._units}
         queue = sorted(loads, key=lambda worker: (loads[worker], java_order(worker)))

@@ -1,11 +1,11 @@
-"""`cooperative-sticky`: sticky, but nobody is given what another may still be reading (KIP-429).
+"""`cooperative-sticky`: sticky, but no member gets a partition that another may still be reading (KIP-429).
 
-What changes hands is withheld from the answer: its owner sees that it is no longer assigned, stops, and rejoins;
-the second rebalance gives out what is free by then. What nobody has is given out at once.
+Partitions that change owners are withheld from the assignment. Their owner sees that it lost them, stops, and rejoins;
+the second rebalance assigns them. Partitions without an owner are assigned at once.
 
-Withheld is, with equal subscriptions, whatever goes to another than its one valid claimant, partitions that were
-claimed twice in one generation included; with different ones, whatever goes to a member that does not claim it
-while one that does not get it claims it, stale claims and those of members that have unsubscribed included.
+With equal subscriptions, a partition is withheld if it goes to another member than its only valid claimant, or if it
+was claimed twice in one generation. With different subscriptions, it is withheld if it goes to a member that does not
+claim it while another member claims it, even with a stale claim or without a subscription.
 
 Source: CooperativeStickyAssignor of kafka-clients 4.1.1.
 """
@@ -30,10 +30,7 @@ def assign_cooperative_sticky(
     *,
     exact_up_to: int = EXACT_PARTITIONS_MAX,
 ) -> dict[str, list[TopicPartition]]:
-    """See the module; a partition that is in no list is given out in the rebalance that follows.
-
-    `exact_up_to` is that of `assign_sticky`.
-    """
+    """The strategy. The next rebalance assigns partitions that are in no list. `exact_up_to`: see `assign_sticky`."""
     assignment, alike = stick(
         partitions_per_topic, subscriptions, cooperative_claim, exact_up_to=exact_up_to, withholding=True
     )

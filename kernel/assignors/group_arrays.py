@@ -1,14 +1,14 @@
-"""A group as integers: what the sticky strategies compute with, so that a million partitions take no million tuples.
+"""A group as integer arrays, with which the sticky strategies compute: a million partitions need no million tuples.
 
-A partition is a number: those of all topics in a row, topics in Java's order of names (`Grid`). A member is its
-place in hash order, the order in which Kafka goes through the subscriptions (`Roster`). Who had what is then one
-array over partitions (`settle`, by the rules in `claims`), and so is who gets what:
+A partition is an index: all topics in Java's order of names, one after the other (`Grid`). A member is its index in
+hash order, the order in which Kafka iterates over the subscriptions (`Roster`). Former owners (`settle`, as described
+in `claims`) and new owners are then arrays over partitions:
 
-    owner       int32[N]    the member that had, or gets, the partition; NOBODY where there is none
-    contested   bool[N]     claimed twice in one generation: whoever claimed it, it counts as nobody's
-    subscribed  bool[M, T]  which member subscribes to which topic
+    owner       int32[N]    the member that had or gets the partition, or NOBODY
+    contested   bool[N]     claimed twice in one generation, so it has no owner
+    subscribed  bool[M, T]  whether a member subscribes to a topic
 
-No loop here goes over partitions or claims. N is the number of partitions, M of members, T of topics, C of claims.
+No loop here iterates over partitions or claims. N is the number of partitions, M of members, T of topics, C of claims.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from kernel.assignors.sticky_data import Claim
     from kernel.assignors.subscription import MemberSubscription
 
-#: The owner of a partition that no member has.
+#: The owner of a partition without an owner.
 NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The partitions that exist: partition p of topic t (an index into `topics`) has the id `starts[t] + p`."""
+    """The existing partitions: partition p of topic t (an index into `topics`) has the id `starts[t] + p`."""
 
     topics: tuple[str, ...]  #: in Java's order
-    starts: NDArray[np.int64]  #: T + 1 of them; the last is N
+    starts: NDArray[np.int64]  #: [T + 1]; the last entry is N
 
     @classmethod
     def of(cls, sizes: Mapping[str, int]) -> Grid:
@@ -67,11 +67,11 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """The members of a group, and the orders in which Kafka asks them."""
+    """The members of a group, and the orders in which Kafka iterates over them."""
 
-    members: tuple[str, ...]  #: in the hash order of the subscriptions: their indices
-    walk: NDArray[np.int32]  #: indices in the order of a table filled anew in that order; another only if crowded
-    ranks: NDArray[np.int32]  #: of each member in Java's order of ids
+    members: tuple[str, ...]  #: in the hash order of the subscriptions; a member's index is its place here
+    walk: NDArray[np.int32]  #: indices in the order of a new table filled in that order; equal without tree bins
+    ranks: NDArray[np.int32]  #: the rank of each member in Java's order of ids
 
     @classmethod
     def of(cls, members: Iterable[str]) -> Roster:
@@ -85,52 +85,52 @@ class Roster:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the members say they had, as they put it but for partitions that do not exist."""
+class ClaimArrays:
+    """The claims of all members on existing partitions."""
 
-    ids: NDArray[np.int64]  #: C partitions, in any order
-    claimants: NDArray[np.int32]  #: C, who says so
-    generations: NDArray[np.int64]  #: M, those of the claims; NO_GENERATION where a member names none
-    in_subscriptions: NDArray[np.int64]  #: M, those of the subscriptions (`claims` says which counts when)
+    ids: NDArray[np.int64]  #: [C]: partitions, in any order
+    claimants: NDArray[np.int32]  #: [C]
+    generations: NDArray[np.int64]  #: [M]: of the claims, or NO_GENERATION
+    in_subscriptions: NDArray[np.int64]  #: [M]: of the subscriptions (`claims` says which one is used when)
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Who had what."""
+    """The former owners."""
 
     owner: NDArray[np.int32]
     contested: NDArray[np.bool_]
 
 
-def settle(grid: Grid, told: Told) -> Settled:
-    """As `claims.settle`: of two claims the one of the higher generation, of two of the same neither."""
+def settle(grid: Grid, made: ClaimArrays) -> Settled:
+    """As `claims.settle`: of two claims the higher generation wins; if they are equal, neither does."""
     owner = np.full(grid.partitions, NOBODY, np.int32)
     contested = np.zeros(grid.partitions, np.bool_)
-    owner[told.ids] = told.claimants
-    again = np.bincount(told.ids, minlength=grid.partitions) > 1
+    owner[made.ids] = made.claimants
+    again = np.bincount(made.ids, minlength=grid.partitions) > 1
     if again.any():
-        _settle_contradictions(told, np.flatnonzero(again[told.ids]), owner, contested)
+        _settle_conflicts(made, np.flatnonzero(again[made.ids]), owner, contested)
     return Settled(owner, contested)
 
 
-def _settle_contradictions(
-    told: Told, claims: NDArray[np.int64], owner: NDArray[np.int32], contested: NDArray[np.bool_]
+def _settle_conflicts(
+    made: ClaimArrays, claims: NDArray[np.int64], owner: NDArray[np.int32], contested: NDArray[np.bool_]
 ) -> None:
-    """Of partitions that are claimed more than once: the first claims on all of them, then all second ones, ..."""
-    claims = claims[np.lexsort((told.claimants[claims], told.ids[claims]))]
-    claims = claims[~_repeated_twice(told.ids[claims], told.claimants[claims])]
-    partitions, firsts, counts = np.unique(told.ids[claims], return_index=True, return_counts=True)
+    """For partitions with several claims: process the first claim on each of them, then the second on each, ..."""
+    claims = claims[np.lexsort((made.claimants[claims], made.ids[claims]))]
+    claims = claims[~_repeated_twice(made.ids[claims], made.claimants[claims])]
+    partitions, firsts, counts = np.unique(made.ids[claims], return_index=True, return_counts=True)
     turns = np.arange(len(claims)) - np.repeat(firsts, counts)
     claims = claims[np.argsort(turns, kind="stable")]
-    behind = 0
-    last = np.full(len(owner), NOBODY, np.int32)  # whose claim was the last to count, the contested ones included
+    done = 0
+    last = np.full(len(owner), NOBODY, np.int32)  # the last claimant whose claim counted, contested ones included
     for size in np.bincount(turns).tolist():
-        turn = claims[behind : behind + size]
-        behind += size
-        ids, claimants = told.ids[turn], told.claimants[turn]
+        turn = claims[done : done + size]
+        done += size
+        ids, claimants = made.ids[turn], made.claimants[turn]
         before = last[ids]
-        theirs = told.in_subscriptions[before]
-        mine = told.generations[claimants]
+        theirs = made.in_subscriptions[before]
+        mine = made.generations[claimants]
         counts_now = (before == NOBODY) | (mine >= theirs)
         equal = (before != NOBODY) & (mine == theirs)
         last[ids[counts_now]] = claimants[counts_now]
@@ -140,19 +140,19 @@ def _settle_contradictions(
 
 
 def _repeated_twice(ids: NDArray[np.int64], claimants: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Claims of one member on one partition from the third on: the second has made of it what all of them make."""
+    """A member's third and further claims on the same partition, which change nothing after the second."""
     repeated = np.zeros(len(ids), np.bool_)
     repeated[2:] = (ids[2:] == ids[:-2]) & (claimants[2:] == claimants[:-2])
     return repeated
 
 
-def told_in_tuples(
+def claims_from_tuples(
     grid: Grid,
     roster: Roster,
     subscriptions: Mapping[str, MemberSubscription],
     claim_of: Callable[[MemberSubscription], Claim],
-) -> Told:
-    """The claims of subscriptions that were decoded one by one."""
+) -> ClaimArrays:
+    """The claims of individually decoded subscriptions."""
     starts = dict(zip(grid.topics, grid.starts.tolist(), strict=False))
     sizes = dict(zip(grid.topics, grid.sizes.tolist(), strict=True))
     ids: list[int] = []
@@ -165,7 +165,7 @@ def told_in_tuples(
         counts.append(len(ids) - before)
         generations.append(NO_GENERATION if claim.generation is None else claim.generation)
         in_subscriptions.append(NO_GENERATION if subscription.generation is None else subscription.generation)
-    return Told(
+    return ClaimArrays(
         np.array(ids, np.int64),
         np.repeat(np.arange(len(counts), dtype=np.int32), counts),
         np.array(generations, np.int64),
@@ -173,10 +173,10 @@ def told_in_tuples(
     )
 
 
-def subscribed_in_tuples(
+def subscribed_from_tuples(
     grid: Grid, roster: Roster, subscriptions: Mapping[str, MemberSubscription]
 ) -> NDArray[np.bool_]:
-    """bool[M, T] of subscriptions that were decoded one by one."""
+    """The array `subscribed` of individually decoded subscriptions."""
     columns = {topic: column for column, topic in enumerate(grid.topics)}
     found = np.zeros((len(roster.members), len(columns)), np.bool_)
     for row, member in zip(found, roster.members, strict=True):
@@ -185,7 +185,7 @@ def subscribed_in_tuples(
 
 
 def stable_order(values: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """argsort(kind="stable") of what is not negative; several times as fast, for numpy has a radix sort for 16 bits."""
+    """A stable argsort of nonnegative values; several times faster, as numpy has a radix sort for 16 bits."""
     top = int(values.max(initial=0))
     order = np.argsort((values & 0xFFFF).astype(np.uint16), kind="stable")
     for shift in range(16, top.bit_length(), 16):

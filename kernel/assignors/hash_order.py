@@ -1,10 +1,10 @@
-"""The order of java.util.HashMap and HashSet, where Kafka's assignors let it decide who keeps what.
+"""The iteration order of java.util.HashMap and HashSet, on which assignments of Kafka's assignors depend.
 
-A table has a power of two of buckets, at least 16, and doubles when it is more than three quarters full; a walk
-over it goes bucket by bucket, and inside one in the order of insertion. Growing keeps that order, and nothing ever
-makes a table smaller. So the order follows from the hashes, the order of insertion and the largest size so far.
-From nine entries in one bucket on that is not all; `crowded_table` has the rest, for texts. Nine of the partitions
-that went from one member to another would have to fall into one bucket for it to matter to them: not followed here.
+A table has a power of two of buckets, at least 16, and doubles when it is more than three quarters full. Iteration
+goes bucket by bucket, and within a bucket in the order of insertion. Growing keeps that order, and a table never
+shrinks. So the order follows from the hashes, the order of insertion and the largest size so far. A bucket with nine
+entries changes this: see `tree_bins`, for strings. For partitions it is ignored: it would take nine partitions in one
+bucket that moved from one member to another.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernel.assignors.crowded_table import SMALLEST_TABLE, crowded_order, is_crowded, spreads
+from kernel.assignors.tree_bins import SMALLEST_TABLE, has_full_bucket, iteration_order, spreads
 from kernel.java_hash import java_hash
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def partition_hash(partition: TopicPartition) -> int:
 
 
 def table_size(entries: int) -> int:
-    """Buckets of a table that was filled one by one."""
+    """The number of buckets of a table after this many insertions."""
     size = SMALLEST_TABLE
     while entries * 4 > size * 3:
         size *= 2
@@ -36,23 +36,23 @@ def table_size(entries: int) -> int:
 
 
 def bucket(hashed: int, size: int) -> int:
-    """Where an entry lies in a table of `size` buckets: high bits of the hash are folded into the low ones."""
+    """The bucket of an entry in a table of `size` buckets: the high bits of the hash are folded into the low ones."""
     hashed &= 0xFFFFFFFF
     return (hashed ^ hashed >> 16) & (size - 1)
 
 
 def texts_in_hash_order(texts: Iterable[str]) -> list[str]:
-    """Distinct strings in the order of a table that was filled in the order given."""
+    """Distinct strings in the iteration order of a table that was filled in the given order."""
     given = list(texts)
     hashes = spreads(given)
-    if is_crowded(hashes):
-        return crowded_order(given)
+    if has_full_bucket(hashes):
+        return iteration_order(given)
     buckets = hashes & (table_size(len(given)) - 1)
     return [given[at] for at in np.argsort(buckets, kind="stable").tolist()]
 
 
 class PartitionTable:
-    """A HashSet of partitions of which only its first entry is ever asked for."""
+    """A HashSet of partitions that provides only its first entry."""
 
     def __init__(self) -> None:
         self._buckets: dict[TopicPartition, int] = {}

@@ -1,7 +1,7 @@
-"""What one run of the general sticky algorithm has moved so far, to keep it from moving things back and forth.
+"""The moves of a run of the general sticky algorithm, kept to avoid moving partitions back and forth.
 
-If a partition of a topic went from A to B and now another of that topic is to go from B to A, then the first one
-goes back instead: the result is as even, and one partition less has moved.
+If a partition of a topic moved from A to B, and another one of that topic should now move from B to A, the first one
+moves back instead: the result is as balanced, with one move less.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 class Movements:
-    """Per partition where it came from at first and where it is; per topic what went from whom to whom."""
+    """The original and current owner of each moved partition, and for each topic the partitions of each such pair."""
 
     def __init__(self) -> None:
         self._moved: dict[TopicPartition, tuple[str, str]] = {}
         self._by_topic: dict[str, dict[tuple[str, str], PartitionTable]] = {}
 
     def instead_of(self, tp: TopicPartition, giver: str, taker: str) -> TopicPartition:
-        """What should move to `taker` when `tp` is about to leave `giver` for it."""
+        """The partition to move to `taker` when `tp` would move there from `giver`."""
         pairs = self._by_topic.get(tp.topic, {})
         origin = self._moved[tp][0] if tp in self._moved else giver
         opposite = pairs.get((taker, origin))
         return tp if opposite is None else opposite.first()
 
     def record(self, tp: TopicPartition, giver: str, taker: str) -> None:
-        """`tp` has gone from `giver` to `taker`."""
+        """Record that `tp` moved from `giver` to `taker`."""
         origin = self._forget(tp) if tp in self._moved else giver
         if origin != taker:
             self._moved[tp] = (origin, taker)

@@ -1,7 +1,7 @@
-"""`range`: each topic is cut into consecutive pieces, one a member (Kafka's RangeAssignor, 0.9 to 4.1).
+"""`range`: divides each topic into consecutive ranges, one for each member (Kafka's RangeAssignor, 0.9 to 4.1).
 
-Topics are independent of each other, and the first members get the longer pieces of every topic: with many
-topics of few partitions the same members are always ahead (seeds 000, 001, 003).
+Topics are independent, and the first members get the longer ranges of every topic. With many topics of few partitions,
+the same members always get more (seeds 000, 001, 003).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def piece(size: int, pieces: int, position: int) -> tuple[int, int]:
-    """(start, length) of a piece when `size` things are cut into `pieces`: the first size % pieces are one longer."""
+    """(start, length) of a range when `size` items are divided: the first size % pieces ranges are one longer."""
     quotient, remainder = divmod(size, pieces)
     return quotient * position + min(position, remainder), quotient + (position < remainder)
 
@@ -26,7 +26,7 @@ def piece(size: int, pieces: int, position: int) -> tuple[int, int]:
 def assign_ranges(
     partitions_per_topic: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
 ) -> dict[str, list[TopicPartition]]:
-    """See the module; a member's partitions come topic by topic, in the order of the topics' names."""
+    """The strategy. A member's partitions are sorted by topic and number."""
     subscribers: dict[str, list[str]] = {}
     for member in members_in_order(subscriptions):
         for topic in dict.fromkeys(subscriptions[member].topics):

@@ -1,7 +1,7 @@
-"""Assignors by the name under which members offer them to the group: ours, and those that users plug in.
+"""Assignors by protocol name: the built-in ones, and those that packages plug in.
 
-A package plugs one in by an entry point of the group `rebalance_lab.assignors`: the entry's name is the strategy's,
-and it points to the function (docs/writing-an-assignor.md). Built-in names cannot be taken over.
+A package plugs in an assignor with an entry point in the group `rebalance_lab.assignors`. The entry's name is the
+name of the strategy, and it points to the function (docs/writing-an-assignor.md). Built-in names cannot be replaced.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from kernel.assignors.subscription import Assignor
 
-#: The group of entry points that is looked up.
+#: The group of entry points.
 ENTRY_POINTS = "rebalance_lab.assignors"
 
-#: Protocol name -> built-in strategy. The names travel in JoinGroup, so members of all implementations agree on them.
+#: Protocol name -> built-in strategy. JoinGroup carries these names, so all implementations share them.
 ASSIGNORS: Mapping[str, Assignor] = MappingProxyType(
     {
         "range": assign_ranges,
@@ -36,11 +36,11 @@ ASSIGNORS: Mapping[str, Assignor] = MappingProxyType(
     }
 )
 
-#: Strategies that let members keep partitions during a rebalance. A group does that when every member offers only
-#: such strategies; one eager strategy in a member's list, and everything is given back first (KIP-429).
+#: Strategies that let members keep partitions during a rebalance. That requires that all members offer only such
+#: strategies; with an eager one in any member's list, members give up everything first (KIP-429).
 COOPERATIVE = frozenset({"cooperative-sticky"})
 
-#: What a user of the Java client writes for partition.assignment.strategy.
+#: The Java client's values of partition.assignment.strategy.
 JAVA_CLASSES: Mapping[str, str] = MappingProxyType(
     {
         "org.apache.kafka.clients.consumer.RangeAssignor": "range",
@@ -52,9 +52,9 @@ JAVA_CLASSES: Mapping[str, str] = MappingProxyType(
 
 
 def assignor_name(given: str) -> str:
-    """The protocol name of a strategy given by protocol name or by its Java class; a plugged-in one is loaded.
+    """The protocol name of a strategy given by protocol name or Java class. Loads a plugged-in one.
 
-    Raises `ConfigurationError` when there is no such strategy, or when it cannot be loaded.
+    Raises `ConfigurationError` if the strategy is unknown or cannot be loaded.
     """
     name = JAVA_CLASSES.get(given, given)
     assignor(name)
@@ -62,19 +62,19 @@ def assignor_name(given: str) -> str:
 
 
 def names() -> frozenset[str]:
-    """All strategies by protocol name, those that are plugged in unseen."""
+    """The protocol names of all strategies; plugged-in ones are listed without being loaded."""
     return frozenset(ASSIGNORS) | entry_points(group=ENTRY_POINTS).names
 
 
 def assignor(name: str) -> Assignor:
-    """The strategy of this protocol name. Raises `ConfigurationError`, as `assignor_name`."""
+    """The strategy with this protocol name. Raises `ConfigurationError` like `assignor_name`."""
     built_in = ASSIGNORS.get(name)
     return plugged_in(name) if built_in is None else built_in
 
 
 @functools.cache
 def plugged_in(name: str) -> Assignor:
-    """What an installed package offers under this name, its answers checked. Raises `ConfigurationError`."""
+    """The strategy that an installed package offers, with a check of its results. Raises `ConfigurationError`."""
     offers = {entry.value: entry for entry in entry_points(group=ENTRY_POINTS, name=name)}
     if not offers:
         others = sorted(names() - ASSIGNORS.keys())

@@ -1,8 +1,8 @@
-"""`roundrobin`: all partitions of all topics are dealt like cards (Kafka's RoundRobinAssignor, 0.9 to 4.1).
+"""`roundrobin`: deals all partitions of all topics in turn (Kafka's RoundRobinAssignor, 0.9 to 4.1).
 
-One pointer goes round over *all* members; one that does not subscribe to the topic is passed over, and the
-pointer goes on behind whoever was served. With equal subscriptions loads differ by at most one; with unequal
-ones they may differ a lot (seed 000's second example).
+One pointer cycles over *all* members. It skips members that do not subscribe to the topic, and continues after the
+one that got the partition. With equal subscriptions loads differ by at most one; with unequal ones they may differ a
+lot (second example of seed 000).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def deal_round_robin(
     partitions_per_topic: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
 ) -> dict[str, list[TopicPartition]]:
-    """See the module; topics are dealt in Java's order of their names, partitions ascending."""
+    """The strategy. Topics are dealt in Java's order of names, partitions in ascending order."""
     topics_of = {member: frozenset(subscriptions[member].topics) for member in members_in_order(subscriptions)}
     topics = sorted(frozenset[str]().union(*topics_of.values()), key=java_order)
     cards = (TopicPartition(t, number) for t in topics for number in range(partitions_per_topic.get(t, 0)))
@@ -32,9 +32,9 @@ def deal_round_robin(
 def deal(
     cards: Iterable[TopicPartition], players: Sequence[str], topics_of: Mapping[str, AbstractSet[str]]
 ) -> dict[str, list[TopicPartition]]:
-    """{player: its cards in the order in which they were dealt}, every player named, players in the order given.
+    """{player: its cards in the order of dealing} for all players, in the given order.
 
-    Somebody has to take each card: its topic is in at least one player's topics.
+    Each card's topic must be among the topics of at least one player.
     """
     hands: dict[str, list[TopicPartition]] = {player: [] for player in players}
     pointer = 0

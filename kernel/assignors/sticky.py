@@ -1,16 +1,16 @@
-"""`sticky`: as even as round robin, and everybody keeps as much as that allows (Kafka's StickyAssignor, 4.1).
+"""`sticky`: as balanced as round robin, and members keep as much as that allows (Kafka's StickyAssignor, 4.1).
 
-Members that all subscribe to the same topics get the fast algorithm below, others the general one
-(`sticky_general`), which is Kafka's, step by step. It takes long; above a size the group is `balanced` instead, as
-evenly and as validly, if not in the same way. The strategy is eager: everything stops for a rebalance, and most of it
-starts where it was.
+If all members subscribe to the same topics, the fast algorithm below is used, otherwise the general one
+(`sticky_general`), which follows Kafka's step by step. It is slow, so larger groups are `balanced` instead: just as
+evenly and validly, but not identically. The strategy is eager: a rebalance stops everything, and most partitions then
+resume where they were.
 
-Equal subscriptions: with P partitions and M members, everybody is due min = P div M, and P mod M members one more.
-Members are gone through in hash order and keep what they had up to that; who had more than min while the longer
-shares lasted keeps min + 1. What is left is dealt to those below min, one each in turns, then to those at min.
+Equal subscriptions: with P partitions and M members, each member gets min = P div M, and P mod M members get one more.
+Members keep their partitions up to min, in hash order; those that had more than min keep min + 1 while such larger
+shares remain. The rest is dealt one at a time to members below min, then to those at min.
 
-Source: AbstractStickyAssignor of kafka-clients 4.1.1 without racks (KAFKA-9987, KAFKA-12464, KAFKA-13081). There
-partitions and members are gone through one by one; here the same is computed from how many each member had.
+Source: AbstractStickyAssignor of kafka-clients 4.1.1 without racks (KAFKA-9987, KAFKA-12464, KAFKA-13081). It iterates
+over partitions and members; this computes the same from the number of partitions that each member had.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from kernel.assignors.group_arrays import (
     Grid,
     Roster,
     Settled,
+    claims_from_tuples,
     settle,
     stable_order,
-    subscribed_in_tuples,
-    told_in_tuples,
+    subscribed_from_tuples,
 )
 from kernel.assignors.sticky_general import GeneralAssignment
 from kernel.values import TopicPartition
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from kernel.assignors.sticky_data import Claim
     from kernel.assignors.subscription import MemberSubscription
 
-#: Partitions of the largest group with different subscriptions that is assigned as by Kafka. That takes a few
-#: tenths of a CPU second usually, and a few seconds at the worst we found (`docs/coordinators.md`).
+#: The most partitions of a group with different subscriptions for which Kafka's algorithm is used. It usually takes a
+#: few tenths of a CPU second, and a few seconds in the worst case found (`docs/coordinators.md`).
 EXACT_PARTITIONS_MAX = 20_000
 
 
 class Shares(NamedTuple):
-    """Who gets what, per partition."""
+    """The assignment, by partition."""
 
-    owner: NDArray[np.int32]  #: N; NOBODY where it is given to none
-    kept: NDArray[np.bool_]  #: N; whether it has stayed with who had it, without being dealt
+    owner: NDArray[np.int32]  #: [N]; NOBODY if unassigned
+    kept: NDArray[np.bool_]  #: [N]; whether it stayed with its owner without being dealt
 
 
 def assign_sticky(
@@ -60,9 +60,9 @@ def assign_sticky(
     *,
     exact_up_to: int = EXACT_PARTITIONS_MAX,
 ) -> dict[str, list[TopicPartition]]:
-    """See the module; a member's partitions come in the order in which it got them, kept ones first.
+    """The strategy. A member's partitions are in the order of assignment, kept ones first.
 
-    With more partitions than `exact_up_to`, members that subscribe to different topics are `balanced`.
+    With different subscriptions and more partitions than `exact_up_to`, the group is `balanced`.
     """
     return stick(partitions_per_topic, subscriptions, one_by_one.sticky_claim, exact_up_to=exact_up_to)[0]
 
@@ -75,10 +75,10 @@ def stick(
     exact_up_to: int,
     withholding: bool = False,
 ) -> tuple[dict[str, list[TopicPartition]], bool]:
-    """The assignment, and whether the members subscribe alike.
+    """The assignment, and whether all members have equal subscriptions.
 
-    If they do, `withholding` leaves out the partitions that go from one claimant to somebody else; the general
-    algorithm does not know them.
+    If they have, `withholding` leaves out partitions that would move from their claimant to another member. The
+    general algorithm cannot do that.
     """
     if not subscriptions:
         return {}, True
@@ -89,9 +89,9 @@ def stick(
         claims = one_by_one.settle(sizes, subscriptions, claim_of)
         return GeneralAssignment(sizes, subscriptions, claims).build(), alike
     grid, roster = Grid.of(sizes), Roster.of(subscriptions)
-    settled = settle(grid, told_in_tuples(grid, roster, subscriptions, claim_of))
+    settled = settle(grid, claims_from_tuples(grid, roster, subscriptions, claim_of))
     if not alike:
-        subscribed = subscribed_in_tuples(grid, roster, subscriptions)
+        subscribed = subscribed_from_tuples(grid, roster, subscriptions)
         return in_tuples(grid, roster, assign_balanced(grid, subscribed, settled)), alike
     shares = assign_equal(grid, roster, settled)
     if withholding:
@@ -100,13 +100,13 @@ def stick(
 
 
 def assign_balanced(grid: Grid, subscribed: NDArray[np.bool_], settled: Settled) -> Shares:
-    """Everything that somebody subscribes to; `subscribed` is bool[M, T]."""
+    """Assign all partitions that have subscribers; `subscribed` is bool[M, T]."""
     owner = balance(grid.starts, subscribed, settled.owner)
     return Shares(owner, (owner == settled.owner) & (owner != NOBODY))
 
 
 def assign_equal(grid: Grid, roster: Roster, settled: Settled) -> Shares:
-    """Everything to somebody: see the module. At least one member is needed."""
+    """Assign all partitions with the fast algorithm (see the module docstring) to at least one member."""
     had = np.where(settled.contested, np.int32(NOBODY), settled.owner)
     members = len(roster.members)
     counts = np.bincount(had + 1, minlength=members + 1)[1:]
@@ -124,14 +124,14 @@ def assign_equal(grid: Grid, roster: Roster, settled: Settled) -> Shares:
 
 
 def changing_hands(settled: Settled, shares: Shares) -> NDArray[np.bool_]:
-    """N: what goes to another than its one valid claimant, partitions that were claimed twice included."""
+    """[N]: whether a partition goes to another member than its only valid claimant, or was claimed twice."""
     lost = (settled.owner != NOBODY) & (settled.owner != shares.owner)
     withheld: NDArray[np.bool_] = ~shares.kept & (settled.contested | lost)
     return withheld
 
 
 def in_tuples(grid: Grid, roster: Roster, shares: Shares) -> dict[str, list[TopicPartition]]:
-    """The lists in Kafka's order: what was kept by number and topic, then what was dealt by topic and number."""
+    """The lists in Kafka's order: kept partitions by number and topic, then dealt ones by topic and number."""
     ids = np.flatnonzero(shares.owner != NOBODY)
     topics, numbers = grid.located(ids)
     numbers_first = np.where(shares.kept[ids], numbers, 0)
@@ -145,9 +145,9 @@ def in_tuples(grid: Grid, roster: Roster, shares: Shares) -> dict[str, list[Topi
 def _released(
     grid: Grid, had: NDArray[np.int32], counts: NDArray[np.int64], quota: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Of those that have more than they keep: all but the first by number and topic."""
+    """The partitions that members above their quota release: all but the first by number and topic."""
     over = counts > quota
-    theirs = np.flatnonzero(np.append(over, False)[had])  # the last is NOBODY's
+    theirs = np.flatnonzero(np.append(over, False)[had])  # the last entry is for NOBODY
     _, numbers = grid.located(theirs)
     theirs = theirs[stable_order(numbers)]
     theirs = theirs[stable_order(had[theirs])]
@@ -157,7 +157,7 @@ def _released(
 
 
 def _dealt(roster: Roster, counts: NDArray[np.int64], least: int, extras: int) -> NDArray[np.int64]:
-    """Whom what is left goes to, one after the other; `extras` are the longer shares that nobody had."""
+    """The new owners of the remaining partitions, in order; `extras` is the number of larger shares still available."""
     ranked = np.argsort(roster.ranks)
     below = ranked[counts[ranked] < least]
     needs = least - counts[below]

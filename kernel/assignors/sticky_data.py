@@ -1,10 +1,10 @@
-"""The user data that the sticky strategies put beside a subscription, as bytes.
+"""Encode and decode the user data that the sticky strategies add to a subscription.
 
     sticky              [topic, [partition i32]] of the last assignment, and since 2.3 the generation i32
-    cooperative-sticky  generation i32 (what the member owns is in the subscription itself)
+    cooperative-sticky  generation i32 (the subscription itself holds the owned partitions)
 
-Newer writers may append; what follows is left alone. Source: StickyAssignor and CooperativeStickyAssignor of
-kafka-clients 4.1, KAFKA-7026 for the generation.
+Newer writers may append data, which is ignored. Source: StickyAssignor and CooperativeStickyAssignor of kafka-clients
+4.1, KAFKA-7026 for the generation.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from kernel.values import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: A generation that no group ever has: the member never had an assignment, or its bytes say nothing.
+#: No real generation: the member never had an assignment, or its user data is invalid.
 NO_GENERATION = -1
 
 
 class Claim(NamedTuple):
-    """What a member says it had, and in which generation; None is a member that names none."""
+    """The partitions that a member says it had, and in which generation."""
 
     partitions: tuple[TopicPartition, ...]
-    generation: int | None
+    generation: int | None  #: None if the member states none
 
 
 def encode_sticky(partitions: Iterable[TopicPartition], generation: int | None) -> bytes:
-    """A sticky member's user data; without a generation it is that of before 2.3."""
+    """The user data of a sticky member; without a generation as before 2.3."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
@@ -44,7 +44,7 @@ def encode_sticky(partitions: Iterable[TopicPartition], generation: int | None) 
 
 
 def decode_sticky(data: bytes | None) -> Claim:
-    """What a sticky member had. No bytes claim nothing; nonsense claims nothing, and counts as `NO_GENERATION`."""
+    """The claim in a sticky member's user data. Empty or invalid data claims nothing, the latter in `NO_GENERATION`."""
     if not data:
         return Claim((), None)
     try:
@@ -57,19 +57,19 @@ def decode_sticky(data: bytes | None) -> Claim:
 
 
 def encode_cooperative(generation: int) -> bytes:
-    """A cooperative-sticky member's user data; `NO_GENERATION` before its first assignment."""
+    """The user data of a cooperative-sticky member; `NO_GENERATION` before its first assignment."""
     return struct.pack(">i", generation)
 
 
 def decode_cooperative(data: bytes | None) -> int | None:
-    """The generation of a cooperative-sticky member's user data; None where there is none at all."""
+    """The generation in a cooperative-sticky member's user data; None without user data."""
     if data is None:
         return None
     return int(struct.unpack_from(">i", data)[0]) if len(data) >= 4 else NO_GENERATION
 
 
 def _assignment(data: bytes) -> tuple[tuple[TopicPartition, ...], int]:
-    """The partitions, and where the reader stands behind them; `struct.error` or ValueError when it cannot be."""
+    """The partitions, and the offset after them. Raises `struct.error` or ValueError if the data is invalid."""
     (topics,) = struct.unpack_from(">i", data)
     _check(topics, 6, data)
     at, found = 4, []
@@ -77,7 +77,7 @@ def _assignment(data: bytes) -> tuple[tuple[TopicPartition, ...], int]:
         (length,) = struct.unpack_from(">h", data, at)
         if not 0 <= length <= len(data) - at - 2:
             raise ValueError(f"a name of {length} bytes")
-        topic = data[at + 2 : at + 2 + length].decode("utf-8", "replace")  # as Java reads: the other topics count
+        topic = data[at + 2 : at + 2 + length].decode("utf-8", "replace")  # as Java does: the other topics stay valid
         at += 2 + length
         (count,) = struct.unpack_from(">i", data, at)
         _check(count, 4, data)

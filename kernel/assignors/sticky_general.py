@@ -1,17 +1,17 @@
-"""The sticky strategies' algorithm for members that subscribe to different topics.
+"""The sticky algorithm for members that subscribe to different topics.
 
-Everybody keeps what it had and still wants; what is free goes to whoever may have it and has least, topics with
-few subscribers first. Then partitions move, one by one, from a member to one that has at least two less, until
-none can: for any two members that differ by two or more, nothing of the fuller one could go to the other. If that
-has not made the whole any more even, all moves are undone.
+Members keep the partitions that they had and still subscribe to. Free partitions go to the least loaded subscribers,
+topics with few subscribers first. Then partitions move one by one to members that have at least two less, until none
+can: if two members differ by two or more, no partition of the fuller one could go to the other. If the result is no
+more balanced than before, all moves are undone.
 
-A partition that somebody had in an older generation goes back there first, when that makes things more even, even
-if that member has unsubscribed from the topic. A former owner that takes no part any more is passed over; Kafka's
-leader fails there with a NullPointerException (3 of 9,240 random rounds).
+A partition first moves back to its owner of an older generation if that improves the balance, even if that member has
+unsubscribed from the topic. A former owner that no longer takes part is skipped; Kafka's leader fails there with a
+NullPointerException (3 of 9,240 random rounds).
 
-Source: AbstractStickyAssignor.GeneralAssignmentBuilder of kafka-clients 4.1.1 without racks (KAFKA-12675). The
-question whether all is even, which Kafka asks of every pair of members and partitions, is asked here of topics:
-the largest owner against the smallest subscriber; the answer is the same.
+Source: AbstractStickyAssignor.GeneralAssignmentBuilder of kafka-clients 4.1.1 without racks (KAFKA-12675). To check
+the balance, Kafka compares all pairs of members and their partitions; this compares, for each topic, the most loaded
+owner with the least loaded subscriber, which is equivalent.
 """
 
 from __future__ import annotations
@@ -30,20 +30,19 @@ if TYPE_CHECKING:
     from kernel.assignors.claims import Claims
     from kernel.assignors.subscription import MemberSubscription
 
-#: Walks over all partitions before the balancing gives up. One or two are mostly enough, hundreds where partitions seep
-#: through a chain of members each of which shares one topic with the next. When partitions go back to former owners,
-#: and others move in their place (see `movements`), they can go in a circle: that is noticed, and ends it. Kafka has no
-#: limit: its leader never answers then.
-WALKS = 1_000
+#: The most passes over all partitions. One or two usually suffice; a chain of members, each of which shares one topic
+#: with the next, needs hundreds. Moves back to former owners, with other partitions moving instead (see `movements`),
+#: can form a cycle, which is detected and ends the balancing. Kafka has no limit: its leader then never answers.
+PASSES_MAX = 1_000
 
-#: With fewer subscribers they are compared; with more, the first of them among all members by load is looked for.
+#: Up to this many subscribers are compared with each other; with more, members are searched in the order of load.
 FEW_TAKERS = 64
 
 Rank = tuple[int, bytes, str]
 
 
 class GeneralAssignment:
-    """One computation; `build` does it."""
+    """The computation of one assignment by `build`."""
 
     def __init__(
         self, sizes: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription], claims: Claims
@@ -66,13 +65,13 @@ class GeneralAssignment:
         self._owner = {tp: member for member, held in self._held.items() for tp in held}
         self._holders = self._count_holders()
         self._before = _older_owners(claims)
-        self._ranked: list[Rank] = []  #: who takes part, by load and id
-        self._part: Collection[str] = self._held.keys()  #: the same
-        #: Of a topic with many subscribers: none of them that takes part comes before this in `_ranked`.
+        self._ranked: list[Rank] = []  #: the participating members by load and id
+        self._part: Collection[str] = self._held.keys()  #: the participating members
+        #: For topics with many subscribers: no participating subscriber comes before this rank in `_ranked`.
         self._no_taker_before: dict[str, Rank] = {}
         self._movements = Movements()
-        self._even: bool | None = None  #: None until asked since the last move
-        self._lopsided = list(sizes)  #: all topics, those that were found lopsided lately first
+        self._even: bool | None = None  #: None if not computed since the last move
+        self._lopsided = list(sizes)  #: all topics, recently unbalanced ones first
 
     def build(self) -> dict[str, list[TopicPartition]]:
         self._ranked = sorted(self._rank(member) for member in self._held)
@@ -93,14 +92,14 @@ class GeneralAssignment:
         return {member: list(held) for member, held in self._held.items()}
 
     def _takes_part(self, member: str, movable: set[str]) -> bool:
-        """Whether it lacks something that it could have, or has something that another could have."""
+        """Whether the member could get another partition, or has one that could go to another member."""
         return not self._is_full(member) or any(tp.topic in movable for tp in self._held[member])
 
     def _balance(self, partitions: Sequence[TopicPartition]) -> bool:
-        """Whether anything moved."""
+        """Move partitions until the group is balanced. Returns whether any moved."""
         moved = False
         seen: set[int] = set()
-        for _ in range(WALKS):
+        for _ in range(PASSES_MAX):
             again = False
             for tp in partitions:
                 if self._is_even():
@@ -118,7 +117,7 @@ class GeneralAssignment:
         return moved
 
     def _taker(self, tp: TopicPartition) -> str | None:
-        """To whom the partition should go; None where it should stay."""
+        """The member to which the partition should move, or None."""
         load = len(self._held[self._owner[tp]])
         former = self._before.get(tp)
         if former is not None and load > len(self._held[former]) + 1:
@@ -127,7 +126,7 @@ class GeneralAssignment:
         return least if load > len(self._held[least]) + 1 else None
 
     def _least(self, topic: str) -> str:
-        """Who takes part, could have the topic, and has least."""
+        """The least loaded participating subscriber of the topic."""
         takers = self._takers[topic]
         if len(takers) < FEW_TAKERS:
             return min(self._rank(taker) for taker in takers if taker in self._part)[2]
@@ -144,7 +143,7 @@ class GeneralAssignment:
         return self._even
 
     def _has_lopsided(self) -> bool:
-        """Whether any topic is; the last one that was is looked at first, most likely it still is."""
+        """Whether any topic is unbalanced. The last one that was is checked first, as it probably still is."""
         place = next((place for place, topic in enumerate(self._lopsided) if self._is_lopsided(topic)), None)
         if place is None:
             return False
@@ -152,13 +151,13 @@ class GeneralAssignment:
         return True
 
     def _is_lopsided(self, topic: str) -> bool:
-        """Whether somebody has two or more partitions less than one of the topic's owners, and could have more."""
+        """Whether a subscriber that could get more has at least two partitions less than an owner."""
         loads = (len(self._held[member]) for member in self._takers[topic] if not self._is_full(member))
         most = max(len(self._held[member]) for member in self._holders[topic])
         return any(load + 1 < most for load in loads)
 
     def _is_full(self, member: str) -> bool:
-        """By number: one that was given back what it has unsubscribed from counts as full before it is."""
+        """Whether it has as many partitions as its topics. Partitions of unsubscribed topics count too."""
         return len(self._held[member]) == self._room[member]
 
     def _move(self, tp: TopicPartition, taker: str) -> None:
@@ -200,9 +199,9 @@ class GeneralAssignment:
 
 
 def _older_owners(claims: Claims) -> dict[TopicPartition, str]:
-    """Who says that it had a partition in a generation that is not the newest; the latest of them, first come."""
+    """The last claimant of each partition before the newest generation; the first of them if there are several."""
     found: dict[TopicPartition, tuple[int, str]] = {}
-    for member, claim in claims.told.items():
+    for member, claim in claims.made.items():
         generation = NO_GENERATION if claim.generation is None else claim.generation
         if generation < claims.generation:
             for tp in claim.partitions:
@@ -212,6 +211,6 @@ def _older_owners(claims: Claims) -> dict[TopicPartition, str]:
 
 
 def _unevenness(hands: Iterable[Mapping[TopicPartition, None]]) -> int:
-    """The differences between the loads of all pairs, added up."""
+    """The sum of the differences between the loads of all pairs."""
     loads = sorted(map(len, hands))
     return sum((2 * position - len(loads) + 1) * load for position, load in enumerate(loads))

@@ -1,10 +1,9 @@
-"""What an assignor is given and what it answers: the one signature of all strategies.
+"""The signature of all assignment strategies.
 
-An assignor is a pure function of the whole group. It is handed the size of every topic that exists and what
-every member told the group of itself, and it answers for every member, with an empty list where there is
-nothing to have. Topics that do not exist (absent, or of size 0) are skipped without a complaint, as Kafka
-does (AbstractPartitionAssignor, 0.9 to 4.1). The signature carries more than range and round robin look at:
-the sticky strategies need what a member owned, and in which generation.
+An assignor is a pure function of the whole group. It takes the sizes of all existing topics and the subscriptions of
+all members, and returns a list for every member, which may be empty. It skips topics that do not exist (absent or of
+size 0) silently, as Kafka does (AbstractPartitionAssignor, 0.9 to 4.1). Range and round robin do not use all of the
+input: the sticky strategies also need the partitions that a member owned, and in which generation.
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ from kernel.values import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSubscription:
-    """What one member told the group.
+    """The subscription of a member, as it sends it to the group.
 
-    `owned` and `generation` are its claim on partitions from before (KIP-429, KIP-792); `user_data` is what
-    its own strategy put beside the subscription and only that strategy reads.
+    `owned` and `generation` are its claim on previous partitions (KIP-429, KIP-792). Only the strategy that added
+    `user_data` reads it.
     """
 
     topics: tuple[str, ...]
     instance_id: str | None = None  #: group.instance.id of a static member (KIP-345)
     owned: tuple[TopicPartition, ...] = ()
-    generation: int | None = None  #: None where the member's protocol version has no such field
+    generation: int | None = None  #: None if the member's protocol version lacks this field
     user_data: bytes | None = None
 
 
-#: ({topic: number of partitions}, {member id: subscription}) -> {member id: its partitions}, every member named.
+#: ({topic: number of partitions}, {member id: subscription}) -> {member id: its partitions} for every member.
 Assignor = Callable[[Mapping[str, int], Mapping[str, MemberSubscription]], dict[str, list[TopicPartition]]]
 
 
 def java_order(text: str) -> bytes:
-    """A key that sorts as Java's `String.compareTo`: by UTF-16 code units, where Python sorts by code points.
+    """A sort key for Java's `String.compareTo`, by UTF-16 code units (Python sorts by code points).
 
     They differ for characters beyond the basic plane, whose surrogates (0xD800 and up) sort before U+E000.
     """
@@ -44,11 +43,10 @@ def java_order(text: str) -> bytes:
 
 
 def members_in_order(subscriptions: Mapping[str, MemberSubscription]) -> list[str]:
-    """Member ids in the order in which Kafka serves them since 2.3 (KIP-345).
+    """Member ids in Kafka's order since 2.3 (KIP-345).
 
-    Static members come first, by instance id, so that a restart under a new member id changes nothing;
-    dynamic ones follow by member id. Two that name the same instance, which no broker lets into one group, stay
-    in hash order.
+    Static members come first, by instance id, so that a restart with a new member id changes nothing. Dynamic ones
+    follow by member id. Two with the same instance id, which no broker admits to a group, stay in hash order.
     """
 
     def rank(member: str) -> tuple[bool, bytes]:

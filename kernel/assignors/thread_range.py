@@ -1,7 +1,7 @@
-"""The range of the ZooKeeper-era consumer: one topic's partitions over *threads*, not members (0.8.2 RangeAssignor).
+"""The range strategy of the ZooKeeper-era consumer: divides a topic over *threads* (RangeAssignor of 0.8.2).
 
-Thread ids are `<consumer id>-<n>` and sort as strings, so thread 10 comes before thread 2. It is computed by
-every member for itself, from what it has just read.
+Thread ids are `<consumer id>-<n>` and sort as strings, so thread 10 comes before thread 2. Every member computes the
+assignment itself, from what it has just read.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def thread_range(partitions: Sequence[int], threads: Sequence[str]) -> dict[str, list[int]]:
-    """{thread id: its partitions}, every thread named; one whose piece is empty gets [].
+    """{thread id: its partitions} for every thread, possibly [].
 
-    `threads` are all of the group's for this topic, in any order; partitions sort as numbers.
+    `threads` are all threads of the group for this topic, in any order; partitions sort as numbers.
     """
     ordered = sorted(partitions)
     pieces = {}

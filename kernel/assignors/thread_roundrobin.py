@@ -1,10 +1,10 @@
-"""The two round robins of the ZooKeeper-era consumer: over threads, in the order of a hash (0.8.2 and 1.1).
+"""The two round robins of the ZooKeeper-era consumer, over threads in hash order (0.8.2 and 1.1).
 
-Both sort the threads of the group as strings and the partitions by the Java hash of a text, so that the
-partitions of one topic do not end up side by side, and deal. They differ in the text, and in what they ask of the
-group; members of both releases in one group therefore leave partitions unowned (9 of 19 were seen).
+Both sort the threads of the group as strings and the partitions by the Java hash of a string, which spreads the
+partitions of a topic, and then deal. They differ in that string and in what they require of the group, so members of
+both releases in one group leave partitions unowned (9 of 19 in one case).
 
-Partitions with equal hashes are dealt by topic and number; Kafka leaves them in the order of a hash map.
+Partitions with equal hashes are dealt by topic and number; Kafka deals them in the order of a hash map.
 
 Source: RoundRobinAssignor in kafka.consumer.PartitionAssignor of Kafka 0.8.2.2 and 1.1.1; KAFKA-2434 dropped the
 precondition.
@@ -31,10 +31,10 @@ class UnequalSubscriptions(RebalanceLabError):
 def roundrobin_0_8_2(
     partitions: Mapping[str, Sequence[int]], threads: Mapping[str, Sequence[str]]
 ) -> dict[str, list[TopicPartition]]:
-    """{thread: its partitions}, from {topic: partitions} to deal and {topic: threads} of the whole group.
+    """{thread: its partitions}, from the {topic: partitions} to deal and the {topic: threads} of the whole group.
 
-    Raises `UnequalSubscriptions` unless every topic of the group, dealt or not, has the same threads, and when
-    the group has no topic at all (Kafka's NoSuchElementException; 0.9 guards it).
+    Raises `UnequalSubscriptions` unless all topics of the group, dealt or not, have the same threads, and if the
+    group has no topic (Kafka's NoSuchElementException, which 0.9 avoids).
     """
     if not threads:
         raise UnequalSubscriptions("round robin of 0.8.2 cannot assign: no member of the group subscribes to a topic")
@@ -57,9 +57,9 @@ def roundrobin_0_8_2(
 def roundrobin_1_1(
     partitions: Mapping[str, Sequence[int]], threads: Mapping[str, Sequence[str]]
 ) -> dict[str, list[TopicPartition]]:
-    """As `roundrobin_0_8_2`, for any subscriptions: a thread that does not consume the topic is passed over.
+    """`roundrobin_0_8_2` for any subscriptions: skips threads that do not consume the topic.
 
-    `partitions` has to be that of every topic of the group, or members would not deal alike.
+    `partitions` must hold all topics of the group, or members would deal differently.
     """
     topics_of: dict[str, set[str]] = {}
     for topic, its_threads in threads.items():
@@ -79,6 +79,6 @@ def _in_hash_order(
 
 
 def _some(threads: Sequence[str]) -> str:
-    """A few of them, since the text goes into logs and traces."""
+    """The first few threads, since the text goes into logs and traces."""
     shown = ", ".join(sorted(threads)[:5])
     return shown if len(threads) <= 5 else f"{shown} and {len(threads) - 5} more"

@@ -41,7 +41,7 @@ from kernel.records.compression import UnpackingTurn
 from kernel.values import BrokerAddress
 from kernel.wire.versions import Api
 from kernel.zookeeper.chroot import ensure_chroot
-from kernel.zookeeper.ending import end_session
+from kernel.zookeeper.end_session import end_session
 from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:

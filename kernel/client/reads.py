@@ -140,12 +140,6 @@ async def fetch_bytes(  # noqa: PLR0913  # as above
     }
 
 
-def _aborted(answer: Any) -> tuple[tuple[int, int], ...]:
-    """From version 4 on, and null for read_uncommitted."""
-    listed = getattr(answer, "aborted_transactions", None) or ()
-    return tuple((one.producer_id, one.first_offset) for one in listed)
-
-
 async def list_offset(
     connection: BrokerConnection,
     timestamps: Mapping[TopicPartition, int],

@@ -1,9 +1,9 @@
-"""kazoo, cut down to one thread a session whose every outcome goes through one queue to the event loop.
+"""Run kazoo with one thread for each session, and pass all its events to the event loop through one queue.
 
-kazoo brings three threads a client and answers, watch events and state changes in three orders. Here its
-callbacks run where they arise and only enqueue, so the loop sees everything in the order in which the server sent it,
-and a process may hold hundreds of sessions. Nothing here decides anything. What of kazoo is overridden, and how its
-traffic comes to the loop, is in `connection.py`.
+kazoo starts three threads for each client, and delivers replies, watch events and state changes in three separate
+orders. Here its callbacks run in the thread that calls them and only enqueue. The loop sees everything in the order in
+which the server sent it, and a process can hold hundreds of sessions. `connection.py` lists what it overrides of
+kazoo, and moves the traffic to the loop.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
 from kernel.zookeeper.connection import Client, Connection, Handler, log
-from kernel.zookeeper.inbox import Answered, Inbox, Notified, StateChanged
+from kernel.zookeeper.event_queue import Answered, EventQueue, Notified, StateChanged
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from kernel.zookeeper.inbox import Outcome
+    from kernel.zookeeper.event_queue import SessionEvent
 
 
-class _Answer:
-    """What kazoo puts a reply into: hands it on, with the zxid of the reply's header."""
+class _ReplyReceiver:
+    """Stands in for kazoo's AsyncResult: enqueues the reply with the zxid of its header."""
 
     __slots__ = ("_client", "_put", "_token")
 
-    def __init__(self, client: Client, put: Callable[[Outcome], None], token: object) -> None:
+    def __init__(self, client: Client, put: Callable[[SessionEvent], None], token: object) -> None:
         self._client = client
         self._put = put
         self._token = token
 
     def set(self, value: object = None) -> None:
-        # kazoo sets last_zxid from this very reply, in this thread, just before.
+        # kazoo has just set last_zxid from this reply, in this thread.
         self._put(Answered(self._token, value, None, self._client.last_zxid))
 
     def set_exception(self, error: BaseException) -> None:
@@ -45,7 +45,7 @@ class _Answer:
 
 
 class Bridge:
-    """One kazoo client: `send` from the loop, outcomes through `handle` on the loop."""
+    """A kazoo client. The loop calls `send`, and events come back on the loop through `handle`."""
 
     def __init__(
         self,
@@ -54,12 +54,12 @@ class Bridge:
         session_timeout_ms: int,
         name: str,
         loop: asyncio.AbstractEventLoop,
-        handle: Callable[[Outcome], None],
+        handle: Callable[[SessionEvent], None],
     ) -> None:
-        inbox = Inbox(loop, handle)
-        self._put = inbox.put
+        events = EventQueue(loop, handle)
+        self._put = events.put
         self._handler = Handler(name)
-        # As the Java client does, try for ever; up to a second between rounds over all servers.
+        # Retry without limit like the Java client, pausing up to a second between rounds over all servers.
         retry = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0, sleep_func=self._handler.sleep_func)
         self._client = Client(
             hosts=connect_string,
@@ -69,17 +69,17 @@ class Bridge:
             randomize_hosts=False,
             logger=log,
         )
-        self._connection = Connection(self._client, self._client._conn_retry.copy(), inbox, loop, self._notified)
+        self._connection = Connection(self._client, self._client._conn_retry.copy(), events, loop, self._notified)
         self._client._connection = self._handler.connection = self._connection
         self._chroot = str(self._client.chroot)  #: "" without one
         self._client.add_listener(self._state_changed)
 
     def start(self) -> None:
-        # Not `start()`: it would ask for the chroot with an `exists` of its own, untraced.
+        # Not `start()`, which would check the chroot with an untraced `exists`.
         self._client.start_async()
 
     def absolute(self, path: str) -> str:
-        """The path with the chroot in front, as requests carry it."""
+        """The path with the chroot, as in requests."""
         return (self._chroot + path).rstrip("/") or "/"
 
     def relative(self, path: str) -> str:
@@ -87,33 +87,33 @@ class Bridge:
 
     @property
     def credentials(self) -> tuple[int, bytes]:
-        """Session id and password: who has them can take the session over, or end it."""
+        """Session id and password. Another client can use them to take over or end the session."""
         return self._client._session_id or 0, bytes(self._client._session_passwd)
 
     def send(self, request: Any, token: object, only_in: int = 0) -> None:
-        """Hand a request over; its `Answered` carries `token`. Never blocks.
+        """Send a request without blocking; its `Answered` carries `token`.
 
-        With `only_in`, a session's id, it is sent in no other session, however late the loop hears of the change.
+        With `only_in`, a session id, it is sent only in that session, even before the loop learns of a new one.
         """
-        answer = _Answer(self._client, self._put, token)
+        receiver = _ReplyReceiver(self._client, self._put, token)
         if only_in:
-            self._client.call_in(only_in, request, answer)
+            self._client.call_in(only_in, request, receiver)
         else:
-            self._client.call(request, answer)
+            self._client.call(request, receiver)
 
     def break_connection(self) -> None:
-        """Have kazoo connect anew, so that a server says how the session stands."""
+        """Make kazoo reconnect, so that a server reports the state of the session."""
         with contextlib.suppress(OSError, AttributeError):
             self._connection._socket.shutdown(socket.SHUT_RDWR)
 
     def stop(self) -> None:
-        """Close the session (when connected) and end the thread. Blocks, in bad cases for a session timeout."""
+        """Close the session (if connected) and end the thread. Blocks, at worst for a session timeout."""
         client = self._client
         if client._live.is_set():
             client.stop()
         else:
-            # There is nobody to say goodbye to. An attempt to connect may be waiting for a stopped server's
-            # answer: break its socket, and the thread finds that it has been told to end.
+            # Not connected, so there is no session to close. An attempt to connect may be waiting for a stopped
+            # server: breaking its socket lets the thread see that it must end.
             client._stopped.set()
             with contextlib.suppress(OSError, AttributeError):
                 self._connection._socket.shutdown(socket.SHUT_RDWR)
@@ -121,10 +121,10 @@ class Bridge:
         client.close()
 
     def stop_in_background(self, done: Callable[[], None]) -> None:
-        """As `stop`, in a daemon thread, so that an unreachable server cannot hold up a process's end."""
+        """`stop` in a daemon thread, so that an unreachable server cannot delay the end of the process."""
 
         def run() -> None:
-            # kazoo could not join its thread in time; it is a daemon and ends with the process.
+            # Raised if kazoo cannot join its thread in time. The thread is a daemon and ends with the process.
             with contextlib.suppress(KazooException, OSError):
                 self.stop()
             done()

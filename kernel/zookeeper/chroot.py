@@ -1,4 +1,4 @@
-"""The chroot of a connect string: `host:port,host:port/some/where` sees that znode as its root."""
+"""The chroot of a connect string: a session of `host:port,host:port/some/where` sees that znode as the root."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def split_chroot(connect_string: str) -> tuple[str, str]:
 
 
 async def ensure_chroot(connect_string: str, *, tracer: Tracer, name: str, connection_timeout_ms: int) -> None:
-    """Create the chroot where it is missing, as a Kafka broker does when it starts; a consumer never does.
+    """Create a missing chroot, as a Kafka broker does when it starts (a consumer does not).
 
-    It takes a session of its own, since one below the chroot cannot name it. Without a chroot, nothing is sent.
+    This needs a separate session, since one with the chroot cannot name it. Without a chroot, nothing is sent.
     """
     servers, folder = split_chroot(connect_string)
     if not folder:

@@ -1,18 +1,19 @@
-"""kazoo's connection with its traffic on the event loop: its thread connects, pings, and sees the connection's end.
+"""A kazoo connection whose traffic runs on the event loop. kazoo's thread connects, pings and notices disconnects.
 
-Left alone, kazoo's thread sends and receives one request at a time, with a dozen system calls and two changes of
-thread each: 0.15 ms of CPU a request when many are on their way, 0.6 ms when ten sessions of a process ask one by one.
-Here the loop writes what it has collected in one turn at once, and reads as much as there is: a third of that, a tenth.
+By default kazoo's thread sends and receives one request at a time, with a dozen system calls and two thread switches
+each: 0.15 ms of CPU for each request when many are in flight, 0.6 ms when ten sessions of a process send one at a
+time. Here the loop writes everything that it collected in one turn at once, and reads all available data, at a third
+and a tenth of the cost.
 
-- *Handing over*: when kazoo's thread waits for traffic for the first time, the loop begins to read a duplicate of the
-  socket (so that either side can close its own), and the thread waits for its own wake-ups only.
-- *Taking back*: before the session is closed, and when the connection has ended for either side.
-- *Pings* stay with the thread, so a loop that is busy for long loses no session. An answer to a ping that the loop
-  has not come to read counts as an answer.
+- *Handover*: when kazoo's thread first waits for traffic, the loop starts to read a duplicate of the socket (so that
+  each side can close its own), and the thread waits only for its own wake-ups.
+- *Takeback*: before the session is closed, and when either side sees the end of the connection.
+- *Pings* stay in the thread, so that a busy loop loses no session. A reply to a ping that the loop has not read yet
+  counts as received.
 
-`Client._exclusion` guards kazoo's queues, the state and the socket between the two. What is overridden, all of kazoo
-2.11: `ConnectionHandler._connect_attempt`, `_connect`, `_invoke`, `_read`, `_read_socket`, `_write`, `_send_request`
-and `_read_watch_event`, `KazooClient._call` and `_session_callback`, and `SequentialThreadingHandler` for no workers.
+`Client._exclusion` guards kazoo's queues, the state and the socket between both sides. Overridden, all of kazoo 2.11:
+`ConnectionHandler._connect_attempt`, `_connect`, `_invoke`, `_read`, `_read_socket`, `_write`, `_send_request` and
+`_read_watch_event`, `KazooClient._call` and `_session_callback`, and `SequentialThreadingHandler` to have no workers.
 """
 
 from __future__ import annotations
@@ -36,32 +37,32 @@ if TYPE_CHECKING:
 
     from kazoo.retry import KazooRetry
 
-    from kernel.zookeeper.inbox import Inbox
+    from kernel.zookeeper.event_queue import EventQueue
 
-# kazoo warns of every dropped connection; here that is a state change which the owner of the session hears of.
+# kazoo warns of every dropped connection. The owner of the session gets a state change instead.
 log = logging.getLogger("rebalance_lab.kazoo")
 log.addHandler(logging.NullHandler())
 
-#: Length, xid and type in front of a request's body; xids go up to the largest int32.
+#: Length, xid and type, which precede the body of a request. xids go up to the largest int32.
 _HEAD = struct.Struct(">iii")
 _XID_MAX = 2**31 - 1
 _READ_BYTES = 1 << 18
-#: How long a server may take to greet, however short the session is.
-_GREETING_MIN_S = 2.0
+#: The least time a server gets to answer a Connect, however short the session timeout is.
+_CONNECT_TIMEOUT_MIN_S = 2.0
 
 
-def _greeted_within_s(session_timeout_s: float) -> float:
-    """How long to wait for the answer to a Connect before another connection is tried: a third of the session.
+def _connect_timeout_s(session_timeout_s: float) -> float:
+    """How long to wait for the reply to a Connect before trying another connection: a third of the session timeout.
 
-    kazoo, as Kafka's client, gives one server the whole session timeout, and so loses every session whose
-    connection is left unanswered. ZooKeeper 3.9 does that to who comes while it starts: it fails in closing the
-    connection (a NullPointerException in ZooKeeperServer.removeCnxn), which then stands for ever.
+    kazoo and Kafka's client wait for the whole session timeout, so they lose every session whose Connect goes
+    unanswered. ZooKeeper 3.9 leaves those unanswered that arrive while it starts: it fails to close the connection
+    (a NullPointerException in ZooKeeperServer.removeCnxn), which then stays open forever.
     """
-    return max(session_timeout_s / 3, _GREETING_MIN_S)
+    return max(session_timeout_s / 3, _CONNECT_TIMEOUT_MIN_S)
 
 
 class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no type information
-    """Runs callbacks where they arise: all of ours only enqueue."""
+    """Runs callbacks in the thread that dispatches them; all of ours only enqueue."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -79,7 +80,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no
 
     def create_socket_pair(self) -> tuple[socket.socket, socket.socket]:
         reader, writer = socket.socketpair()
-        # Written to on the event loop, which must not wait. One wake-up is enough, so a full pair does no harm.
+        # The event loop writes to it and must not block. One wake-up is enough, so a full buffer does no harm.
         writer.setblocking(False)
         return reader, writer
 
@@ -89,7 +90,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no
         return thread
 
     def select(self, rlist: Sequence[Any], wlist: Sequence[Any], xlist: Sequence[Any], timeout: float) -> Any:
-        """Kazoo waits for two sockets only where it waits for traffic: the server's and that of its wake-ups."""
+        """Kazoo waits for two sockets (the server's and the wake-up socket) only when it waits for traffic."""
         if len(rlist) == 2 and self.connection is not None:
             return self.connection.wait(rlist, timeout)
         return super().select(rlist, wlist, xlist, timeout)
@@ -99,10 +100,10 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no
 
 
 class Client(KazooClient):  # type: ignore[misc]  # kazoo has no type information
-    """A KazooClient whose requests and state changes exclude one another.
+    """A KazooClient whose requests and state changes are mutually exclusive.
 
-    Otherwise a request that is enqueued while the connection breaks can land in a queue that has been emptied already
-    and is never answered.
+    Without this, a request enqueued while the connection breaks could land in an already emptied queue, and would
+    never be answered.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -110,17 +111,18 @@ class Client(KazooClient):  # type: ignore[misc]  # kazoo has no type informatio
         super().__init__(**options)
 
     def call(self, request: Any, async_object: Any) -> None:
-        """From the loop."""
+        """Send a request; call it on the loop."""
         with self._exclusion:
             if self._live.is_set():
                 self._queue.append((request, async_object))
                 self._connection.flush_soon()
             else:
-                super()._call(request, async_object)  # refuses it, or keeps it for the next connection
+                super()._call(request, async_object)  # refuses it or keeps it for the next connection
 
     def call_in(self, session_id: int, request: Any, async_object: Any) -> None:
-        """As `call`, but only while the connection stands in that session: kazoo empties its queue at a break,
-        so what is enqueued now is sent in this session or not at all.
+        """`call`, but only if that session is connected now.
+
+        kazoo empties its queue when the connection breaks, so the request is sent in this session or not at all.
         """
         with self._exclusion:
             if self._live.is_set() and self._session_id == session_id:
@@ -134,27 +136,27 @@ class Client(KazooClient):  # type: ignore[misc]  # kazoo has no type informatio
 
 
 class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type information
-    """See the module's text. `notify(kind, path, zxid)` is told of each watch notification once."""
+    """See the module docstring. Calls `notify(kind, path, zxid)` once for each watch notification."""
 
     def __init__(
         self,
         client: Client,
         retry: KazooRetry,
-        inbox: Inbox,
+        events: EventQueue,
         loop: asyncio.AbstractEventLoop,
         notify: Callable[[int, str, int | None], None],
     ) -> None:
         super().__init__(client, retry, logger=log)
-        self._inbox = inbox
+        self._events = events
         self._loop = loop
         self._notify = notify
         self.negotiated_timeout_ms = 0
-        self._xid: int = 0  # set anew by kazoo with each connection
-        self._ours: socket.socket | None = None  #: what the loop reads, while it does
+        self._xid: int = 0  # kazoo resets it with each connection
+        self._ours: socket.socket | None = None  #: the duplicate that the loop reads, between handover and takeback
         self._kept = False  #: this connection stays with kazoo's thread
         self._received = bytearray()
         self._unsent = bytearray()
-        self._failure: ConnectionDropped | None = None  #: what the loop has found, for the thread to raise
+        self._failure: ConnectionDropped | None = None  #: an error that the loop found, for the thread to raise
         self._flushing = False
 
     # -- in kazoo's thread -------------------------------------------------------------------------------------
@@ -174,7 +176,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
             self._take_back(shut=True)
 
     def wait(self, rlist: Sequence[Any], timeout: float) -> Any:
-        """What kazoo's loop waits with: for wake-ups only, while the event loop has the traffic."""
+        """Wait as kazoo's loop does, but only for wake-ups while the event loop has the traffic."""
         if self._ours is None and not self._kept:
             self._hand_over()
         handler = self.handler
@@ -184,7 +186,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         if self._failure is not None:
             raise self._failure
         if not ready[0] and handler.select_any([self._socket], 0)[0]:
-            self.ping_outstanding.clear()  # the server has answered; the loop is late
+            self.ping_outstanding.clear()  # the server has replied; the loop has not read it yet
         return ready
 
     def _hand_over(self) -> None:
@@ -192,7 +194,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
             ours = self._ours = self._socket.dup()
         try:
             self._loop.call_soon_threadsafe(self._begin_reading, ours)
-        except RuntimeError:  # the loop has ended: only the goodbye is left to be said
+        except RuntimeError:  # the loop has ended: only closing the session is left
             self._take_back()
 
     def _take_back(self, *, shut: bool = False) -> None:
@@ -201,7 +203,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
             self._kept = True
             if ours is None:
                 return
-            if shut:  # kazoo has closed its own, and the server is to hear of it now
+            if shut:  # kazoo has closed its socket: let the server see it now
                 with contextlib.suppress(OSError):
                     ours.shutdown(socket.SHUT_RDWR)
             try:
@@ -210,7 +212,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
                 ours.close()
 
     def _send_request(self, _read_timeout: float, connect_timeout: float) -> None:
-        """Woken up: by what was enqueued while there was no connection, or to say goodbye."""
+        """Handle a wake-up: send requests that were enqueued without a connection, or close the session."""
         self._read_sock.recv(4096)
         if self.client._stopped.is_set():
             self._take_back()
@@ -220,7 +222,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
                 super()._write(bytes(unsent), connect_timeout)
 
     def _write(self, msg: bytes, timeout: float) -> None:
-        """A ping, or the beginning of a connection."""
+        """Write a ping or a Connect."""
         with self.client._exclusion:
             if self._unsent:
                 self._unsent += msg
@@ -230,11 +232,11 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         if not isinstance(request, Connect):
             return super()._invoke(timeout, request, xid)
-        result = super()._invoke(min(timeout, _greeted_within_s(self.client._session_timeout / 1000)), request, xid)
+        result = super()._invoke(min(timeout, _connect_timeout_s(self.client._session_timeout / 1000)), request, xid)
         self.negotiated_timeout_ms = result[0].time_out
         return result
 
-    # -- in either -----------------------------------------------------------------------------------------------
+    # -- in either thread ----------------------------------------------------------------------------------------
 
     def _read(self, length: int, timeout: float) -> bytes:
         received = self._received
@@ -267,7 +269,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         super()._read_watch_event(buffer, offset)  # clears kazoo's own registry
 
     def _frames(self) -> bytearray:
-        """Everything that is enqueued, as it is to be sent; it waits for answers from now on."""
+        """Encode all enqueued requests and move them to the pending ones."""
         frames = bytearray()
         queue, pending = self.client._queue, self.client._pending
         while queue:
@@ -282,7 +284,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
     # -- on the loop -----------------------------------------------------------------------------------------------
 
     def flush_soon(self) -> None:
-        """Send what is enqueued at the end of this turn of the loop, all at once."""
+        """Send all enqueued requests at once at the end of this turn of the loop."""
         if not self._flushing:
             self._flushing = True
             self._loop.call_soon(self._flush)
@@ -292,7 +294,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         client = self.client
         with client._exclusion:
             if not client._live.is_set() or not client._queue:
-                return  # what was enqueued has been answered, by the end of the connection
+                return  # the end of the connection has failed the enqueued requests
             if self._ours is None:
                 self._wake_thread()
                 return
@@ -351,17 +353,17 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         self._serve(ours)
 
     def _serve(self, ours: socket.socket) -> None:
-        """Answer whatever is complete, and have the session hear of all of it at once."""
-        with self._inbox.collecting(), self.client._exclusion:
+        """Process all complete frames and pass their events to the session at once."""
+        with self._events.collecting(), self.client._exclusion:
             if self._ours is not ours or not self.client._live.is_set() or not self._frame_received():
                 return
             try:
                 self._read_socket(0)
             except (RuntimeError, LookupError, ValueError, struct.error, ConnectionDropped) as error:
-                self._fail(ours, f"a reply that makes no sense: {error}")
+                self._fail(ours, f"malformed reply: {error}")
 
     def _fail(self, ours: socket.socket, reason: str) -> None:
-        """Kazoo's thread raises it, and begins anew."""
+        """Make kazoo's thread raise the error and reconnect."""
         self._loop.remove_reader(ours)
         self._failure = ConnectionDropped(reason)
         self._wake_thread()
@@ -369,5 +371,5 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
     def _wake_thread(self) -> None:
         wake = self._write_sock
         if wake is not None:
-            with contextlib.suppress(OSError):  # full of wake-ups: it will wake up
+            with contextlib.suppress(OSError):  # the buffer is full of wake-ups, so the thread will wake up
                 wake.send(b"\0")

@@ -1,9 +1,9 @@
-"""`--zookeeper docker`: one server in a container, through testcontainers.
+"""`--zookeeper docker`: run a server in a container, using testcontainers.
 
-The image is the official one unless the environment variable ZOOKEEPER_IMAGE names another, for instance the
-one that `docker/build_image.py` makes without a registry. The container publishes its port on loopback, is
-labelled, and is removed at the end, also by `atexit`. A run that was killed leaves its container behind (a
-container does not die with the process that started it); the next run that uses Docker removes it.
+The image is the official one, unless the environment variable ZOOKEEPER_IMAGE names another, such as the one that
+`docker/build_image.py` builds without a registry. The container publishes its port on loopback and is removed at the
+end, at the latest by `atexit`. A killed run leaves its container behind; the next run that uses Docker finds it by its
+label and removes it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 OFFICIAL_IMAGE = "zookeeper:3.9.5"
 IMAGE_VARIABLE = "ZOOKEEPER_IMAGE"
 
-#: On every container of ours; its value tells whose: boot id, process id and start time of the process.
+#: The label of our containers. Its value identifies the owner: boot id, process id and start time of the process.
 LABEL = "org.rebalance-lab.zookeeper"
 
 _CLIENT_PORT = 2181
@@ -36,7 +36,7 @@ _START_TIMEOUT_S = 60.0
 
 
 class DockerZooKeeper:
-    """One server in a container, with the same limits on sessions as the embedded one."""
+    """A server in a container, with the same limits on session timeouts as the embedded one."""
 
     def __init__(
         self,
@@ -62,10 +62,10 @@ class DockerZooKeeper:
         return ",".join(f"{host}:{port}" for host, port in self.addresses)
 
     def start(self) -> Self:
-        """Start and wait until it serves.
+        """Start the container and wait until the server serves.
 
-        Raises `EnvironmentFault`: testcontainers is not installed, no engine answers, the image is neither
-        here nor to be had, or the server does not serve (with the end of its log).
+        Raises `EnvironmentFault` if testcontainers is not installed, no engine answers, the image is neither present
+        nor available, or the server does not serve (with the end of its log).
         """
         docker, container_module = _libraries()
         client = _engine(docker)
@@ -76,7 +76,7 @@ class DockerZooKeeper:
             client.close()
         container = container_module.DockerContainer(self.image, labels={LABEL: owner()})
         container.with_envs(**self._environment)
-        # A tuple of one: that address, any port. A server without authentication is nobody else's business.
+        # A tuple of one means any port of that address: only loopback, since the server has no authentication.
         container.ports[f"{_CLIENT_PORT}/tcp"] = ("127.0.0.1",)
         self._container = container
         atexit.register(self.stop)
@@ -85,7 +85,7 @@ class DockerZooKeeper:
             self.addresses = (self._wait_serving(),)
         except docker.errors.APIError as error:
             self.stop()
-            raise EnvironmentFault(f"Docker does not start {self.image}: {error.explanation or error}") from error
+            raise EnvironmentFault(f"Docker cannot start {self.image}: {error.explanation or error}") from error
         except BaseException:
             self.stop()
             raise
@@ -98,7 +98,7 @@ class DockerZooKeeper:
             return
         atexit.unregister(self.stop)
         docker, _ = _libraries()
-        # Somebody else may have removed it, or stopped the engine: either way it is gone.
+        # It may have been removed already, or the engine stopped.
         with contextlib.suppress(docker.errors.APIError, OSError):
             container.stop(force=True, delete_volume=True)
 
@@ -123,13 +123,13 @@ class DockerZooKeeper:
         try:
             address = wait_until(serving, _START_TIMEOUT_S, "ZooKeeper in a container", every_s=0.05)
         except WaitTimeout:
-            raise self._does_not_serve(f"does not serve after {_START_TIMEOUT_S:g} s") from None
+            raise self._does_not_serve(f"did not serve within {_START_TIMEOUT_S:g} s") from None
         assert address is not None
         return address
 
     def _does_not_serve(self, what: str) -> EnvironmentFault:
         log = self._container.get_wrapped_container().logs(tail=15).decode("utf-8", "replace")
-        return EnvironmentFault(f"ZooKeeper in a container of {self.image} {what}; the end of its log:\n{log}")
+        return EnvironmentFault(f"ZooKeeper in a container of {self.image} {what}; end of its log:\n{log}")
 
     def _get_image(self, docker: ModuleType, client: Any) -> None:
         try:
@@ -139,14 +139,14 @@ class DockerZooKeeper:
                 client.images.pull(self.image)
             except docker.errors.APIError as error:
                 raise EnvironmentFault(
-                    f"Docker has no image {self.image} and cannot get it ({error.explanation or error}). Build one "
-                    f"without a registry by 'python docker/build_image.py' and set {IMAGE_VARIABLE} to its name, or "
-                    "leave out --zookeeper docker: the embedded server needs no Docker."
+                    f"Docker has no image {self.image} and cannot pull it ({error.explanation or error}). Build one "
+                    f"without a registry with 'python docker/build_image.py' and set {IMAGE_VARIABLE} to its name, or "
+                    "omit --zookeeper docker: the embedded server needs no Docker."
                 ) from error
 
 
 def _candidates(network: dict[str, Any]) -> list[tuple[str, int]]:
-    """Where the server may be reached: its published port, or, from inside another container, its own address."""
+    """Possible addresses of the server: its published port or, from within another container, its own address."""
     published = (network.get("Ports") or {}).get(f"{_CLIENT_PORT}/tcp") or []
     found = [("127.0.0.1", int(binding["HostPort"])) for binding in published]
     attached = [attachment.get("IPAddress") for attachment in (network.get("Networks") or {}).values()]
@@ -154,12 +154,12 @@ def _candidates(network: dict[str, Any]) -> list[tuple[str, int]]:
 
 
 def owner() -> str:
-    """This process, so that no other one is ever taken for it."""
+    """A label value that identifies this process uniquely."""
     return f"{boot_id()}/{os.getpid()}/{psutil.Process().create_time():.2f}"
 
 
 def remove_abandoned(client: Any) -> list[str]:
-    """Remove the containers of processes of this machine that are gone; returns their ids."""
+    """Remove containers whose owners on this machine have ended; returns their ids."""
     removed = []
     for container in client.containers.list(all=True, filters={"label": LABEL}):
         if _abandoned(container.labels.get(LABEL, "")):
@@ -172,7 +172,7 @@ def _abandoned(label: str) -> bool:
     boot, _, process = label.partition("/")
     pid, _, started = process.partition("/")
     if boot != boot_id() or not pid.isdigit():
-        return False  # of another machine, or from before a restart of this one: not ours to judge
+        return False  # from another machine or an earlier boot, so the owner is unknown
     try:
         return f"{psutil.Process(int(pid)).create_time():.2f}" != started
     except psutil.NoSuchProcess:
@@ -180,7 +180,7 @@ def _abandoned(label: str) -> bool:
 
 
 def engine_complaint() -> str | None:
-    """Why `--zookeeper docker` cannot work here, or None when an engine answers."""
+    """Why `--zookeeper docker` cannot work here, or None if it can."""
     try:
         docker, _ = _libraries()
         _engine(docker).close()
@@ -196,14 +196,14 @@ def _engine(docker: ModuleType) -> Any:
         client.ping()
     except (docker.errors.DockerException, OSError) as error:
         raise EnvironmentFault(
-            f"no Docker engine answers ({error}): start one, or leave out --zookeeper docker (the embedded server "
-            "needs none)."
+            f"no Docker engine answers ({error}): start one, or omit --zookeeper docker (the embedded server needs "
+            "none)."
         ) from error
     return client
 
 
 def _probe() -> None:
-    """Raise OSError when nobody listens on the engine's socket: docker's client leaks one when it finds that out."""
+    """Raise OSError if nothing listens on the engine's socket. docker's own client would leak a socket."""
     host = os.environ.get("DOCKER_HOST", "").strip() or "unix:///var/run/docker.sock"
     if host.startswith("unix://"):
         with socket.socket(socket.AF_UNIX) as probe:
@@ -212,8 +212,8 @@ def _probe() -> None:
 
 
 def _libraries() -> tuple[ModuleType, ModuleType]:
-    """Docker and testcontainers.core.container, imported late: few need them, and they take their time."""
-    # Ryuk, its reaper, would need an image of its own and outlive us. Read at the import, so set before.
+    """Import docker and testcontainers.core.container late: they are rarely needed and slow to import."""
+    # Ryuk, its reaper, would need another image and outlive us. The variable is read during the import.
     os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
     try:
         return importlib.import_module("docker"), importlib.import_module("testcontainers.core.container")

@@ -1,9 +1,8 @@
-"""What a server says of itself: the four-letter words, and the counters that a trace is checked against.
+"""Read a server's four-letter words, and the counters against which a trace is checked.
 
-Of `mntr`, on 3.9, the per-namespace counters are the ones that count operations and nothing else: one for
-each successful operation, by the first component of the path (under a chroot that is the chroot's first
-component), without pings and without operations that failed. All latencies and packet counts include pings.
-See `Counters` for how they map to traced operations.
+In `mntr` of 3.9, only the per-namespace counters count just operations: each successful operation, by the first
+component of its path (with a chroot, the chroot's first component), without pings and failed operations. Latencies and
+packet counts include pings. `Counters` says how the counters relate to traced operations.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ if TYPE_CHECKING:
 
 _PER_NAMESPACE = re.compile(r"zk_cnt_(.+)_(read|write)_per_namespace")
 
-#: What a watch can see, by the names of the trace's `zk_notified`.
+#: Watch events, named as in `zk_notified` of the trace.
 WATCH_EVENTS = ("created", "changed", "children", "deleted")
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """One server's counters, at one moment.
+    """A snapshot of a server's counters.
 
-    `per_namespace` maps the first component of a path to (reads, writes). Reads are successful getData,
-    exists and getChildren that this server answered. Writes are changes that this server *applied*: every
-    member of an ensemble applies every change, a part of a transaction counts for itself, and so does every
-    ephemeral znode that a closing or expiring session takes along. `sync` counts nowhere.
+    `per_namespace` maps the first component of a path to (reads, writes). Reads are the successful getData, exists
+    and getChildren that this server answered. Writes are the changes that it *applied*. Each server of an ensemble
+    applies all changes; each part of a transaction counts, and so does each ephemeral znode that is deleted with its
+    session. `sync` is not counted.
 
-    `watches_fired` maps created, changed, children and deleted to how many watches this server has fired.
-    Each is one notification, but for deleted: a session that watches a znode's data and its children has two
-    watches fired by its deletion and gets one notification.
+    `watches_fired` maps created, changed, children and deleted to the number of watches that this server fired. Each
+    is one notification, with one exception: deleting a znode fires both the data watch and the child watch of a
+    session, which gets one notification.
     """
 
     mode: str  #: standalone, leader, follower; "" while the server does not serve
@@ -48,14 +47,14 @@ class Counters:
     raw: Mapping[str, str] = field(repr=False)
 
     def of(self, namespace: str) -> tuple[int, int]:
-        """(reads, writes) below the first path component `namespace`; zeros when nothing happened there."""
+        """(reads, writes) below the first path component `namespace`; zeros if there were none."""
         return self.per_namespace.get(namespace.strip("/"), (0, 0))
 
 
 def totals(servers: Iterable[Counters]) -> dict[str, tuple[int, int]]:
-    """(reads, writes) of a whole ensemble by namespace: each read was answered once, each write applied by all.
+    """(reads, writes) of an ensemble by namespace: the sum of reads, and the maximum of writes.
 
-    A server that was cut off or stopped has applied fewer; the one that has applied most tells.
+    One server answers each read, but all servers apply each write, except those that were cut off or stopped.
     """
     summed: dict[str, tuple[int, int]] = {}
     for counters in servers:
@@ -66,9 +65,9 @@ def totals(servers: Iterable[Counters]) -> dict[str, tuple[int, int]]:
 
 
 def four_letter(host: str, port: int, word: str, *, timeout_s: float = 3.0) -> str:
-    """Send one of ZooKeeper's four-letter words and return the whole answer.
+    """Send one of ZooKeeper's four-letter words and return the whole response.
 
-    Raises `Unavailable` when nobody answers within the timeout.
+    Raises `Unavailable` if no server responds within the timeout.
     """
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as connection:
@@ -82,7 +81,7 @@ def four_letter(host: str, port: int, word: str, *, timeout_s: float = 3.0) -> s
 
 
 def server_mode(host: str, port: int, *, timeout_s: float = 3.0) -> str | None:
-    """standalone, leader or follower; None while the server is up and does not serve (no quorum), or is down."""
+    """standalone, leader or follower; None while the server is down or does not serve (no quorum)."""
     try:
         answer = four_letter(host, port, "srvr", timeout_s=timeout_s)
     except Unavailable:
@@ -92,16 +91,15 @@ def server_mode(host: str, port: int, *, timeout_s: float = 3.0) -> str | None:
 
 
 def read_counters(host: str, port: int, *, timeout_s: float = 3.0) -> Counters:
-    """Ask a server for `mntr`.
+    """Read the counters of a server with `mntr`.
 
-    Raises `Unavailable` when nobody answers, or when the server does not allow the word
-    (4lw.commands.whitelist must name it).
+    Raises `Unavailable` if the server does not respond or does not allow the word (4lw.commands.whitelist).
     """
     answer = four_letter(host, port, "mntr", timeout_s=timeout_s)
     raw = dict(line.split("\t", 1) for line in answer.splitlines() if "\t" in line)
     if "zk_server_state" not in raw:
         raise Unavailable(
-            f"ZooKeeper at {host}:{port} does not tell its counters ({answer.strip() or 'empty answer'}): "
+            f"ZooKeeper at {host}:{port} does not report its counters ({answer.strip() or 'empty answer'}): "
             "is mntr in its 4lw.commands.whitelist?"
         )
     return Counters(

@@ -1,13 +1,12 @@
-"""A real ZooKeeper without installing one: the server in PySpark's jars, one or an ensemble of three.
+"""Run a real ZooKeeper without installing one: a server or an ensemble of three, from PySpark's jars.
 
-Everything is below the run folder, on loopback, on free ports, ready in about a second, and gone when the
-process that started it is gone. Each server's log is `zookeeper-N/zookeeper.log`.
+All files are in the run folder. The servers listen on free loopback ports, start in about a second, and end with the
+process that started them. Each server logs to `zookeeper-N/zookeeper.log`.
 
-A start can be given up: another thread sets the event `given_up`, and `start` stops what it has started and raises
-`StartGivenUp`.
+To cancel a start, set the event `given_up` in another thread: `start` stops the servers and raises `StartGivenUp`.
 
-Session timeouts are between `min_session_ms` and `max_session_ms`; ZooKeeper clamps others without a word,
-and notices an expiry up to one tick late.
+Session timeouts are between `min_session_ms` and `max_session_ms`; ZooKeeper silently clamps others, and notices an
+expiry up to one tick late.
 """
 
 from __future__ import annotations
@@ -31,34 +30,34 @@ from kernel.zookeeper.server import (
 if TYPE_CHECKING:
     import threading
 
-#: How long servers may take to serve; about a second on an idle machine.
+#: How long servers may take to start; they need about a second on an idle machine.
 START_TIMEOUT_S = 90.0
 
 #: Ticks that a follower of an ensemble may take to connect to its leader.
 INIT_LIMIT = 10
 
-#: Between choosing free ports and listening on them, somebody else may take one: choose again.
+#: Another process may take a free port before the server listens on it; then others are chosen.
 _PORT_ATTEMPTS = 5
 
 
 class QuorumPorts(NamedTuple):
-    """The two ports by which the servers of an ensemble talk to one of them."""
+    """The two ports of a server for the other servers of its ensemble."""
 
     quorum: int
     election: int
 
 
-#: `(i, j, real)` -> the ports that server i uses to reach server j, whose real ones are given. Called once for
-#: each ordered pair, before the servers start; the proxy behind them must listen by then. It must
-#: - retry its own connection to the real port for about two seconds (the peer may not listen yet; an accepted
-#:   and then closed connection costs an election of initLimit),
-#: - refuse election connections from i to j with i < j: the larger id calls back on the real address otherwise,
-#:   past the proxy. Refused, the larger one calls by its own links.
+#: `(i, j, real)` -> the ports that server i uses to reach server j, whose real ports are given. Called once for each
+#: ordered pair before the servers start; a proxy must then listen on these ports. It must
+#: - retry its own connection to the real port for about two seconds. The peer may not listen yet, and an accepted but
+#:   then closed connection costs an election initLimit ticks.
+#: - refuse election connections from i to j with i < j. Otherwise the larger id connects back to the real address,
+#:   past the proxy; once refused, it connects through its own links.
 QuorumLinks = Callable[[int, int, QuorumPorts], QuorumPorts]
 
 
 class _Servers:
-    """What one server and three have in common: start and stop as a whole."""
+    """One or more servers that start and stop together."""
 
     servers: tuple[ServerProcess, ...] = ()
 
@@ -66,7 +65,7 @@ class _Servers:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Stop all servers; what they stored stays. Idempotent."""
+        """Stop all servers and keep their data. Idempotent."""
         for server in self.servers:
             server.terminate()  # all at once, then wait for each
         for server in self.servers:
@@ -103,10 +102,10 @@ class EmbeddedZooKeeper(_Servers):
         self._port = port
 
     def start(self) -> Self:
-        """Start and wait until it serves.
+        """Start the server and wait until it serves.
 
-        Raises `EnvironmentFault`: no Java, no room or right to write, the port in use (`PortInUse`), or
-        whatever the server's log says.
+        Raises `EnvironmentFault` if there is no Java, the folder is full or not writable, the port is in use
+        (`PortInUse`), or the server fails (with the end of its log).
         """
         if self._port is not None:
             require_free(self._port)
@@ -132,10 +131,10 @@ class EmbeddedZooKeeper(_Servers):
 
 
 class ZooKeeperEnsemble(_Servers):
-    """Three servers that elect a leader; they go on while two of them reach each other.
+    """Three servers that elect a leader; they serve while two of them can reach each other.
 
-    For a split brain a session must end before its server notices that it is cut off: session timeout <
-    `sync_limit` x `tick_ms`, and the cut server must be a follower.
+    For a split brain, a session must expire before its server notices that it is cut off: the session timeout must be
+    below `sync_limit` x `tick_ms`, and the cut server must be a follower.
     """
 
     def __init__(
@@ -158,13 +157,13 @@ class ZooKeeperEnsemble(_Servers):
         self._quorum_links = quorum_links
 
     def start(self) -> Self:
-        """Start all three and wait until all serve and one leads. Raises as `EmbeddedZooKeeper.start`."""
+        """Start all three and wait until they serve and one leads. Raises as `EmbeddedZooKeeper.start`."""
         for attempt in range(_PORT_ATTEMPTS):
             try:
                 self._start_on(free_ports(9))
             except PortInUse:
                 self.stop()
-                # A proxy has been told of these ports already; it cannot be told of others.
+                # A proxy already uses these ports and cannot switch to others.
                 if self._quorum_links is not None or attempt == _PORT_ATTEMPTS - 1:
                     raise
             except BaseException:
@@ -194,7 +193,7 @@ class ZooKeeperEnsemble(_Servers):
         self.leader()
 
     def _peers(self, number: int, real: dict[int, QuorumPorts]) -> dict[str, str]:
-        """The server.N lines of one server's view."""
+        """The server.N lines in one server's configuration."""
         lines = {}
         for peer, ports in real.items():
             used = ports if peer == number or self._quorum_links is None else self._quorum_links(number, peer, ports)
@@ -202,7 +201,7 @@ class ZooKeeperEnsemble(_Servers):
         return lines
 
     def leader(self, *, timeout_s: float = 15.0) -> ServerProcess:
-        """The server that leads, once exactly one says so. Raises `EnvironmentFault` when none does in time."""
+        """Wait for exactly one leader and return it. Raises `EnvironmentFault` after `timeout_s`."""
 
         def only_leader() -> ServerProcess | None:
             if self._given_up is not None and self._given_up.is_set():
@@ -211,17 +210,17 @@ class ZooKeeperEnsemble(_Servers):
             return leaders[0] if len(leaders) == 1 else None
 
         try:
-            leader = wait_until(only_leader, timeout_s, "one leader")
+            leader = wait_until(only_leader, timeout_s, "a leader")
         except WaitTimeout:
             tails = "\n".join(f"server {server.number}:\n{server.log_tail(5)}" for server in self.servers)
             raise EnvironmentFault(
-                f"no ZooKeeper server leads after {timeout_s:g} s; the ends of the logs:\n{tails}"
+                f"no ZooKeeper server became leader within {timeout_s:g} s; ends of the logs:\n{tails}"
             ) from None
         assert leader is not None
         return leader
 
     def followers(self) -> tuple[ServerProcess, ...]:
-        """The servers that follow, in order of their numbers."""
+        """The followers, sorted by number."""
         return tuple(server for server in self.servers if server.running and server.mode() == "follower")
 
 

@@ -1,6 +1,6 @@
-"""What ZooKeeper refuses or loses, in our own words; kazoo's exceptions end in `requests.py`.
+"""Errors of ZooKeeper operations; `requests.py` translates kazoo's exceptions into them.
 
-`str(type(error).__name__)` is the name under which a trace's `zk_op` records the error.
+A `zk_op` event in the trace records the error by its class name.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from kernel.errors import RebalanceLabError, Retriable, Unavailable
 
 
 class ZooKeeperError(RebalanceLabError):
-    """An operation failed; `path` is the znode it was about, as the caller named it."""
+    """An operation failed; `path` is the caller's path of the znode."""
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(f"{path}: {message}" if path else message)
@@ -17,15 +17,15 @@ class ZooKeeperError(RebalanceLabError):
 
 
 class NoNode(ZooKeeperError):
-    """The znode does not exist, or, for a create, its parent does not."""
+    """The znode does not exist; for a create, its parent does not."""
 
 
 class NodeExists(ZooKeeperError):
-    """The znode exists already. After a lost connection it may be our own, from a create whose reply was lost."""
+    """The znode already exists. After a lost connection it may be our own, if only the reply was lost."""
 
 
 class BadVersion(ZooKeeperError):
-    """The znode has another data version than the operation asked for."""
+    """The znode's data version differs from the one in the operation."""
 
 
 class NotEmpty(ZooKeeperError):
@@ -37,23 +37,23 @@ class NoChildrenForEphemerals(ZooKeeperError):
 
 
 class NodeTooLarge(ZooKeeperError):
-    """The data is larger than jute.maxbuffer lets through (1 MB): the server would only drop the connection."""
+    """The data exceeds jute.maxbuffer (1 MB); the server would just drop the connection."""
 
 
 class OperationRefused(ZooKeeperError):
-    """Any other answer: no authorisation, a malformed path, a server's internal error. The message names it."""
+    """Any other error, such as no authorization, a malformed path or an internal error. The message names it."""
 
 
 class RolledBack(ZooKeeperError):
-    """Part of a transaction of which another part failed."""
+    """This part of a transaction was undone because another part failed."""
 
 
 class ConnectionLost(ZooKeeperError, Unavailable, Retriable):
-    """The connection broke before the answer came: whether the operation was done is unknown."""
+    """The connection broke before the reply, so it is unknown whether the operation was applied."""
 
 
 class SessionExpired(ZooKeeperError, Retriable):
-    """The session this operation was sent in is gone, and its ephemeral znodes with it."""
+    """The session of this operation has expired, and its ephemeral znodes are gone."""
 
 
 class OperationTimeout(ZooKeeperError, Retriable):
@@ -61,4 +61,4 @@ class OperationTimeout(ZooKeeperError, Retriable):
 
 
 class SessionClosed(ZooKeeperError):
-    """The session was closed on this side; nothing can be done in it any more."""
+    """The session was closed by this client and cannot be used."""

@@ -1,4 +1,4 @@
-"""The values of a ZooKeeper session: what is asked, what comes back, what is notified, how the session stands."""
+"""The values of a ZooKeeper session: operations, results, watch events and session states."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 
 class SessionState(StrEnum):
-    """How a session stands, as this side knows."""
+    """The state of a session as this client sees it."""
 
-    CONNECTED = "connected"  #: operations are being answered
-    SUSPENDED = "suspended"  #: no server is reached; the session may live or be gone
-    LOST = "lost"  #: a server said that the session is over; the next CONNECTED is a new one
-    CLOSED = "closed"  #: ended by this side
+    CONNECTED = "connected"  #: a server answers operations
+    SUSPENDED = "suspended"  #: disconnected; the session may have expired
+    LOST = "lost"  #: a server reported that the session expired; the next CONNECTED is a new one
+    CLOSED = "closed"  #: closed by this client
 
 
 def session_name(session_id: int) -> str:
-    """A session id as ZooKeeper prints it; ids come as signed numbers."""
+    """A session id, a signed number, as ZooKeeper prints it."""
     return f"0x{session_id & (2**64 - 1):x}"
 
 
 class SessionChange(NamedTuple):
-    """One change of state. `new_session` is true for a CONNECTED with another session id than before."""
+    """A state change. `new_session` is true for a CONNECTED with a different session id."""
 
     state: SessionState
     session_id: int
@@ -34,7 +34,7 @@ class SessionChange(NamedTuple):
 
 
 class WatchEvent(StrEnum):
-    """What a watch saw; `NONE` is the session's break, which took the watch away: read again and re-arm."""
+    """What a watch reports. `NONE`: the connection broke, which removed the watch. Read again to arm it."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -44,11 +44,11 @@ class WatchEvent(StrEnum):
 
 
 class WatchFired(NamedTuple):
-    """What a watch's callback is given.
+    """The argument of a watch callback.
 
-    `zxid` is the change that fired it (servers since 3.9, else None). For `NONE` it is the last change that this
-    side had seen when the connection broke: what Java's client sends with its watches, for the server to tell
-    which of them would have fired meanwhile.
+    `zxid` is the change that fired the watch (None from servers before 3.9). For `NONE` it is the last change that
+    this client had seen when the connection broke. Java's client sends it when it restores its watches, so that the
+    server can find those that would have fired meanwhile.
     """
 
     path: str
@@ -61,7 +61,7 @@ WatchCallback = Callable[[WatchFired], None]
 
 @dataclass(frozen=True, slots=True)
 class ZnodeStat:
-    """A znode's metadata, by ZooKeeper's own meanings. `ephemeral_owner` is a session id, 0 for persistent ones."""
+    """ZooKeeper's metadata of a znode. `ephemeral_owner` is a session id, 0 for a persistent znode."""
 
     czxid: int
     mzxid: int
@@ -104,7 +104,7 @@ class SetData:
 
 @dataclass(frozen=True, slots=True)
 class CheckVersion:
-    """Part of a transaction: it fails unless the znode has this data version."""
+    """Part of a transaction: fail unless the znode has this data version."""
 
     path: str
     version: int
@@ -115,21 +115,21 @@ TransactionPart = Create | Delete | SetData | CheckVersion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation as the session performs it, once or, with retries, several times."""
+    """An operation that a session performs once or, with retries, several times."""
 
     op: str  #: its name in the trace and in the protocol
-    path: str  #: as the caller named it, without the chroot
-    request: Any  #: kazoo's
+    path: str  #: the caller's path, without the chroot
+    request: Any  #: kazoo's request
     step: str = ""
     cause: str = ""
     watch: WatchCallback | None = None
     parts: tuple[TransactionPart, ...] = ()
-    only_in: int = 0  #: the session that it may be sent in; 0: any, also a later one
+    only_in: int = 0  #: the only session to send it in; 0: any, also a later one
 
 
 @dataclass(slots=True, eq=False)
-class Try:
-    """One physical try of an operation."""
+class Attempt:
+    """One request of an operation, and the future of its reply."""
 
     operation: Operation
     future: asyncio.Future[Any]

@@ -1,4 +1,4 @@
-"""Where Kafka keeps what in ZooKeeper: every path, as a constant or a function.
+"""Kafka's paths in ZooKeeper, as constants and functions.
 
 Names and layout are those of Kafka 0.8.2 (consumers) and 3.9 in ZooKeeper mode (everything else, `ZkData.scala`).
 All paths are relative to the chroot of the connect string.
@@ -18,7 +18,7 @@ CONSUMERS = "/consumers"
 CONFIG_TOPICS = "/config/topics"
 CONFIG_BROKERS = "/config/brokers"
 CONFIG_CHANGES = "/config/changes"
-#: Sequential: one for each alteration of settings, gone after a quarter of an hour.
+#: Sequential: one for each change of settings, deleted after a quarter of an hour.
 CONFIG_CHANGE = f"{CONFIG_CHANGES}/config_change_"
 DELETE_TOPICS = "/admin/delete_topics"
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
@@ -27,7 +27,7 @@ ISR_CHANGES = "/isr_change_notification"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 
-#: What a 3.9 broker creates before anything else, in its order; all persistent, without data.
+#: The znodes that a 3.9 broker creates first, in its order; all persistent, without data.
 BROKER_ROOTS = (
     CONSUMERS,
     BROKER_IDS,
@@ -74,7 +74,7 @@ def topic_configuration(name: str) -> str:
 
 
 def broker_configuration(name: str) -> str:
-    """Settings of one broker that were altered while it ran, or of all (`<default>`)."""
+    """Dynamic settings of a broker, or of all brokers (`<default>`)."""
     return f"{CONFIG_BROKERS}/{name}"
 
 
@@ -87,7 +87,7 @@ def group(group_id: str) -> str:
 
 
 def member_ids(group_id: str) -> str:
-    """Its children are the group's members; every member watches them."""
+    """The parent of the members' ids, whose children every member watches."""
     return f"{CONSUMERS}/{group_id}/ids"
 
 
@@ -123,7 +123,7 @@ def offset(group_id: str, topic_name: str, number: int) -> str:
 
 
 def epoch(group_id: str, topic_name: str, number: int) -> str:
-    """Persistent and not Kafka's: its version counts the partition's owners (fix.commit.fence=epoch)."""
+    """Persistent, not in Kafka: its version counts the owners of the partition (fix.commit.fence=epoch)."""
     return f"{CONSUMERS}/{group_id}/epochs/{topic_name}/{number}"
 
 
@@ -138,7 +138,7 @@ def name(path: str) -> str:
 
 
 class GroupPartition(NamedTuple):
-    """What an owner or offset path is about."""
+    """The parts of an owner or offset path."""
 
     group: str
     topic: str
@@ -146,14 +146,14 @@ class GroupPartition(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """What a member's id path is about."""
+    """The parts of a member id path."""
 
     group: str
     consumer_id: str
 
 
 def parse_owner(path: str) -> GroupPartition | None:
-    """The inverse of `owner`; None for any other path (also for one below a chroot: strip that first)."""
+    """The inverse of `owner`; None for any other path. Strip a chroot first."""
     return _group_partition(path, "owners")
 
 

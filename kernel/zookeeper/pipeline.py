@@ -1,6 +1,6 @@
-"""Operations on their way: sent in the order of issue, a window at a time, each try answered and traced once.
+"""The operations in flight: sent in order within a window, with each attempt answered and traced once.
 
-The session says when it is connected and what was answered; nothing here waits.
+The session calls it with state changes and replies; nothing here waits.
 """
 
 from __future__ import annotations
@@ -10,53 +10,53 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.zookeeper import requests
 from kernel.zookeeper.errors import NoNode, ZooKeeperError
-from kernel.zookeeper.operations import Try
+from kernel.zookeeper.operations import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kernel.zookeeper.inbox import Answered
+    from kernel.zookeeper.event_queue import Answered
     from kernel.zookeeper.operations import Operation
 
-#: Requests that kazoo holds at a time. More gains nothing (16 or 128: no difference) and could fill the socket
-#: pair by which kazoo is woken, one byte a request.
+#: The most requests in flight. More gains nothing (16 or 128 made no difference) and could fill the socket pair that
+#: wakes kazoo, one byte for each request.
 WINDOW = 64
 
 
 class Pipeline:
-    """What was issued and not yet answered.
+    """The unanswered operations.
 
-    `send` hands a request over, with the one session that it is for or 0; `finished` is told of every try that
-    ended: the operation, its error or None, the zxid of the reply or 0.
+    `send(request, attempt, only_in)` sends a request. `finished(operation, error, zxid)` is called when an attempt
+    ends, with its error or None and the zxid of the reply or 0.
     """
 
     def __init__(
         self,
-        send: Callable[[Any, Try, int], None],
+        send: Callable[[Any, Attempt, int], None],
         finished: Callable[[Operation, ZooKeeperError | None, int], None],
     ) -> None:
         self._send = send
         self._finished = finished
-        self._unsent: deque[Try] = deque()
-        self._sent: dict[Try, None] = {}
+        self._unsent: deque[Attempt] = deque()
+        self._sent: dict[Attempt, None] = {}
 
-    def append(self, attempt: Try) -> None:
+    def append(self, attempt: Attempt) -> None:
         self._unsent.append(attempt)
 
     def flow(self) -> None:
-        """Send what the window lets through."""
+        """Send as many operations as the window allows."""
         while self._unsent and len(self._sent) < WINDOW:
             attempt = self._unsent.popleft()
             if attempt.future.cancelled():
-                continue  # nobody waits and nothing was sent: as if it had not been issued
+                continue  # cancelled before it was sent, so it is neither sent nor traced
             self._sent[attempt] = None
             self._send(attempt.operation.request, attempt, attempt.operation.only_in)
 
     def answer(self, answered: Answered) -> None:
         attempt = answered.token
-        assert isinstance(attempt, Try)
+        assert isinstance(attempt, Attempt)
         if attempt not in self._sent:
-            return  # given up before
+            return  # already failed
         del self._sent[attempt]
         operation = attempt.operation
         error: ZooKeeperError | None = None
@@ -69,7 +69,7 @@ class Pipeline:
         self._finish(attempt, answered.value, error, answered.zxid)
 
     def fail_all(self, kind: type[ZooKeeperError], message: str) -> None:
-        """Give up everything; an answer that comes later is ignored."""
+        """Fail all operations; later replies are ignored."""
         attempts = [*self._sent, *self._unsent]
         self._sent.clear()
         self._unsent.clear()
@@ -77,16 +77,16 @@ class Pipeline:
             self._finish(attempt, None, kind(message, attempt.operation.path), 0)
 
     def fail_bound(self, session_id: int, kind: type[ZooKeeperError], message: str) -> None:
-        """Give up what waits to be sent in that session only; what was sent is failed by kazoo."""
+        """Fail the unsent operations that are bound to that session; kazoo fails the sent ones."""
         bound = [attempt for attempt in self._unsent if attempt.operation.only_in == session_id]
         for attempt in bound:
             self._unsent.remove(attempt)
             self._finish(attempt, None, kind(message, attempt.operation.path), 0)
 
-    def _finish(self, attempt: Try, value: Any, error: ZooKeeperError | None, zxid: int) -> None:
+    def _finish(self, attempt: Attempt, value: Any, error: ZooKeeperError | None, zxid: int) -> None:
         self._finished(attempt.operation, error, zxid)
         if attempt.future.done():
-            return  # its caller was cancelled meanwhile
+            return  # the caller was cancelled meanwhile
         if error is None:
             attempt.future.set_result(value)
         else:

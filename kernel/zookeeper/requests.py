@@ -1,4 +1,4 @@
-"""Requests as kazoo encodes them, and its answers and errors in our terms. No request is sent from here."""
+"""Build kazoo's requests, and translate its replies and errors. Nothing is sent from here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernel.zookeeper.operations import TransactionPart, ZnodeStat
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-#: jute.maxbuffer is 0xfffff by default for a whole request; the rest is left for path and header.
+#: jute.maxbuffer, the limit for a whole request, is 0xfffff by default; this leaves room for path and header.
 MAX_DATA_BYTES = 0xFFFFF - 4096
 
 _EPHEMERAL = 1
@@ -22,7 +22,7 @@ _SEQUENCE = 2
 
 
 def armed(_event: object) -> None:
-    """The watcher that kazoo is given: it makes the request ask for a watch, and does nothing else."""
+    """A watcher that does nothing: passing one makes kazoo's request set a watch."""
 
 
 def _watcher(watch: bool) -> Callable[[object], None] | None:
@@ -31,7 +31,7 @@ def _watcher(watch: bool) -> Callable[[object], None] | None:
 
 def _checked(path: str, data: bytes | None) -> bytes | None:
     if data is not None and len(data) > MAX_DATA_BYTES:
-        raise errors.NodeTooLarge(f"{len(data)} bytes of data, ZooKeeper takes {MAX_DATA_BYTES}", path)
+        raise errors.NodeTooLarge(f"{len(data)} bytes of data exceed the limit of {MAX_DATA_BYTES}", path)
     return data
 
 
@@ -84,11 +84,11 @@ def _part(part: TransactionPart, path: str) -> Any:
 
 
 def stat(answer: Any) -> ZnodeStat:
-    """A ZnodeStat of kazoo's, which has the same fields in the same order."""
+    """Our ZnodeStat from kazoo's, which has the same fields in the same order."""
     return ZnodeStat(*answer)
 
 
-#: kazoo's exceptions in our terms; the first match in this order counts (some are kinds of others).
+#: kazoo's exceptions and ours. The first match counts, since some are subclasses of others.
 _TRANSLATION: tuple[tuple[type[BaseException], type[errors.ZooKeeperError], str], ...] = (
     (kazoo.NoNodeError, errors.NoNode, "no such znode, or no parent for it"),
     (kazoo.NodeExistsError, errors.NodeExists, "the znode exists already"),
@@ -107,7 +107,7 @@ _TRANSLATION: tuple[tuple[type[BaseException], type[errors.ZooKeeperError], str]
 
 
 def translate(error: BaseException, path: str) -> errors.ZooKeeperError:
-    """Kazoo's error as ours. What it raises for a reply that makes no sense is `OperationRefused` as well."""
+    """Our error for kazoo's. Unknown errors, such as those of malformed replies, become `OperationRefused`."""
     for theirs, ours, message in _TRANSLATION:
         if isinstance(error, theirs):
             return ours(message, path)
@@ -115,7 +115,7 @@ def translate(error: BaseException, path: str) -> errors.ZooKeeperError:
 
 
 def failed_part(results: Sequence[Any], parts: Sequence[TransactionPart]) -> errors.ZooKeeperError | None:
-    """The error of the part that made a transaction fail, or None when all went well."""
+    """The error of the part that made a transaction fail, or None if it succeeded."""
     refusals = [
         translate(result, part.path)
         for result, part in zip(results, parts, strict=False)

@@ -1,4 +1,4 @@
-"""One ZooKeeper server as a child process: its configuration, its start, its log, and faults done to it."""
+"""A ZooKeeper server as a child process: configuration, start, log and injected faults."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping, Sequence
 
-#: The server, and what it does not start without (found by leaving out one at a time). A whole `jars/*` would
-#: more than double the time to start.
+#: The server and the jars it needs to start, found by leaving out one at a time. A class path of `jars/*` would more
+#: than double the start time.
 SERVER_JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
-#: With its log the server serves 0.49 to 0.55 s after the start (n = 3, two idle cores, Java 25; 1.2 to 2.5 s on
-#: two cores that have seven things to do), so it always has one.
+#: For the server's log. With it, the server still serves 0.49 to 0.55 s after the start (n = 3, two idle cores, Java
+#: 25; 1.2 to 2.5 s on two busy cores).
 LOGGING_JARS = ("log4j-slf4j2-impl", "log4j-api", "log4j-core")
 
 _JVM_OPTIONS = (
-    # 50,000 partitions (`kernel.broker.cluster.topics`), watched by two brokers, filled 256 MB; their settings, 4 KB a
-    # topic at most, come on top. It begins small: what a lab leaves unused costs nothing.
+    # 50,000 partitions (`kernel.broker.cluster.topics`) that two brokers watch filled 256 MB, without the settings of
+    # up to 4 KB for each topic. The heap starts small, so unused memory costs nothing.
     "-Xms16m",
     "-Xmx512m",
     "-Xss256k",
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
-    "-XX:-UsePerfData",  # no file in /tmp that a kill leaves behind
-    "-Dzookeeper.preAllocSize=1024",  # KB; 64 MB of zeros a log file otherwise
-    "-Dzookeeper.forceSync=no",  # no fsync before an answer: only a power cut could tell the difference
+    "-XX:-UsePerfData",  # no file in /tmp, which a kill would leave behind
+    "-Dzookeeper.preAllocSize=1024",  # KB; by default each log file takes 64 MB of zeros
+    "-Dzookeeper.forceSync=no",  # no fsync before a reply, which matters only in a power failure
     "-Dlog4j2.disableJmx=true",
     "-Dzookeeper.jmx.log4j.disable=true",
 )
 
-#: log4j's configuration: to standard output, which is the server's log file.
+#: log4j's configuration: standard output, which is redirected to the server's log file.
 LOGGING = """\
 status = error
 appender.out.type = Console
@@ -60,7 +60,7 @@ rootLogger.appenderRef.out.ref = out
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """One server's part of the configuration; `lines` are put into zoo.cfg as they are."""
+    """The configuration of a server; `lines` go into zoo.cfg unchanged."""
 
     number: int  #: its id in an ensemble; 1 for a single server
     client_port: int
@@ -68,15 +68,15 @@ class ServerConfig:
 
 
 class PortInUse(EnvironmentFault):
-    """Another process listens on a port that the server was to have."""
+    """Another process listens on the server's port."""
 
 
 class StartGivenUp(Unavailable):
-    """Whoever asked for the start wants it no more; the servers are stopped."""
+    """The start was cancelled; the servers are stopped."""
 
 
 class ServerProcess:
-    """A server: `start` and `stop`, and in between whatever a scenario does to it."""
+    """A server process, which a scenario can pause, kill and restart."""
 
     def __init__(self, directory: Path, config: ServerConfig) -> None:
         self.directory = directory
@@ -98,7 +98,7 @@ class ServerProcess:
 
     @property
     def data_dir(self) -> Path:
-        """Where transaction log and snapshots are; they stay after the server has stopped."""
+        """The folder of the transaction log and the snapshots, which is kept after the server stops."""
         return self.directory / "data"
 
     @property
@@ -107,12 +107,12 @@ class ServerProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the process exists; a paused one does."""
+        """Whether the process exists (it may be paused)."""
         return self._child is not None and self._child.poll() is None
 
     def launch(self) -> None:
-        """Start the process and return at once. Raises `EnvironmentFault` when it cannot be started."""
-        assert not self.running, f"ZooKeeper server {self.number} runs already"
+        """Start the process without waiting. Raises `EnvironmentFault` if that fails."""
+        assert not self.running, f"ZooKeeper server {self.number} is already running"
         java = find_java()
         try:
             self._write_configuration()
@@ -126,14 +126,14 @@ class ServerProcess:
         except OSError as error:
             raise EnvironmentFault(
                 f"cannot write ZooKeeper's folder {self.directory}: {error.strerror or error}. "
-                "Choose a run folder on a disk with room that you may write to."
+                "Choose a writable run folder on a disk with free space."
             ) from error
 
     def wait_ready(self, timeout_s: float, given_up: threading.Event | None = None) -> None:
-        """Return once the server serves clients.
+        """Wait until the server serves clients.
 
-        Raises `PortInUse` or `EnvironmentFault`, with the end of the server's log, when it does not, `StartGivenUp`
-        when another thread sets `given_up`.
+        Raises `PortInUse` or `EnvironmentFault` (with the end of the server's log) if it does not, and `StartGivenUp`
+        if another thread sets `given_up`.
         """
 
         def serving() -> bool:
@@ -146,19 +146,19 @@ class ServerProcess:
         try:
             wait_until(serving, timeout_s, f"ZooKeeper server {self.number} to serve", every_s=0.01)
         except WaitTimeout:
-            raise self._did_not_start(f"does not serve after {timeout_s:g} s") from None
+            raise self._did_not_start(f"did not serve within {timeout_s:g} s") from None
 
     def mode(self) -> str | None:
-        """standalone, leader or follower; None when it does not serve. A paused server takes a while to say so.
+        """standalone, leader or follower; None if it does not serve, after a second if it is paused.
 
-        A leader that was paused and replaced still says leader for half a second after it goes on.
+        A leader that was paused and replaced still reports leader for half a second after it resumes.
         """
         return server_mode(LOOPBACK, self.client_port, timeout_s=1.0)
 
     def pause(self) -> None:
-        """SIGSTOP: the process keeps its connections and its ports and does nothing."""
+        """SIGSTOP: the process keeps its connections and ports but does nothing."""
         self._running().send_signal(signal.SIGSTOP)
-        # The call returns before the process has stopped.
+        # `send_signal` returns before the process has stopped.
         wait_until(lambda: _stopped(self.pid), 5, f"ZooKeeper server {self.number} to stop", every_s=0.001)
 
     def resume(self) -> None:
@@ -166,7 +166,7 @@ class ServerProcess:
         self._running().send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """SIGKILL, and wait for the end."""
+        """SIGKILL, and wait for the process to end."""
         child = self._running()
         child.kill()
         child.wait()
@@ -177,18 +177,18 @@ class ServerProcess:
             self._running().terminate()
 
     def stop(self) -> None:
-        """SIGTERM, SIGKILL where that does not help. Idempotent; wakes a paused server."""
+        """SIGTERM, then SIGKILL if needed. Idempotent; wakes a paused server."""
         if self._child is not None:
             stop_child(self._child)
 
     def restart(self, *, timeout_s: float = 20.0) -> None:
-        """Start again on the same ports and data, and wait until it serves."""
+        """Restart the server with the same ports and data, and wait until it serves."""
         self.stop()
         self.launch()
         self.wait_ready(timeout_s)
 
     def log_tail(self, lines: int = 15) -> str:
-        """The end of the server's log; empty when it wrote none."""
+        """The end of the server's log; empty if there is none."""
         try:
             with self.log_path.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - 16384))
@@ -209,10 +209,12 @@ class ServerProcess:
         self.stop()
         message = f"ZooKeeper server {self.number} {what}"
         if "Address already in use" in tail:
-            return PortInUse(f"{message}: port {self.client_port} or one of its others is in use. Choose another port.")
+            return PortInUse(
+                f"{message}: port {self.client_port} or one of its other ports is in use. Choose another port."
+            )
         free_mb = shutil.disk_usage(self.directory).free // 2**20
-        said = f"the end of its log {self.log_path}:\n{tail}" if tail else f"its log {self.log_path} is empty"
-        return EnvironmentFault(f"{message} ({free_mb} MB free in its folder); {said}")
+        logged = f"end of its log {self.log_path}:\n{tail}" if tail else f"its log {self.log_path} is empty"
+        return EnvironmentFault(f"{message} ({free_mb} MB free in its folder); {logged}")
 
     def _write_configuration(self) -> None:
         for directory in (self.data_dir, self.directory / "tmp"):
@@ -235,29 +237,27 @@ class ServerProcess:
         return [
             *_JVM_OPTIONS,
             "-Dlog4j2.configurationFile=log4j2.properties",
-            "-Djava.io.tmpdir=tmp",  # snappy unpacks a library there
+            "-Djava.io.tmpdir=tmp",  # where snappy unpacks a library
             "-cp",
             os.pathsep.join(str(jar) for jar in jars(*SERVER_JARS, *LOGGING_JARS)),
         ]
 
 
 def jars(*names: str) -> list[Path]:
-    """The named jars of the PySpark package, found without importing it (which takes long).
+    """The named jars of the PySpark package, found without importing it (which is slow).
 
-    Raises `EnvironmentFault` when PySpark or one of them is not there.
+    Raises `EnvironmentFault` if PySpark or a jar is missing.
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise EnvironmentFault(
-            "PySpark is not installed, and ZooKeeper comes with it: run 'pip install pyspark==4.3.0'"
-        )
+        raise EnvironmentFault("PySpark, which contains ZooKeeper, is not installed: run 'pip install pyspark==4.3.0'")
     folder = Path(spec.origin).parent / "jars"
     found = []
     for name in names:
         matches = sorted(folder.glob(f"{name}-[0-9]*.jar"))
         if not matches:
             raise EnvironmentFault(
-                f"{folder} holds no {name}-*.jar: this PySpark does not bring ZooKeeper. "
+                f"{folder} has no {name}-*.jar: this PySpark does not contain ZooKeeper. "
                 "Run 'pip install --force-reinstall pyspark==4.3.0'."
             )
         found.append(matches[-1])
@@ -265,19 +265,19 @@ def jars(*names: str) -> list[Path]:
 
 
 def require_free(port: int) -> None:
-    """Raise `PortInUse` when something listens on the loopback port already."""
+    """Raise `PortInUse` if the loopback port is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
         except OSError as error:
             raise PortInUse(
-                f"port {port} cannot be used for ZooKeeper: {error.strerror}. Choose another port, or stop what has it."
+                f"ZooKeeper cannot use port {port}: {error.strerror}. Choose another port, or stop what uses it."
             ) from error
 
 
 def wait_for_all(servers: Sequence[ServerProcess], timeout_s: float, given_up: threading.Event | None = None) -> None:
-    """Wait until each of the servers serves, within one limit for all. Raises as `ServerProcess.wait_ready`."""
+    """Wait until all servers serve, with one timeout for all. Raises as `ServerProcess.wait_ready`."""
     deadline = time.monotonic() + timeout_s
     for server in servers:
         server.wait_ready(max(0.1, deadline - time.monotonic()), given_up)
@@ -288,6 +288,6 @@ def _stopped(pid: int) -> bool:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError as error:
         if not Path("/proc/self/stat").exists():
-            return True  # no /proc on this system: the signal was sent, which must do
-        raise Unavailable(f"process {pid} is gone") from error
+            return True  # there is no /proc on this system, so assume that the signal worked
+        raise Unavailable(f"process {pid} has ended") from error
     return status.rpartition(")")[2].split()[0] == "T"

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from kernel.zookeeper.server import ServerProcess
 
-HELP = "embedded (default), docker, or HOST:PORT[,HOST:PORT...][/chroot] of one that runs"
+HELP = "embedded (default), docker, or HOST:PORT[,HOST:PORT...][/chroot] of a running one"
 
 
 class TargetKind(StrEnum):
-    """Where the ZooKeeper comes from."""
+    """The three kinds of `--zookeeper`."""
 
     EMBEDDED = "embedded"
     DOCKER = "docker"
@@ -35,19 +35,19 @@ class ZooKeeperTarget:
     """A parsed `--zookeeper`."""
 
     kind: TargetKind
-    addresses: tuple[tuple[str, int], ...] = ()  #: of a running one
+    addresses: tuple[tuple[str, int], ...] = ()  #: only for a running one
     chroot: str = ""  #: "" or a path that begins with a slash
 
     @property
     def connect_string(self) -> str:
-        """What a session is opened with; only for a running ZooKeeper."""
+        """The connect string for sessions; only for a running ZooKeeper."""
         assert self.kind is TargetKind.RUNNING
         return ",".join(f"{_bracketed(host)}:{port}" for host, port in self.addresses) + self.chroot
 
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperHandle:
-    """A ZooKeeper that serves. `servers` are the processes, where they are ours to do faults to."""
+    """A running ZooKeeper. `servers` are its processes if they are ours, for fault injection."""
 
     connect_string: str
     servers: tuple[ServerProcess, ...]
@@ -56,7 +56,7 @@ class ZooKeeperHandle:
 
 
 def parse_target(text: str) -> ZooKeeperTarget:
-    """Raises `UserError`, with what is wrong, for anything that is not of the three forms."""
+    """Parse a `--zookeeper`. Raises `UserError` if it has none of the three forms."""
     text = text.strip()
     if text in (TargetKind.EMBEDDED, TargetKind.DOCKER):
         return ZooKeeperTarget(TargetKind(text))
@@ -64,7 +64,7 @@ def parse_target(text: str) -> ZooKeeperTarget:
     chroot = f"/{rest}".rstrip("/") if slash else ""
     addresses = tuple(_address(part, text) for part in hosts.split(","))
     if "//" in chroot or any(part in (".", "..") for part in chroot.split("/")):
-        raise UserError(f"--zookeeper {text!r}: {chroot!r} is not a path that ZooKeeper could have")
+        raise UserError(f"--zookeeper {text!r}: {chroot!r} is not a valid ZooKeeper path")
     return ZooKeeperTarget(TargetKind.RUNNING, addresses, chroot)
 
 
@@ -72,11 +72,11 @@ def parse_target(text: str) -> ZooKeeperTarget:
 def open_zookeeper(
     spec: str | ZooKeeperTarget, run_dir: Path, *, ensemble: bool = False, given_up: threading.Event | None = None
 ) -> Iterator[ZooKeeperHandle]:
-    """Start what the target asks for, or check that a running one answers; stop afterwards what was started.
+    """Start a ZooKeeper and stop it afterwards, or check that a running one serves.
 
-    `ensemble` asks for three servers where we start them. Raises `UserError` for a target that makes no
-    sense, `EnvironmentFault` when one cannot be started here, `Unavailable` when a running one does not serve,
-    `StartGivenUp` when another thread sets `given_up` while an embedded one starts.
+    `ensemble` starts three embedded servers instead of one. Raises `UserError` if the target is invalid,
+    `EnvironmentFault` if it cannot be started, `Unavailable` if a running one does not serve, `StartGivenUp` if
+    another thread sets `given_up` during the start.
     """
     target = parse_target(spec) if isinstance(spec, str) else spec
     match target.kind:
@@ -89,7 +89,7 @@ def open_zookeeper(
                 addresses = tuple(("127.0.0.1", server.client_port) for server in embedded.servers)
                 yield ZooKeeperHandle(embedded.connect_string, embedded.servers, target.kind, addresses)
         case TargetKind.DOCKER:
-            # Only here: most users have neither an engine nor the client library's start-up time to spare.
+            # Imported late: the client library is slow to import, and few users need it.
             from kernel.zookeeper.container import DockerZooKeeper
 
             with DockerZooKeeper() as container:
@@ -97,20 +97,20 @@ def open_zookeeper(
 
 
 def require_serving(target: ZooKeeperTarget) -> None:
-    """Raise `Unavailable` unless a server serves, or listens where four-letter words are not allowed."""
+    """Raise `Unavailable` unless a server serves, or listens but does not allow four-letter words."""
     silent = []
     for host, port in target.addresses:
         if server_mode(host, port) is not None or _listens(host, port):
             return
         silent.append(f"{host}:{port}")
     raise Unavailable(
-        f"no ZooKeeper serves at {', '.join(silent)}: is it running, is the address right? "
+        f"no ZooKeeper serves at {', '.join(silent)}: is it running, and is the address right? "
         "Without --zookeeper, an embedded one is started."
     )
 
 
 def _listens(host: str, port: int) -> bool:
-    """Whether a server is there that does not allow `srvr`; one that allows it and says nothing is not serving."""
+    """Whether a server responds but does not allow `srvr`; one that allows it and says nothing does not serve."""
     from kernel.zookeeper.counters import four_letter
 
     try:

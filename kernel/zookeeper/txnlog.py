@@ -1,12 +1,11 @@
-"""ZooKeeper's transaction log: every change it ever made, in order, with session and millisecond.
+"""Read ZooKeeper's transaction log: every change in order, with its session and time in milliseconds.
 
-So what the ensemble held can be told after a run without an observer in it. The files are read as ZooKeeper
-wrote them (`log.<first zxid>` below `data/version-2`, jute records): the server's own TxnLogToolkit prints
-times in whole seconds only, data as if it were UTF-8, and of a transaction with parts hardly anything. A test
-holds the two against each other.
+It shows after a run what the ensemble stored, without an observer during the run. This reads ZooKeeper's files
+(`log.<first zxid>` in `data/version-2`, jute records), because its own TxnLogToolkit prints times in whole seconds,
+data as if it were UTF-8, and hardly anything of a transaction with parts. A test compares both.
 
-Formats: `FileTxnLog` of 3.9 (header "ZKLG", version, database id; then checksum, length, record and an end
-mark each), `zookeeper.jute` for the records.
+Formats: `FileTxnLog` of 3.9 (header "ZKLG", version, database id; then checksum, length, record and end mark for each
+transaction), `zookeeper.jute` for the records.
 """
 
 from __future__ import annotations
@@ -48,24 +47,24 @@ _OPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """One change. The parts of a multi come one by one, under the same zxid; failed ones come as `error`."""
+    """A change. The parts of a multi are separate transactions with the same zxid; a failed multi is one `error`."""
 
     zxid: int
-    session: int  #: who asked for it
-    cxid: int  #: the number of the request in its session; 0 when the server itself closed an expired one
+    session: int  #: the session that requested it
+    cxid: int  #: the number of the request in its session; 0 if the server closed an expired session
     time_ms: int  #: the leader's wall clock, epoch milliseconds
     op: str  #: create, delete, setData, check, createSession, closeSession, setACL, reconfig, error
     path: str = ""
-    data: bytes | None = None  #: of create and setData; None is null
+    data: bytes | None = None  #: for create and setData; None is null
     ephemeral: bool = False
-    removed_paths: tuple[str, ...] = ()  #: of closeSession: the ephemeral znodes that went with it
+    removed_paths: tuple[str, ...] = ()  #: for closeSession: the deleted ephemeral znodes
 
 
 def read_transactions(data_dir: Path) -> Iterator[Transaction]:
-    """Every transaction in a server's data directory, by zxid. Best read after the server has stopped.
+    """All transactions in a server's data directory, sorted by zxid. Best read after the server has stopped.
 
-    A torn record at the end of a file (a kill, a full disk) ends that file, as it does for ZooKeeper.
-    Raises `FileNotFoundError` when there is no log at all, ValueError for a file that is none.
+    A torn record (a kill, a full disk) ends its file, as it does for ZooKeeper. Raises `FileNotFoundError` if there is
+    no log, ValueError for a file that is no transaction log.
     """
     logs = sorted((data_dir / "version-2").glob("log.*"), key=lambda log: int(log.suffix[1:], 16))
     if not logs:
@@ -73,17 +72,17 @@ def read_transactions(data_dir: Path) -> Iterator[Transaction]:
     last_zxid = 0
     for log in logs:
         for records in _records(log):
-            # A server that fell behind may hold the end of one file again at the start of the next.
+            # A server that fell behind may repeat the end of one file at the start of the next.
             if records[0].zxid > last_zxid:
                 last_zxid = records[0].zxid
                 yield from records
 
 
 def read_ensemble(data_dirs: Sequence[Path]) -> Iterator[Transaction]:
-    """What an ensemble agreed on: the transactions that more than half of its servers have logged, by zxid.
+    """The transactions that a majority of the servers logged, sorted by zxid.
 
-    So a change that only a cut-off leader logged is left out, and a gap that a snapshot left on one server is
-    filled from the others.
+    This omits a change that only a cut-off leader logged. Gaps that a snapshot left on one server are filled from the
+    others.
     """
     seen: Counter[int] = Counter()
     by_zxid: dict[int, list[Transaction]] = {}
@@ -99,10 +98,10 @@ def read_ensemble(data_dirs: Sequence[Path]) -> Iterator[Transaction]:
 
 
 def writes_by_namespace(transactions: Iterable[Transaction]) -> dict[str, int]:
-    """How many writes a server that applied all of these counts, by the first component of their paths.
+    """The writes that a server counts after applying all transactions, by the first component of the path.
 
-    That is each create, delete and setData, parts of a multi for themselves, and each ephemeral znode that
-    went with its session. What `mntr` says beyond that would be a change that nobody has asked for.
+    It counts each create, delete and setData, also as parts of a multi, and each ephemeral znode deleted with its
+    session. Anything beyond that in `mntr` would be a change that nobody requested.
     """
     counted: Counter[str] = Counter()
     for transaction in transactions:
@@ -117,14 +116,14 @@ def _records(log: Path) -> Iterator[list[Transaction]]:
     with log.open("rb") as file:
         head = file.read(_FILE_HEADER.size)
         if len(head) < _FILE_HEADER.size:
-            return  # killed while it made the file
+            return  # the server was killed while it created the file
         magic, version, _ = _FILE_HEADER.unpack(head)
         if magic != b"ZKLG" or version != 2:
-            raise ValueError(f"{log} is no ZooKeeper transaction log: it begins with {magic!r}, version {version}")
+            raise ValueError(f"{log} is not a ZooKeeper transaction log: it begins with {magic!r}, version {version}")
         while len(frame := file.read(_FRAME.size)) == _FRAME.size:
             checksum, length = _FRAME.unpack(frame)
             if length <= 0:
-                return  # the zeros that the file is padded with
+                return  # the file is padded with zeros
             record, end = file.read(length), file.read(1)
             if end != _END_MARK or zlib.adler32(record) != checksum:
                 return
@@ -140,7 +139,7 @@ def _transactions(record: bytes) -> list[Transaction]:
         _transaction(_Reader(data or b"", 0), part, session, cxid, zxid, time_ms)
         for part, data in [(body.number(), body.buffer()) for _ in range(body.number())]
     ]
-    # One part that failed undoes all: the log names each, and none of them was done.
+    # A failed part undoes all: the log lists them, but none was applied.
     if any(part.op == "error" for part in parts):
         return [Transaction(zxid=zxid, session=session, cxid=cxid, time_ms=time_ms, op="error")]
     return parts
@@ -174,7 +173,7 @@ def _transaction(body: _Reader, type_: int, session: int, cxid: int, zxid: int, 
 
 
 class _Reader:
-    """jute's encodings, from one record."""
+    """Decodes the jute values of a record."""
 
     def __init__(self, record: bytes, offset: int) -> None:
         self._record = record

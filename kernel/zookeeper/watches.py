@@ -1,8 +1,8 @@
-"""Which callbacks wait for which paths: the client's half of ZooKeeper's one-shot watches.
+"""The client side of ZooKeeper's one-shot watches: callbacks by path.
 
-The server keeps a data watch (armed by exists and getData) and a child watch (armed by getChildren) for each
-path and session, and sends one notification whatever the number of reads that armed it. So a callback is
-kept once a path and kind, and a deletion, which fires both kinds with one notification, calls it once.
+For each path and session the server keeps a data watch (set by exists and getData) and a child watch (set by
+getChildren), and sends one notification however many reads set it. So a callback is registered once for each path and
+kind, and a deletion, which fires both kinds with one notification, calls it once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIRES = {
 
 
 class WatchRegistry:
-    """Callbacks by kind and path, each in the order of arming. Callbacks that compare equal are one."""
+    """Callbacks by kind and path, in the order in which they were registered. Equal callbacks count as one."""
 
     def __init__(self) -> None:
         self._armed: dict[str, defaultdict[str, dict[WatchCallback, None]]] = {
@@ -37,18 +37,18 @@ class WatchRegistry:
         }
 
     def arm(self, op: str, path: str, callback: WatchCallback) -> None:
-        """Remember a watch that the server has granted to the read `op`."""
+        """Register the callback of the read `op`, for which the server set a watch."""
         self._armed[_CHILDREN if op == "getChildren" else _DATA][path][callback] = None
 
     def fire(self, fired: WatchFired) -> list[WatchCallback]:
-        """Take out and return the callbacks that a notification is for."""
+        """Remove and return the callbacks of a notification."""
         taken: dict[WatchCallback, None] = {}
         for kind in _FIRES[fired.event]:
             taken.update(self._armed[kind].pop(fired.path, {}))
         return list(taken)
 
     def drop_all(self, seen_zxid: int) -> Iterator[tuple[WatchFired, WatchCallback]]:
-        """Take out everything: the event `none`, once a path and callback. `seen_zxid`: see `WatchFired`."""
+        """Remove all callbacks: yields one `none` event for each path and callback. `seen_zxid`: see `WatchFired`."""
         dropped: dict[tuple[str, WatchCallback], None] = {}
         for by_path in self._armed.values():
             dropped.update({(path, callback): None for path, callbacks in by_path.items() for callback in callbacks})

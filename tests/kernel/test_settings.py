@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kernel.errors import ConfigurationError
-from kernel.settings import Setting, between, boolean, one_of, resolve, split_pairs
+from kernel.settings import Setting, boolean, in_range, one_of, resolve, split_pairs
 
 TABLE = {
     s.name: s
     for s in (
-        Setting(name="session.timeout.ms", parse=int, default=45000, doc="", valid=between(1, 100_000)),
+        Setting(name="session.timeout.ms", parse=int, default=45000, doc="", valid=in_range(1, 100_000)),
         Setting(name="enable.auto.commit", parse=boolean, default=True, doc=""),
         Setting(name="auto.offset.reset", parse=str, default="latest", doc="", valid=one_of("earliest", "latest")),
     )
@@ -57,5 +57,5 @@ def test_pairs_are_split_at_the_first_equals_sign_and_the_last_wins() -> None:
 
 @pytest.mark.parametrize("pair", ["a", "=1", " =1"])
 def test_a_text_that_is_no_pair_is_refused(pair: str) -> None:
-    with pytest.raises(ConfigurationError, match="write key=value"):
+    with pytest.raises(ConfigurationError, match="use key=value"):
         split_pairs([pair])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32  #: types of resources
+TOPIC, BROKER, GROUP = 2, 4, 32  #: types of resources
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 HOUR_MS = 3_600_000
 NO_ID = "00000000-0000-0000-0000-000000000000"

@@ -53,7 +53,7 @@ class ConstrainedAssignment:
 
     def keep(self) -> None:
         """Everybody keeps what the shares allow, smallest partition numbers first."""
-        for member in texts_in_hash_order(self._claims.owned):  # a table anew, which may be another order if crowded
+        for member in texts_in_hash_order(self._claims.owned):  # a new table, whose order may differ with tree bins
             had = sorted((tp for tp in self._claims.owned[member] if tp not in self._claims.contested), key=by_number)
             if len(had) < self._least:
                 kept = len(had)

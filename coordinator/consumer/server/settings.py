@@ -20,7 +20,7 @@ from coordinator.protocol.server_commands import ANY_STRATEGY
 from coordinator.protocol.server_messages import WAIT_MS_MAX, id_problem
 from kernel.assignors.registry import JAVA_CLASSES
 from kernel.errors import ConfigurationError
-from kernel.settings import Setting, between, resolve
+from kernel.settings import Setting, in_range, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,14 +80,14 @@ _OWN = (
         parse=int,
         default=6_000,
         doc="how long ZooKeeper waits for a silent member",
-        valid=between(1, _INT_MAX),
+        valid=in_range(1, _INT_MAX),
     ),
     Setting(
         name="zookeeper.connection.timeout.ms",
         parse=int,
         default=None,
         doc="time to connect at startup; default: the session timeout",
-        valid=between(1, _INT_MAX),
+        valid=in_range(1, _INT_MAX),
     ),
     Setting(
         name="consumer.id",
@@ -107,7 +107,7 @@ _OWN = (
         parse=int,
         default=3_000,
         doc="how long a request for a command may wait at the coordinator",
-        valid=between(1, WAIT_MS_MAX),
+        valid=in_range(1, WAIT_MS_MAX),
     ),
 )
 

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Self
 from kernel.broker.storage.epochs import synced
 from kernel.errors import EnvironmentFault, UserError
 from kernel.waiting import wait_until
-from kernel.zookeeper.ending import SessionCredentials
+from kernel.zookeeper.end_session import SessionCredentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,7 @@ from kernel.broker.storage.errors import StorageError
 from kernel.broker.storage.internal_errors import log_stopped
 from kernel.clock import Clock, SystemClock
 from kernel.errors import Retriable
-from kernel.zookeeper.ending import SessionCredentials
+from kernel.zookeeper.end_session import SessionCredentials
 from kernel.zookeeper.errors import SessionClosed, ZooKeeperError
 from kernel.zookeeper.operations import SessionState
 from kernel.zookeeper.session import ZooKeeperSession

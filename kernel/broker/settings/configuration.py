@@ -16,7 +16,7 @@ from kernel.broker.settings.effective_configs import DYNAMIC_BROKER_SETTINGS
 from kernel.broker.settings.kafka_settings import KAFKA_BROKER_SETTINGS
 from kernel.broker.settings.topic_configs import ConfigType, TopicSetting, problem
 from kernel.errors import ConfigurationError
-from kernel.settings import Setting, between, boolean, resolve
+from kernel.settings import Setting, boolean, in_range, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ def _listener_problem(value: object) -> str | None:
 
 
 def _number(name: str, default: int, doc: str, *, low: int = 0, high: int = INT_MAX) -> Setting:
-    return Setting(name=name, parse=int, default=default, doc=doc, valid=between(low, high))
+    return Setting(name=name, parse=int, default=default, doc=doc, valid=in_range(low, high))
 
 
 def _flag(name: str, default: bool, doc: str) -> Setting:

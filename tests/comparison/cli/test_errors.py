@@ -90,7 +90,7 @@ def test_help_and_readme_say_what_every_exit_code_means(capsys: pytest.CaptureFi
         (["run", "crash", "--time-limit", "0"], "time_limit is 0: must be between 1 and 3600"),
         (["run", "crash", "--preset", "fast"], "'fast' is not one of"),
         (["run", "crash", "-c", "sesion.timeout.ms=1"], "did you mean 'session.timeout.ms'"),
-        (["run", "crash", "-c", "session.timeout.ms"], "is not a setting: write key=value"),
+        (["run", "crash", "-c", "session.timeout.ms"], "is not a setting: use key=value"),
         (["run", "crash", "-c", "session.timeout.ms=soon"], "session.timeout.ms='soon'"),
         (["run", "crash", "-c", "partition.assignment.strategy=nonesuch"], "reaches none of the chosen designs"),
         (["run", "crash", "--seed", "-1"], "-1 is not in the range"),

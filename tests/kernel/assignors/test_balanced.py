@@ -41,7 +41,7 @@ def test_answer_is_valid_and_fair_and_stays(asked):
 @given(groups())
 def test_large_groups_way_of_evening_out_is_as_fair(asked):
     """Topic after topic, and everybody's quota before, as it is done where members are too many for one by one."""
-    with patch.multiple(balanced, LOOKS=0, LOOKS_A_CELL=0, FEW=1):
+    with patch.multiple(balanced, CELL_READS_MAX=0, READS_A_CELL_MAX=0, FEW=1):
         assert fault_of(asked, balance(*asked)) == ""
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.assignors import claims
-from kernel.assignors.group_arrays import NOBODY, Grid, Roster, Told, settle
+from kernel.assignors.group_arrays import NOBODY, ClaimArrays, Grid, Roster, settle
 from kernel.assignors.hash_order import texts_in_hash_order
 from kernel.assignors.sticky_data import NO_GENERATION, Claim
 from kernel.assignors.subscription import MemberSubscription
@@ -66,7 +66,7 @@ def test_claims_are_settled_as_one_by_one(sizes, said):
     ]
     settled = settle(
         grid,
-        Told(
+        ClaimArrays(
             np.array([tp for tp, _ in told], np.int64),
             np.array([member for _, member in told], np.int32),
             *np.array(by_member, np.int64).T,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.assignors.crowded_table import spread, spreads
 from kernel.assignors.hash_order import PartitionTable, partition_hash, table_size, texts_in_hash_order
+from kernel.assignors.tree_bins import spread, spreads
 from kernel.values import TopicPartition
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernel.assignors.checking import BadAssignment
-from kernel.assignors.drawn import assign_at_random
+from kernel.assignors.random_choice import assign_at_random
 from kernel.assignors.registry import ASSIGNORS, ENTRY_POINTS, JAVA_CLASSES, assignor, assignor_name, plugged_in
 from kernel.assignors.subscription import MemberSubscription
 from kernel.errors import ConfigurationError
@@ -79,7 +79,7 @@ def test_random_is_plugged_in_by_our_own_distribution():
 
 
 def test_random_gives_each_partition_to_a_subscriber_and_draws_again_in_the_next_generation(install):
-    install("our_distribution", "", {"random": "kernel.assignors.drawn:assign_at_random"})
+    install("our_distribution", "", {"random": "kernel.assignors.random_choice:assign_at_random"})
     members = {f"m{n}": MemberSubscription(topics=("t",), generation=1) for n in range(3)}
     sizes = {"t": 60, "nobodys": 3}
     first = assignor("random")(sizes, members)
@@ -132,7 +132,7 @@ def test_strategy_that_cannot_be_had_is_a_configuration_error(install, monkeypat
     ("answer", "complaint"),
     [
         ({"a": []}, "'wrong' left out 'b'"),
-        ({"a": [], "b": [], "c": []}, "named 'c', which is no member"),
+        ({"a": [], "b": [], "c": []}, "named 'c', which is not a member"),
         ({"a": [("t", 2)], "b": []}, "gave 'a' t-2, which does not exist"),
         ({"a": [("x", 0)], "b": []}, "gave 'a' x-0, which does not exist"),
         ({"a": [("t", -1)], "b": []}, "gave 'a' t--1, which does not exist"),

@@ -193,7 +193,7 @@ def test_group_for_which_kafkas_leader_moves_partitions_in_a_circle_gets_an_answ
 
     The circle is noticed, long before the walks are over: each of them moves something.
     """
-    monkeypatch.setattr(sticky_general, "WALKS", 1_000)
+    monkeypatch.setattr(sticky_general, "PASSES_MAX", 1_000)
     move, moves = GeneralAssignment._move, []
     monkeypatch.setattr(GeneralAssignment, "_move", lambda *a: moves.append(a) or move(*a))
     sizes = {"t0": 6, "t1": 18, "t2": 1, "t3": 57}

@@ -20,7 +20,7 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.chroot import ensure_chroot
-from kernel.zookeeper.ending import SessionCredentials, end_session
+from kernel.zookeeper.end_session import SessionCredentials, end_session
 from tests.support.brokers import broker_of, read_values, running_broker, send_values
 from tests.support.zookeeper import opened
 

@@ -139,7 +139,7 @@ def compose_command():
 
 def test_without_an_engine_the_fault_says_so_and_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
-    with pytest.raises(EnvironmentFault, match=r"no Docker engine answers .*leave out --zookeeper docker"):
+    with pytest.raises(EnvironmentFault, match=r"no Docker engine answers .*omit --zookeeper docker"):
         DockerZooKeeper().start()
     assert "no Docker engine" in (engine_complaint() or "")
 

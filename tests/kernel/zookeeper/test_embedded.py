@@ -81,7 +81,7 @@ def test_a_port_that_is_in_use_is_named(tmp_path):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(PortInUse, match=f"port {port} .*Choose another port"):
+        with pytest.raises(PortInUse, match=f"port {port}: .*Choose another port"):
             EmbeddedZooKeeper(tmp_path, port=port).start()
 
 

@@ -222,7 +222,7 @@ def test_a_timeout_that_zookeeper_does_not_grant_is_known_and_said(chroot, caplo
             return session.requested_timeout_ms, session.negotiated_timeout_ms
 
     assert asyncio.run(conversation()) == (100_000, 60_000)
-    assert "asked for a timeout of 100000 ms, ZooKeeper grants 60000 ms" in caplog.text
+    assert "requested a timeout of 100000 ms, ZooKeeper granted 60000 ms" in caplog.text
 
 
 def test_nothing_can_be_done_in_a_closed_session_and_closing_again_is_fine(chroot):

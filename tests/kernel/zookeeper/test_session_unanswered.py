@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from kernel.waiting import until
-from kernel.zookeeper.connection import _greeted_within_s
+from kernel.zookeeper.connection import _connect_timeout_s
 from kernel.zookeeper.operations import SessionState
 from tests.support.zookeeper import become, opened
 
@@ -65,5 +65,5 @@ def test_a_connection_that_is_taken_and_never_answered_does_not_cost_the_session
 
 
 @pytest.mark.parametrize(("session_s", "within_s"), [(30, 10), (9, 3), (6, 2), (1, 2)])
-def test_a_greeting_is_waited_for_during_a_third_of_the_session_and_never_less_than_two_seconds(session_s, within_s):
-    assert _greeted_within_s(session_s) == within_s
+def test_connect_timeout_is_a_third_of_the_session_timeout_and_at_least_two_seconds(session_s, within_s):
+    assert _connect_timeout_s(session_s) == within_s

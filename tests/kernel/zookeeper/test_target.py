@@ -39,8 +39,8 @@ def test_target_is_understood(text, target):
         ("zk1:0", "0 is not a port"),
         ("zk1:65536", "65536 is not a port"),
         ("zk1:2181,", "is not HOST:PORT"),
-        ("zk1:2181/a//b", "is not a path"),
-        ("zk1:2181/../b", "is not a path"),
+        ("zk1:2181/a//b", "is not a valid ZooKeeper path"),
+        ("zk1:2181/../b", "is not a valid ZooKeeper path"),
         ("zookeeper://zk1:2181", "is not HOST:PORT"),
     ],
 )

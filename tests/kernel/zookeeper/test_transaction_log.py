@@ -116,7 +116,7 @@ def test_a_torn_record_ends_the_log_and_a_file_that_is_none_is_refused(stopped, 
         assert list(read_transactions(tmp_path)) == whole[: len(list(read_transactions(tmp_path)))]
         assert len(list(read_transactions(tmp_path))) < len(whole)
     copy.write_bytes(b"nonsense" * 10)
-    with pytest.raises(ValueError, match="no ZooKeeper transaction log"):
+    with pytest.raises(ValueError, match="not a ZooKeeper transaction log"):
         list(read_transactions(tmp_path))
     copy.unlink()
     with pytest.raises(FileNotFoundError):

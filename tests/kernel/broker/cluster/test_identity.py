@@ -18,7 +18,7 @@ from kernel.broker.cluster.identity import (
     meta_text,
     parse_meta,
 )
-from kernel.zookeeper.ending import SessionCredentials
+from kernel.zookeeper.end_session import SessionCredentials
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""From any thread to the event loop: the outcomes of a session in one queue, in the order of the server."""
+"""The events of a session, and the queue that carries them from any thread to the event loop in the server's order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Answered(NamedTuple):
-    """A request was answered or given up; exactly one of `value` and `error` counts."""
+    """A request was answered or failed. `value` is valid if `error` is None."""
 
     token: object
     value: Any
@@ -23,7 +23,7 @@ class Answered(NamedTuple):
 
 
 class Notified(NamedTuple):
-    """The server sent one watch notification; `kind` is its number in the protocol (1 created ... 4 children)."""
+    """The server sent a watch notification; `kind` is its number in the protocol (1 created ... 4 children)."""
 
     kind: int
     path: str
@@ -31,39 +31,39 @@ class Notified(NamedTuple):
 
 
 class StateChanged(NamedTuple):
-    """kazoo's state, the session it is about, and the timeout that the server granted to it."""
+    """kazoo's new state, its session, and the timeout that the server granted."""
 
     state: str  #: CONNECTED, SUSPENDED or LOST
     session_id: int
     negotiated_timeout_ms: int
 
 
-Outcome = Answered | Notified | StateChanged
+SessionEvent = Answered | Notified | StateChanged
 
 
-class Inbox:
-    """A queue from any thread into one event loop; order is kept and wake-ups are shared."""
+class EventQueue:
+    """A FIFO queue from any thread to one event loop. Events that arrive together share a wake-up."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, handle: Callable[[Outcome], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, handle: Callable[[SessionEvent], None]) -> None:
         self._loop = loop
         self._handle = handle
         self._lock = threading.RLock()
-        self._waiting: deque[Outcome] = deque()
+        self._waiting: deque[SessionEvent] = deque()
         self._woken = False
 
-    def put(self, outcome: Outcome) -> None:
+    def put(self, event: SessionEvent) -> None:
         with self._lock:
-            self._waiting.append(outcome)
+            self._waiting.append(event)
             if self._woken:
                 return
             self._woken = True
-        # The loop may have ended while a server's last words were on their way: nobody is left to tell.
+        # The loop may have ended meanwhile; then the event is dropped.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._drain)
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """On the loop: what is put meanwhile is handled at the end, at once and without a wake-up."""
+        """On the loop: handle the events of this block at its end, without a wake-up."""
         with self._lock:
             self._woken = True
         try:
@@ -73,8 +73,8 @@ class Inbox:
 
     def _drain(self) -> None:
         with self._lock:
-            outcomes = list(self._waiting)
+            events = list(self._waiting)
             self._waiting.clear()
             self._woken = False
-        for outcome in outcomes:
-            self._handle(outcome)
+        for event in events:
+            self._handle(event)

@@ -1,11 +1,10 @@
-"""java.util.HashMap when many texts fall into one bucket: what hash_order.py leaves out.
+"""Tree bins of java.util.HashMap, for tables with many strings in one bucket: the part that hash_order.py leaves out.
 
-A bucket's ninth entry makes a table of fewer than 64 buckets double, however few entries there are, and makes a
-red-black tree of the bucket in a larger one. The walk still follows a list, but the tree moves its root to the front
-of it, and puts a new entry behind the one that becomes its parent. When a table doubles, half a tree of six or fewer
-is a list again.
+With the ninth entry of a bucket, a table of fewer than 64 buckets doubles, and in a larger table the bucket becomes a
+red-black tree (a tree bin). Iteration still follows the bucket's list, but the tree moves its root to the front of the
+list, and inserts a new entry after its parent. When the table doubles, a half of at most six entries becomes a list.
 
-Source: java.util.HashMap of OpenJDK 8 and later (JEP 180), for what is put in one by one and never removed.
+Source: java.util.HashMap of OpenJDK 8 and later (JEP 180), for entries that are added one by one and never removed.
 """
 
 from __future__ import annotations
@@ -22,55 +21,55 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SMALLEST_TABLE = 16
-TREES_FROM_TABLE = 64  #: smaller tables double instead
-LIST_MOST = 8  #: entries of a bucket that is no tree
-SPLIT_LIST_MOST = 6  #: entries of half a tree that becomes a list
+MIN_TREEIFY_CAPACITY = 64  #: buckets of the smallest table with tree bins; smaller ones double instead
+TREEIFY_THRESHOLD = 8  #: the most entries in a bucket that is a list
+UNTREEIFY_THRESHOLD = 6  #: the most entries in half a tree that becomes a list
 
-CHARACTERS_MOST = 256  #: of texts that are hashed at once; one that is longer would make all others as long
+CHARACTERS_MOST = 256  #: of strings that are hashed together; a longer one would pad all others to its length
 
 
 def spread(text: str) -> int:
-    """The hash that the table goes by: high bits folded into the low ones, a signed 32-bit int."""
+    """HashMap.hash: String.hashCode with the high bits folded into the low ones, as a signed 32-bit int."""
     hashed = java_hash(text) & 0xFFFFFFFF
     return signed(hashed ^ hashed >> 16)
 
 
 def spreads(texts: Sequence[str]) -> NDArray[np.uint32]:
-    """`spread` of each; of usual lengths all at once, one character of all texts after the other."""
+    """`spread` of each string, vectorized over the strings unless one is very long."""
     units = [text.encode("utf-16-be", "surrogatepass") for text in texts]
     width = max(map(len, units), default=0)
     if not 0 < width <= 2 * CHARACTERS_MOST:
         return np.array([spread(text) & 0xFFFFFFFF for text in texts], np.uint32)
-    padded = b"".join(unit.rjust(width, b"\0") for unit in units)  # zeros in front leave a hash as it is
+    padded = b"".join(unit.rjust(width, b"\0") for unit in units)  # leading zeros do not change a hash
     hashes = np.zeros(len(units), np.uint32)
     for column in np.frombuffer(padded, ">u2").reshape(len(units), -1).T:
         hashes = hashes * np.uint32(31) + column
     return hashes ^ hashes >> np.uint32(16)
 
 
-def is_crowded(hashes: NDArray[np.uint32]) -> bool:
-    """Whether any bucket ever gets a ninth entry while the table is filled in this order; `hashes` as by `spread`."""
-    if len(hashes) <= LIST_MOST:
+def has_full_bucket(hashes: NDArray[np.uint32]) -> bool:
+    """Whether a bucket ever gets a ninth entry while the table is filled in this order; `hashes` are from `spreads`."""
+    if len(hashes) <= TREEIFY_THRESHOLD:
         return False
     size = SMALLEST_TABLE
     while True:
-        filled = hashes[: size * 3 // 4 + 1]  # the last of them is put before the table doubles
-        if np.bincount(filled & (size - 1)).max() > LIST_MOST:
+        filled = hashes[: size * 3 // 4 + 1]  # the last one is added before the table doubles
+        if np.bincount(filled & (size - 1)).max() > TREEIFY_THRESHOLD:
             return True
         if len(hashes) * 4 <= size * 3:
             return False
         size *= 2
 
 
-def crowded_order(texts: Iterable[str]) -> list[str]:
-    """Distinct texts in the order of a table that was filled in the order given, crowded or not."""
+def iteration_order(texts: Iterable[str]) -> list[str]:
+    """Distinct strings in the iteration order of a table that was filled in the given order, with tree bins or not."""
     table = [Bucket() for _ in range(SMALLEST_TABLE)]
     for position, text in enumerate(texts, start=1):
         entry = Entry(text)
         bucket = table[entry.hashed & (len(table) - 1)]
         bucket.put(entry)
-        if bucket.root is None and len(bucket.walk) > LIST_MOST:
-            if len(table) < TREES_FROM_TABLE:
+        if bucket.root is None and len(bucket.walk) > TREEIFY_THRESHOLD:
+            if len(table) < MIN_TREEIFY_CAPACITY:
                 table = doubled(table)
             else:
                 bucket.make_tree()
@@ -80,29 +79,29 @@ def crowded_order(texts: Iterable[str]) -> list[str]:
 
 
 class Entry:
-    """A text in its bucket; the rest is its place in the tree, if the bucket is one."""
+    """A string in a bucket, and its place in the tree if the bucket is a tree bin."""
 
     __slots__ = ("hashed", "key", "parent", "red", "sides", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.hashed = spread(text)
-        self.key = (self.hashed, text.encode("utf-16-be", "surrogatepass"))  #: equal hashes: String.compareTo
+        self.key = (self.hashed, text.encode("utf-16-be", "surrogatepass"))  #: ties: String.compareTo
         self.leave_tree()
 
     def leave_tree(self) -> None:
         self.red = False
         self.parent: Entry | None = None
-        self.sides: list[Entry | None] = [None, None]  #: smaller ones, larger ones
+        self.sides: list[Entry | None] = [None, None]  #: the smaller and the larger child
 
     def side(self) -> int:
-        """On which side of its parent it is."""
+        """Its index in the `sides` of its parent."""
         assert self.parent is not None
         return int(self.parent.sides[1] is self)
 
 
 class Bucket:
-    """Entries in the order of the walk, and the root of the tree that they form, if they do."""
+    """Entries in iteration order, and the root of their tree if the bucket is a tree bin."""
 
     def __init__(self, walk: Iterable[Entry] = (), root: Entry | None = None) -> None:
         self.walk = list(walk)
@@ -117,7 +116,7 @@ class Bucket:
             self._root_to_front()
 
     def make_tree(self) -> None:
-        """Of a list, or of what is left of a tree."""
+        """Turn a list, or the rest of a tree, into a new tree."""
         first, *others = self.walk
         for entry in self.walk:
             entry.leave_tree()
@@ -127,14 +126,14 @@ class Bucket:
         self._root_to_front()
 
     def split(self, bit: int) -> list[Bucket]:
-        """The two buckets that become of it when the table doubles from `bit` buckets."""
+        """The two buckets into which this one is split when the table doubles from `bit` buckets."""
         halves = [[entry for entry in self.walk if bool(entry.hashed & bit) is upper] for upper in (False, True)]
         if self.root is None:
             return [Bucket(half) for half in halves]
         buckets = []
         for half in halves:
             bucket = Bucket(half, self.root if len(half) == len(self.walk) else None)
-            if SPLIT_LIST_MOST < len(half) < len(self.walk):
+            if UNTREEIFY_THRESHOLD < len(half) < len(self.walk):
                 bucket.make_tree()
             buckets.append(bucket)
         return buckets
@@ -145,7 +144,7 @@ class Bucket:
         self.walk.insert(0, self.root)
 
     def _grow(self, entry: Entry) -> Entry:
-        """The entry at which it was put into the tree, before the tree was balanced."""
+        """Insert an entry into the tree. Returns its parent before rebalancing."""
         assert self.root is not None
         parent = self.root
         while (below := parent.sides[entry.key > parent.key]) is not None:
@@ -157,7 +156,7 @@ class Bucket:
         return parent
 
     def _balance(self, entry: Entry) -> None:
-        """After an insertion: no red entry has a red parent, and the root is black."""
+        """Rebalance after an insertion, so that no red entry has a red parent and the root is black."""
         while (parent := entry.parent) is not None and parent.red:
             top = parent.parent
             assert top is not None, "a red root"
@@ -179,7 +178,7 @@ class Bucket:
         self.root.red = False
 
     def _rotate(self, top: Entry, side: int) -> None:
-        """`top` goes down on this side, and what was on the other comes up."""
+        """Rotate `top` down on this side; its child on the other side takes its place."""
         risen = top.sides[1 - side]
         assert risen is not None
         moved = risen.sides[side]

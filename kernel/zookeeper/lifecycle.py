@@ -1,6 +1,6 @@
-"""A session's life: opened, broken, expired, renewed, closed; and how any operation is performed in it.
+"""The lifecycle of a session (opening, disconnects, expiry, closing), and how it performs operations.
 
-What it promises is in `session.py`, which adds the operations themselves.
+`session.py` documents the guarantees and adds the operations.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kernel.zookeeper.errors import (
     SessionExpired,
     ZooKeeperError,
 )
-from kernel.zookeeper.inbox import Answered, Notified, Outcome, StateChanged
+from kernel.zookeeper.event_queue import Answered, Notified, SessionEvent, StateChanged
 from kernel.zookeeper.operations import (
+    Attempt,
     Operation,
     SessionChange,
     SessionState,
-    Try,
     WatchFired,
     session_name,
 )
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long `close` waits for a server that says nothing.
+#: How long `close` waits for an unresponsive server.
 CLOSE_WAIT_S = 3.0
 
 RETRIED = (ConnectionLost, SessionExpired, OperationTimeout)
 
 
-class SessionLife:
-    """One session, made by `open`, usable on the event loop that opened it."""
+class SessionLifecycle:
+    """A session, created by `open`, for use on the event loop that opened it."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class SessionLife:
         connection_timeout_ms: int,
         retry_forever: bool,
     ) -> None:
-        self.member: str | None = None  #: put into every event; set it once the member knows its id
+        self.member: str | None = None  #: goes into every trace event; set it once the member knows its id
         self.name = name
         self.connect_string = connect_string
         self.requested_timeout_ms = session_timeout_ms
@@ -67,7 +67,7 @@ class SessionLife:
         self.state = SessionState.SUSPENDED
         self._tracer = tracer
         self._retry_forever = retry_forever
-        self._patience_s = connection_timeout_ms / 1000
+        self._connection_timeout_s = connection_timeout_ms / 1000
         self._loop = asyncio.get_running_loop()
         self._bridge = Bridge(
             connect_string, session_timeout_ms=session_timeout_ms, name=name, loop=self._loop, handle=self._handle
@@ -75,11 +75,11 @@ class SessionLife:
         self._pipeline = Pipeline(self._bridge.send, self._finished)
         self._watches = WatchRegistry()
         self._listeners: list[asyncio.Queue[SessionChange]] = []
-        self._patience: asyncio.TimerHandle | None = None
+        self._connection_timer: asyncio.TimerHandle | None = None
         self._connected = asyncio.Event()
         self._seen_zxid = 0
         self._closing: asyncio.Future[None] | None = None
-        #: State changes from the very first on.
+        #: All state changes, from the first one on.
         self.states = self.subscribe()
 
     @classmethod
@@ -96,9 +96,9 @@ class SessionLife:
     ) -> Self:
         """Connect and return a session that is CONNECTED.
 
-        `connect_string` is `host:port[,host:port...][/chroot]`; servers are tried in that order. `name` tells
-        sessions of a process apart in thread names. Raises `Unavailable` when no server takes the session
-        within `connection_timeout_ms`, `UserError` when the connect string makes no sense.
+        `connect_string` is `host:port[,host:port...][/chroot]`; servers are tried in that order. `name` distinguishes
+        the sessions of a process in thread names. Raises `Unavailable` if no server accepts the session within
+        `connection_timeout_ms`, `UserError` if the connect string is invalid.
         """
         try:
             session = cls(
@@ -118,8 +118,8 @@ class SessionLife:
         except TimeoutError:
             await session.close()
             raise Unavailable(
-                f"no ZooKeeper at {connect_string} took a session within {connection_timeout_ms} ms: is it running, "
-                "and is the address right?"
+                f"no ZooKeeper at {connect_string} accepted a session within {connection_timeout_ms} ms: "
+                "is it running, and is the address right?"
             ) from None
         except BaseException:
             await session.close()
@@ -135,9 +135,9 @@ class SessionLife:
         await self.close()
 
     async def close(self) -> None:
-        """End the session: the server deletes its ephemeral znodes. Idempotent, also after a failed `open`.
+        """End the session, so that the server deletes its ephemeral znodes. Idempotent, also after a failed `open`.
 
-        When nobody answers for `CLOSE_WAIT_S`, the session is left to its timeout.
+        If no server answers within `CLOSE_WAIT_S`, the session ends by its timeout.
         """
         if self._closing is None:
             self._closing = self._loop.create_future()
@@ -145,16 +145,16 @@ class SessionLife:
             self._loop.call_later(CLOSE_WAIT_S, self._closed)
         await asyncio.shield(self._closing)
 
-    # -- for those who need to know --------------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------------------------
 
     def subscribe(self) -> asyncio.Queue[SessionChange]:
-        """A queue of the state changes from now on; unbounded, they are few."""
+        """A queue of the state changes from now on. It is unbounded, since they are few."""
         queue: asyncio.Queue[SessionChange] = asyncio.Queue()
         self._listeners.append(queue)
         return queue
 
     async def wait_connected(self) -> None:
-        """Return once the session is CONNECTED. Raises `SessionClosed` when it was closed."""
+        """Wait until the session is CONNECTED. Raises `SessionClosed` if it is closed."""
         await self._connected.wait()
         if self.state is SessionState.CLOSED:
             raise SessionClosed(f"the session {self.name} was closed")
@@ -165,7 +165,7 @@ class SessionLife:
 
     @property
     def credentials(self) -> tuple[int, bytes]:
-        """Session id and password; a second client that has them can end the session, as tests do to expire it."""
+        """Session id and password. Another client can use them to end the session, as tests do to expire it."""
         return self._bridge.credentials
 
     # -- performing ------------------------------------------------------------------------------------------
@@ -176,12 +176,12 @@ class SessionLife:
                 raise SessionClosed("the session was closed", operation.path)
             if operation.only_in and (operation.only_in != self.session_id or self.state is SessionState.LOST):
                 raise SessionExpired(f"session {session_name(operation.only_in)} is over", operation.path)
-            attempt = Try(operation, self._loop.create_future())
+            attempt = Attempt(operation, self._loop.create_future())
             self._pipeline.append(attempt)
             if self.connected:
                 self._pipeline.flow()
             else:
-                self._be_patient()
+                self._start_connection_timer()
             try:
                 return await attempt.future
             except RETRIED:
@@ -201,47 +201,49 @@ class SessionLife:
             zxid=zxid or None,
         )
         if isinstance(error, SessionExpired) and self.connected:
-            # A server that took our connection over in the moment in which the session ended keeps it: it answers
-            # reads and pings and refuses every write, for ever. Connecting anew makes it say so.
+            # A server that accepted our connection just as the session ended keeps the connection: it answers reads
+            # and pings but refuses every write, forever. Reconnecting makes it report the expiry.
             self._bridge.break_connection()
         granted = error is None or (operation.op == "exists" and isinstance(error, NoNode))
         if operation.watch is not None and granted:
             self._watches.arm(operation.op, operation.path, operation.watch)
 
-    def _be_patient(self) -> None:
-        if not self._retry_forever and self._patience is None:
-            self._patience = self._loop.call_later(self._patience_s, self._give_up)
+    def _start_connection_timer(self) -> None:
+        if not self._retry_forever and self._connection_timer is None:
+            self._connection_timer = self._loop.call_later(self._connection_timeout_s, self._give_up)
 
     def _give_up(self) -> None:
-        """Nobody was reached for as long as an operation may wait; only without `retry_forever`."""
-        self._patience = None
+        """Fail all operations because the connection timeout has passed; only without `retry_forever`."""
+        self._connection_timer = None
         if not self.connected:
-            self._pipeline.fail_all(ConnectionLost, f"no ZooKeeper at {self.connect_string} for {self._patience_s:g} s")
+            self._pipeline.fail_all(
+                ConnectionLost, f"no ZooKeeper at {self.connect_string} for {self._connection_timeout_s:g} s"
+            )
 
-    # -- outcomes, in the server's order ---------------------------------------------------------------------
+    # -- events, in the server's order -----------------------------------------------------------------------
 
-    def _handle(self, outcome: Outcome) -> None:
-        match outcome:
+    def _handle(self, event: SessionEvent) -> None:
+        match event:
             case Answered():
-                self._seen_zxid = max(self._seen_zxid, outcome.zxid)
-                self._pipeline.answer(outcome)
+                self._seen_zxid = max(self._seen_zxid, event.zxid)
+                self._pipeline.answer(event)
                 if self.connected:
                     self._pipeline.flow()
             case Notified():
-                self._notified(outcome)
+                self._notified(event)
             case StateChanged():
-                self._state_changed(outcome)
+                self._state_changed(event)
 
     def _notified(self, notified: Notified) -> None:
         fired = WatchFired(notified.path, EVENTS[notified.kind], notified.zxid)
         self._tracer.emit("zk_notified", member=self.member, path=fired.path, event=str(fired.event), zxid=fired.zxid)
         for callback in self._watches.fire(fired):
-            # By the loop, not here: a callback that raises must not take the rest of the outcomes with it.
+            # Called by the loop, so that a callback that raises does not affect the remaining events.
             self._loop.call_soon(callback, fired)
 
     def _state_changed(self, changed: StateChanged) -> None:
         if self._closing is not None:
-            return  # `close` says the last word
+            return  # `close` emits the final state
         state = SessionState[changed.state]
         new_session = state is SessionState.CONNECTED and changed.session_id != self.session_id
         if state is SessionState.CONNECTED:
@@ -249,7 +251,7 @@ class SessionLife:
             self.negotiated_timeout_ms = changed.negotiated_timeout_ms
             if new_session and self.negotiated_timeout_ms != self.requested_timeout_ms:
                 log.warning(
-                    "session %s asked for a timeout of %d ms, ZooKeeper grants %d ms (its min/maxSessionTimeout)",
+                    "session %s requested a timeout of %d ms, ZooKeeper granted %d ms (its min/maxSessionTimeout)",
                     self.name,
                     self.requested_timeout_ms,
                     self.negotiated_timeout_ms,
@@ -262,7 +264,7 @@ class SessionLife:
             self._pipeline.fail_all(SessionExpired, "the session has expired")
         elif state is SessionState.LOST:
             self._pipeline.fail_bound(self.session_id, SessionExpired, "the session has expired")
-        self._be_patient()
+        self._start_connection_timer()
         for fired, callback in self._watches.drop_all(self._seen_zxid):
             self._loop.call_soon(callback, fired)
 
@@ -273,17 +275,17 @@ class SessionLife:
         )
         if self.connected or change.state is SessionState.CLOSED:
             self._connected.set()
-            if self._patience is not None:
-                self._patience.cancel()
-                self._patience = None
+            if self._connection_timer is not None:
+                self._connection_timer.cancel()
+                self._connection_timer = None
         else:
             self._connected.clear()
         for queue in self._listeners:
             queue.put_nowait(change)
 
     def _stopped(self) -> None:
-        """In another thread: kazoo has ended."""
-        # The loop may have ended meanwhile, when its program was interrupted.
+        """Kazoo has ended; called in another thread."""
+        # An interrupt may have ended the loop meanwhile.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._closed)
 

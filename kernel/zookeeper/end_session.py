@@ -1,8 +1,8 @@
-"""Ending a session that a dead process left behind, by its id and password.
+"""End the session of a dead process, using its id and password.
 
-ZooKeeper keeps a session, with its ephemeral znodes, until its timeout when a process is killed. A client that has
-the session's id and password may connect in its name and close it. Connect and closeSession go out in one packet:
-between two packets the owner, should it live after all, could take the session back.
+After a process is killed, ZooKeeper keeps its session and the ephemeral znodes until the timeout. A client that has
+the session's id and password can take it over and close it. Connect and closeSession go out in one packet: between two
+packets, an owner that is still alive could take the session back.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from itertools import cycle
 
 from kazoo.hosts import collect_hosts
 
-#: One server's answer is waited for this long; one that is starting may accept a connection and never answer.
+#: How long to wait for one server. A server that is starting may accept a connection and never answer.
 _ANSWER_S = 2.0
-#: Between two tries.
+#: The pause between two attempts.
 _PAUSE_S = 0.1
 _CLOSE_SESSION = -11
 _LENGTH = struct.Struct(">i")
@@ -28,16 +28,16 @@ _CONNECTED = struct.Struct(">ii")
 
 @dataclass(frozen=True, slots=True)
 class SessionCredentials:
-    """Whoever holds these can take over the session."""
+    """The credentials of a session; with them, another client can take it over."""
 
     session_id: int
     password: bytes = field(repr=False)
 
 
 async def end_session(connect_string: str, credentials: SessionCredentials, *, timeout_s: float) -> bool:
-    """Close the session; its ephemeral znodes are gone when this returns True, also when it was over before.
+    """Close the session and its ephemeral znodes. Returns True once they are gone, also if the session was over.
 
-    False when no server has confirmed it within `timeout_s`: the session then ends by its own timeout.
+    Returns False if no server confirms it within `timeout_s`; the session then ends by its own timeout.
     """
     servers, _ = collect_hosts(connect_string)
     try:
@@ -59,7 +59,7 @@ async def _ended_by(host: str, port: int, credentials: SessionCredentials) -> bo
                 writer.write(_packet(credentials))
                 _, timeout_ms = _CONNECTED.unpack_from(await _frame(reader))
                 if timeout_ms > 0:
-                    await _frame(reader)  # the answer to closeSession
+                    await _frame(reader)  # the reply to closeSession
                 return True
             finally:
                 writer.close()
@@ -77,5 +77,5 @@ def _packet(credentials: SessionCredentials) -> bytes:
 async def _frame(reader: asyncio.StreamReader) -> bytes:
     (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
     if not 0 <= length <= 1024:
-        raise EOFError(f"an answer of {length} bytes is not ZooKeeper's")
+        raise EOFError(f"a reply of {length} bytes is not ZooKeeper's")
     return await reader.readexactly(length)

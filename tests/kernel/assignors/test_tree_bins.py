@@ -1,4 +1,4 @@
-"""Crowded hash tables, against what java.util.HashMap of OpenJDK 17 gave."""
+"""Tree bins, compared with java.util.HashMap of OpenJDK 17."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.assignors.crowded_table import crowded_order, is_crowded, spreads
 from kernel.assignors.hash_order import bucket, table_size, texts_in_hash_order
+from kernel.assignors.tree_bins import has_full_bucket, iteration_order, spreads
 from kernel.java_hash import java_hash
 
 #: Sixteen texts of one hash.
@@ -42,7 +42,7 @@ def test_ninth_entry_of_a_bucket_makes_a_small_table_double():
     assert numbers_in_order(OF_16[:8]) == OF_16[:8]
 
 
-def test_entry_of_a_tree_comes_behind_its_parent_and_trees_are_split():
+def test_entry_of_a_tree_follows_its_parent_and_trees_are_split():
     expected = [1006, 90, 1028, 1347, 1369, 1105, 1127, 1149, 1204, 1402, 1226, 1248, 1303, 1325]
     assert numbers_in_order(OF_64[:14]) == expected
     expected = [1226, 1006, 90, 1028, 1347, 1369, 1105, 1127, 1149, 1204, 1402, 1468, 1501, 1589, 1523, 1545, 1567]
@@ -51,14 +51,14 @@ def test_entry_of_a_tree_comes_behind_its_parent_and_trees_are_split():
 
 
 @given(st.lists(st.text(max_size=3), unique=True, max_size=60))
-def test_table_that_is_not_crowded_is_in_plain_hash_order(texts):
-    if not is_crowded(spreads(texts)):
+def test_table_without_tree_bins_is_in_plain_hash_order(texts):
+    if not has_full_bucket(spreads(texts)):
         in_order = sorted(texts, key=lambda text: bucket(java_hash(text), table_size(len(texts))))
-        assert crowded_order(texts) == texts_in_hash_order(texts) == in_order
+        assert iteration_order(texts) == texts_in_hash_order(texts) == in_order
 
 
 @given(st.permutations(range(30)), st.integers(0, 400))
 def test_order_loses_and_invents_nothing(order, others):
     texts = [f"m{OF_64[n]}" for n in order] + [f"x{n}" for n in range(others)]
-    assert is_crowded(spreads(texts))
+    assert has_full_bucket(spreads(texts))
     assert sorted(texts_in_hash_order(texts)) == sorted(texts)
