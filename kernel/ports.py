@@ -1,7 +1,7 @@
-"""Loopback ports for servers that are told their port before they bind it.
+"""Choose free loopback ports for servers that must know their port before they bind it.
 
-A port that the system hands out for the asking comes from the range that it also takes for outgoing connections: by
-the time a JVM binds it, any client on the machine may have it. So these come from below that range.
+A port chosen by the system comes from the range that it also uses for outgoing connections, so any client on the
+machine may take it before a JVM binds it. These ports come from below that range.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ LOOPBACK = "127.0.0.1"
 
 _OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 10_000
-#: Of so many ports below the range a free one is soon found.
+#: With this many ports below the range, a free one is found quickly.
 _CHOICE_MIN = 1_000
 
 _random = random.SystemRandom()
 
 
 def free_ports(number: int) -> list[int]:
-    """Different ports on which nobody listens at this moment and which no outgoing connection will take."""
+    """Distinct ports that are free now and that no outgoing connection will take."""
     probes: list[socket.socket] = []
     try:
         while len(probes) < number:
@@ -48,7 +48,7 @@ def _bound(probe: socket.socket) -> bool:
 
 
 def _outgoing_from() -> int:
-    """Where the range for outgoing connections begins; 0 where the system does not say."""
+    """The first port of the range for outgoing connections; 0 if unknown."""
     try:
         return int(_OUTGOING.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError, IndexError):

@@ -39,7 +39,7 @@ def built(batch: Mapping[str, Any], numbers: Mapping[str, int]) -> bytes:
 async def read_to_end(
     send: Callable[[Api, int, Mapping[str, Any]], asyncio.Future[Any]], step: Mapping[str, Any]
 ) -> Any:
-    """Fetch 11 again and again from `offset` of `topic` and `partition`, at isolation level `level`."""
+    """Fetch `topic` and `partition` from `offset` to the end with Fetch 11, at isolation level `level`."""
     tp = TopicPartition(step["topic"], step["partition"])
     offset, batches, aborted = step["offset"], [], set()
     while True:

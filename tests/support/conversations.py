@@ -35,12 +35,12 @@ from kernel.wire.versions import Api
 from tests.support.batches import built, read_to_end
 
 FOLDER = Path(__file__).parent.parent / "coordinator" / "conversations"
-LIKE = "4.1.1"  #: which version is followed where the recorded brokers differ
+LIKE = "4.1.1"  #: the version that we follow if the recorded brokers differ
 
 #: After a request that is not waited for: let it arrive before the next one of another connection.
 ARRIVAL_MS = 30
 ANSWER_MS = 10_000
-ATTEMPTS = 100  #: of a request whose answer says to come again
+ATTEMPTS = 100  #: of a request whose response asks for a retry
 CLOSED = {"closed": True}
 TIMEOUT = {"timeout": True}
 
@@ -54,11 +54,11 @@ Plain = Any
 
 
 class ConnectionEnded(Exception):
-    """The broker closed the connection before it answered."""
+    """The broker closed the connection without a response."""
 
 
 class Connection(Protocol):
-    """One connection; `send` returns what the answer will be awaited by: a kio entity, or the bytes of a raw frame."""
+    """A connection; `send` returns a future of the response: a kio entity, or the bytes of a raw frame."""
 
     def send(self, api: Api, version: int, body: Mapping[str, Any]) -> asyncio.Future[Any]: ...
 
@@ -72,7 +72,7 @@ Connect = Callable[[str], Awaitable[Connection]]
 
 @dataclass(frozen=True)
 class Recording:
-    """One file."""
+    """A file of conversations."""
 
     settings: Mapping[str, str]
     topics: Mapping[str, int]
@@ -92,12 +92,12 @@ def recording(name: str) -> Recording:
 
 @dataclass
 class Symbols:
-    """The two-way table of one conversation's names."""
+    """The names of a conversation and their values."""
 
     group: str
     blobs: Mapping[str, bytes]
     values: dict[str, str] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)  #: the producer's, as it was told
+    numbers: dict[str, int] = field(default_factory=dict)  #: the producer's id and epoch
 
     def __post_init__(self) -> None:
         self.values |= {
@@ -135,7 +135,7 @@ class Symbols:
         return value.replace("{G}", self.group)
 
     def symbolic(self, value: Plain, name: str = "") -> Plain:
-        """An answer with the recording's names."""
+        """A response with the recording's names."""
         if isinstance(value, dict):
             return {key: self.symbolic(item, key) for key, item in value.items() if key not in _UNCOMPARED}
         if isinstance(value, list):
@@ -149,7 +149,7 @@ class Symbols:
         return self._symbolic_text(value) if isinstance(value, str) else value
 
     def _concerns_us(self, row: Mapping[str, Any]) -> bool:
-        """ListGroups shows everybody's groups; the rows of other requests are what was asked for."""
+        """Whether a row belongs to this conversation: ListGroups returns all groups, other requests only theirs."""
         is_listed = "protocol_type" in row and "members" not in row
         return not is_listed or str(row["group_id"]).startswith(self.group)
 
@@ -176,7 +176,7 @@ def plain(value: Any) -> Plain:
 
 @dataclass
 class Player:
-    """One run of one conversation; `differences` says what was not as recorded."""
+    """A run of a conversation; `differences` lists deviations from the recording."""
 
     conversation: Mapping[str, Any]
     connect: Connect
@@ -225,7 +225,7 @@ class Player:
         return None
 
     async def _call(self, step: Step) -> Plain:
-        """Asked again while the answer holds one of the step's `retry_while`: a coordinator may not be there yet."""
+        """Repeat while the response contains one of the step's `retry_while`: the coordinator may not be ready yet."""
         for _ in range(ATTEMPTS):
             future = await self._send(step)
             answer = self._bound(step, step, await self._answer(future, step.get("within_ms", ANSWER_MS), step))
@@ -235,7 +235,7 @@ class Player:
         return answer
 
     async def _read(self, step: Step) -> Plain:
-        """Several Fetches: where an answer ends is the broker's affair, and brokers differ in it."""
+        """Fetch several times, since brokers differ in where a response ends."""
         connection = await self._connection(step["conn"])
         return await read_to_end(connection.send, self.symbols.resolved(step))
 
@@ -285,7 +285,7 @@ class Player:
 
 
 def _canonical(value: Plain) -> Plain:
-    """Without order and without what is not compared."""
+    """A value without order and without fields that are not compared."""
     if isinstance(value, dict):
         return {k: _canonical(v) for k, v in value.items() if not k.startswith("~") and k != "error_message"}
     if isinstance(value, list):
@@ -294,7 +294,7 @@ def _canonical(value: Plain) -> Plain:
 
 
 def _form(member_id: str, sent: Step) -> str:
-    """Of what a member id was made."""
+    """The form of a member id."""
     for form, prefix in (("client-id", sent["conn"]), ("instance-id", sent["request"].get("group_instance_id"))):
         if prefix is not None and re.fullmatch(f"{re.escape(prefix)}-{_UUID4}", member_id):
             return f"<{form}>-<uuid4>"

@@ -80,7 +80,7 @@ class OffsetsTopic:
         return found.offset, found.timestamp
 
     async def new(self) -> list[Stored]:
-        """What has come since the last time, partition by partition."""
+        """The new records since the last call, partition by partition."""
         found: list[Stored] = []
         for partition in self.positions:
             while True:
@@ -133,7 +133,7 @@ def join(group: str, **fields: Any) -> dict[str, Any]:
 
 
 class Conversation:
-    """What is asked of a coordinator, and what it wrote for each."""
+    """Requests to a coordinator, and the records that it wrote for each."""
 
     def __init__(self, connection: WireConnection, topic: OffsetsTopic) -> None:
         self._connection, self._topic = connection, topic
@@ -141,11 +141,11 @@ class Conversation:
         self.written: dict[str, list[list[str | None]]] = {}
 
     async def forget_former(self) -> None:
-        """What is there by now was written for somebody else."""
+        """Skip the records written so far."""
         await self._topic.new()
 
     async def ask(self, what: str, api: Api, version: int, body: Mapping[str, Any]) -> Any:
-        """Every request here has something written; a time limit says when nothing was."""
+        """Send a request and read its records. Every request here writes some; times out otherwise."""
         answer = await self._connection.send(api, version, body)
         records: list[Stored] = []
 
@@ -178,7 +178,7 @@ def _without_times(data: bytes) -> bytes:
 
 
 async def converse(connection: WireConnection) -> dict[str, list[list[str | None]]]:
-    """What was written for each request; nothing else may write meanwhile."""
+    """The records written for each request; nothing else may write meanwhile."""
     await wait_for_coordinator(connection, "g", "s", "alone")
     talk = Conversation(connection, await OffsetsTopic.of(connection))
     await talk.forget_former()

@@ -67,7 +67,7 @@ def _serve(connection: socket.socket, bad: Api | None) -> None:
 
 
 def absurd_answer(api: Api, version: int, correlation_id: int) -> bytes:
-    """A whole frame whose first count says two billion."""
+    """A whole frame whose first count is two billion."""
     message = Message(api, version, is_request=False)
     frame = message.encoded(random_body(message.entity, random.Random(1)), correlation_id=correlation_id)
     count = next((mark for mark in marks(message, frame) if mark.kind is Kind.COUNT), None)

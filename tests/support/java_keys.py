@@ -25,7 +25,7 @@ _RUNTIME = "org.apache.kafka.coordinator.common.runtime"
 
 
 def kinds(version: str, keys: Sequence[bytes], *, timeout_s: float = 120) -> list[str]:
-    """Blocks for as long as the JVM takes. `tests.support.originals.require` comes first."""
+    """Run the JVM and wait for it. Call `tests.support.originals.require` first."""
     told = subprocess.run(
         [sys.executable, "-m", "tests.support.java_keys", version],
         input=json.dumps([key.hex() for key in keys]),

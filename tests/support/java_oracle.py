@@ -1,4 +1,4 @@
-"""What Java and Kafka 0.8.2.2 make of patterns and of JSON: one question, asked of a JVM in a child process.
+"""Ask Java and Kafka 0.8.2.2 in a JVM child process how they read patterns and JSON.
 
     asked = {"patterns": [...], "subjects": [...], "json": [...], "raw": [...], "texts": [...]}
     told = ask(asked)
@@ -26,7 +26,7 @@ VERSION = "0.8.2.2"
 
 
 def ask(asked: dict[str, list[str]], *, timeout_s: float = 120) -> dict[str, list[Any]]:
-    """Blocks for as long as the JVM takes. `tests.support.originals.require` comes first."""
+    """Run the JVM and wait for it. Call `tests.support.originals.require` first."""
     told = subprocess.run(
         [sys.executable, "-m", "tests.support.java_oracle"],
         input=json.dumps(asked),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Kind(enum.Enum):
-    """What a mark marks."""
+    """The kind of a marked part."""
 
     COUNT = enum.auto()  #: of an array's elements
     LENGTH = enum.auto()  #: of a text or of bytes
@@ -61,7 +61,7 @@ class Message(NamedTuple):
 
     @property
     def body_at(self) -> int:
-        """Where the body begins in what `encoded` gives."""
+        """The offset of the body in a frame from `encoded`."""
         flexible = is_flexible(self.entity.__header_schema__)
         return (4 + 8 + 3 if self.is_request else 4 + 4) + flexible
 
@@ -79,7 +79,7 @@ MESSAGES = tuple(
 
 
 def random_body(entity: type[Any], rng: random.Random, *, elements: int = 2) -> dict[str, Any]:
-    """Every field filled; each array has `elements`, one of nested ones fewer (but 1 at least)."""
+    """A body with all fields set. Arrays have `elements` entries, nested ones one less (but at least 1)."""
     return {field.name: _value(field, rng, elements) for field in fields_of(entity)}
 
 
@@ -123,7 +123,7 @@ _KINDS: dict[str, Callable[[random.Random], Any]] = {
 
 
 def marks(message: Message, frame: bytes) -> list[Mark]:
-    """Of a whole frame that `message.encoded` gave, in the order of the bytes."""
+    """The marks of a whole frame from `message.encoded`, in the order of the bytes."""
     walk = _Walk(frame, message.body_at)
     walk.entity(message.entity, "")
     assert walk.at == len(frame), f"{message}: {len(frame) - walk.at} bytes were not walked"
@@ -131,7 +131,7 @@ def marks(message: Message, frame: bytes) -> list[Mark]:
 
 
 def minimal_body(entity: type[Any], path: tuple[str, ...], count: int) -> bytes:
-    """`entity` in its smallest encoding, but for `count` elements in the array at the end of `path`."""
+    """The smallest encoding of `entity`, except for `count` elements in the array at `path`."""
     flexible = is_flexible(entity)
     out = b""
     for field in fields_of(entity):
@@ -158,7 +158,7 @@ def _smallest(field: Field, path: tuple[str, ...], count: int, flexible: bool) -
 
 
 def arrays_of(entity: type[Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The path of every array that is not in a tag section."""
+    """The paths of all arrays outside tag sections."""
     for field in fields_of(entity):
         if field.tag is None and field.is_array:
             yield (*above, field.name)

@@ -29,7 +29,7 @@ _EXTREMES = (0, 1, -1, -2, 127, 128, 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2
 
 
 class MutatedFrame(NamedTuple):
-    """`data` has its size in front, which one mutation makes wrong."""
+    """A frame; `data` begins with its size, which one mutation makes wrong."""
 
     message: Message
     how: str
@@ -55,7 +55,7 @@ class MutatedFrame(NamedTuple):
 
 
 class MutatedFrames:
-    """An endless supply, in which all requests of the version table take turns."""
+    """An endless supply of frames, cycling over all requests of the version table."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
@@ -65,7 +65,7 @@ class MutatedFrames:
             yield self.frame(REQUESTS[count % len(REQUESTS)])
 
     def frame(self, message: Message) -> MutatedFrame:
-        """One mutation of a new valid request, now and then two."""
+        """A new valid request with one mutation, sometimes two."""
         rng = self._rng
         body = random_body(message.entity, rng)
         body.update({name: ms for name, ms in _PATIENCE.items() if name in body})
@@ -80,7 +80,7 @@ class MutatedFrames:
 
 
 def sized(frame: bytes | bytearray) -> bytes:
-    """With the size that it has."""
+    """A frame with its correct size."""
     return struct.pack(">i", max(len(frame) - 4, 0)) + bytes(frame[4:])
 
 
@@ -116,7 +116,7 @@ def _length(frame: bytes, parts: list[Mark], rng: random.Random) -> bytes:
 
 
 def _tags(frame: bytes, parts: list[Mark], rng: random.Random) -> bytes:
-    """Another count of tagged fields, or one that nobody knows."""
+    """Change the count of tagged fields, or add an unknown one."""
     mark = _one_of(parts, rng, Kind.TAGS)
     if mark is None:
         return _header(frame, parts, rng)
@@ -137,7 +137,7 @@ def _number(frame: bytes, parts: list[Mark], rng: random.Random) -> bytes:
 
 
 def _content(frame: bytes, parts: list[Mark], rng: random.Random) -> bytes:
-    """Other bytes in a text, of the same length: often not UTF-8."""
+    """Replace the bytes of a string with as many others, often not UTF-8."""
     found = [mark for mark in parts if mark.kind is Kind.CONTENT and mark.size]
     if not found:
         return _random_bytes(frame, parts, rng)
@@ -150,7 +150,7 @@ def _cut(frame: bytes, _parts: list[Mark], rng: random.Random) -> bytes:
 
 
 def _doubled(frame: bytes, _parts: list[Mark], rng: random.Random) -> bytes:
-    """A stretch of it comes twice."""
+    """Repeat a part of the frame."""
     at = rng.randrange(4, len(frame))
     stretch = frame[at : at + rng.randrange(1, 40)]
     return sized(frame[:at] + stretch * rng.choice((2, 2, 50)) + frame[at + len(stretch) :])
@@ -165,7 +165,7 @@ def _random_bytes(frame: bytes, _parts: list[Mark], rng: random.Random) -> bytes
 
 
 def _header(frame: bytes, _parts: list[Mark], rng: random.Random) -> bytes:
-    """Key, version, client id: most are of nothing that there is."""
+    """Change key, version or client id; most results do not exist."""
     changed = bytearray(frame)
     for _ in range(rng.randrange(1, 3)):
         changed[rng.choice([at for at in (4, 5, 6, 7, 12, 13) if at < len(changed)])] = rng.randrange(256)
@@ -173,7 +173,7 @@ def _header(frame: bytes, _parts: list[Mark], rng: random.Random) -> bytes:
 
 
 def _size(frame: bytes, _parts: list[Mark], rng: random.Random) -> bytes:
-    """The size in front of all is wrong."""
+    """Make the size of the frame wrong."""
     size = rng.choice((-1, -(2**31), 2**31 - 1, 104_857_601, len(frame), len(frame) + 1000))
     return struct.pack(">i", size) + frame[4:]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def opened_by_coordinators(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[BrokerConnection]]:
-    """The connections that brokers have opened to each other from now on."""
+    """The connections that brokers open to each other from now on."""
     opened: list[BrokerConnection] = []
     really = BrokerConnection.open
 

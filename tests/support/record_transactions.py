@@ -1,4 +1,4 @@
-"""Records conversations about transactions on data from a real broker, for tests/coordinator/conversations/data.json.
+"""Record conversations about transactions on data from a real broker: tests/coordinator/conversations/data.json.
 
     python -m tests.support.record_transactions HOST:PORT
 
@@ -214,7 +214,7 @@ SCRIPTS: dict[str, Steps] = {
 
 
 class Recorder(Player):
-    """Keeps answers instead of comparing them."""
+    """Records responses instead of comparing them."""
 
     recorded: Steps
 

@@ -35,7 +35,7 @@ class Terminals:
         )
 
     def open(self, *arguments: str) -> tuple[subprocess.Popen[str], Path]:
-        """Start a command that runs until it is told; its output goes to a file."""
+        """Start a command that runs until it is stopped; its output goes to a file."""
         output = self._folder / f"out-{len(self._open)}.jsonl"
         with output.open("w") as file:
             child = subprocess.Popen(

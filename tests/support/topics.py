@@ -28,7 +28,7 @@ async def topics_of(bootstrap: str) -> AsyncIterator[Topics]:
 
 
 class Topics:
-    """Each call returns when the brokers have seen it through."""
+    """Each call returns when the brokers have completed it."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client

@@ -41,7 +41,7 @@ def _role_of(process: str) -> str:
 
 
 def frame(spark: SparkSession, events: Iterable[dict[str, Any]]) -> DataFrame:
-    """Events as the pipeline's table; `seq` counts in the order given."""
+    """Events as the pipeline's table; `seq` counts in the given order."""
     rows = [{**event, "seq": seq} for seq, event in enumerate(events)]
     return spark.createDataFrame(
         [tuple(row.get(name) for name in EVENTS_SCHEMA.fieldNames()) for row in rows], EVENTS_SCHEMA
@@ -74,7 +74,7 @@ def write_run(
 def staged(
     spark: SparkSession, cases: Mapping[str, Sequence[dict[str, Any]]], stage: Callable[[DataFrame], DataFrame]
 ) -> dict[str, list[Row]]:
-    """What a stage makes of several traces, each a run of its own, in one Spark job: rows by the case's name."""
+    """A stage's rows for several traces, each a separate run, in one Spark job: {case: rows}."""
     names = list(cases)
     rows: dict[str, list[Row]] = {name: [] for name in names}
     events = [{**event, "run": run} for run, name in enumerate(names) for event in cases[name]]

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _Jump(selectors.DefaultSelector):
-    """Never waits: time that would have been waited for is added to the clock."""
+    """A selector that never waits, but advances the clock by the timeout."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class _Jump(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Runs on `clock`, in whole milliseconds."""
+    """An event loop on `clock`, in whole milliseconds."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._manual = clock
@@ -46,6 +46,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtually(main: Coroutine[Any, Any, T], clock: ManualClock) -> T:
-    """As asyncio.run, in no time."""
+    """asyncio.run in virtual time."""
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
         return runner.run(main)

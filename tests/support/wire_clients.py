@@ -36,7 +36,7 @@ class WireConnection:
         return self._put(encode_request(api, version, self._correlation, self._client_id, body), (api, version))
 
     def send_raw(self, key: int, version: int, body: bytes) -> asyncio.Future[Any]:
-        """A header of version 1 and any body, for what no codec knows; the answer is what follows the id."""
+        """Send any body after a header of version 1; the response is what follows the correlation id."""
         self._correlation += 1
         name = self._client_id.encode()
         frame = struct.pack(">hhih", key, version, self._correlation, len(name)) + name + body
@@ -70,7 +70,7 @@ class WireConnection:
 
 
 async def wait_for_coordinator(connection: WireConnection, *group_ids: str, timeout_s: float = 10) -> None:
-    """Until the broker behind `connection` coordinates these groups; the first question creates the topic."""
+    """Wait until the broker coordinates these groups; the first request creates `__consumer_offsets`."""
 
     async def coordinates() -> bool:
         found = await connection.send(Api.FindCoordinator, 4, {"key_type": 0, "coordinator_keys": group_ids})

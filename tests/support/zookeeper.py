@@ -29,7 +29,7 @@ _CLOSE_SESSION = -11
 async def opened(
     connect_string: str, tracer: Tracer | None = None, *, timeout_ms: int = 15_000, retry_forever: bool = False
 ) -> AsyncIterator[ZooKeeperSession]:
-    """A session for the length of a `with`; it outlives a busy machine's pauses."""
+    """A session for a `with` block; its timeout outlasts the pauses of a busy machine."""
     session = await ZooKeeperSession.open(
         connect_string,
         session_timeout_ms=timeout_ms,
@@ -77,7 +77,7 @@ def _told(address: str, packet: bytes) -> bool:
 
 
 async def expire(session: ZooKeeperSession, *, timeout_s: float = 30) -> None:
-    """End the session on the server, for real."""
+    """Make the session expire on the server."""
     old = session.session_id
     await asyncio.to_thread(end_session, session.connect_string, session.credentials, timeout_s=timeout_s)
     await until(
@@ -86,7 +86,7 @@ async def expire(session: ZooKeeperSession, *, timeout_s: float = 30) -> None:
 
 
 class Watched:
-    """A watch callback that keeps what it was given."""
+    """A watch callback that records its events."""
 
     def __init__(self) -> None:
         self.fired: list[WatchFired] = []
@@ -99,7 +99,7 @@ class Watched:
         return [fired.event for fired in self.fired]
 
     async def wait(self, number: int = 1, *, timeout_s: float = 5) -> list[WatchFired]:
-        """Wait until at least `number` events have come."""
+        """Wait for at least `number` events."""
         await until(lambda: len(self.fired) >= number, timeout_s, lambda: f"{number} watch events, got {self.fired}")
         return self.fired
 
