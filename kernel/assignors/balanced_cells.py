@@ -54,14 +54,14 @@ class Cells:
         return cell
 
     def free(self) -> NDArray[np.int64]:
-        """How many partitions of each topic nobody has."""
+        """The number of partitions of each topic without an owner."""
         if not len(self.sizes):
             return self.sizes
         had: NDArray[np.int64] = np.add.reduceat(self.held, self.first[:-1])
         return self.sizes - had
 
     def has_cells(self, topic: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether somebody may have partitions of these topics."""
+        """Whether these topics have any subscribers."""
         return np.diff(self._place, prepend=-1)[topic] > 0
 
     def of_topic(self, place: int) -> slice:

@@ -1,4 +1,4 @@
-"""Mutated answers of every API and version, and mutated batches, in our decoders: our own errors and nothing else."""
+"""Mutated responses of every API and version, and mutated batches: our decoders raise only our own errors."""
 
 from __future__ import annotations
 

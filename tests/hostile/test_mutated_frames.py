@@ -1,4 +1,4 @@
-"""Mutated frames of every API and version on a live broker under a memory limit, beside a twin that gets none."""
+"""Mutated frames of every API and version against a live broker with a memory limit, and a twin without them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.support.mutated_frames import MutatedFrame
 
 SETTINGS = {"offsets.topic.replication.factor": "1", "group.initial.rebalance.delay.ms": "0"}
-#: What a broker may have in memory at the most; one at rest has 150 MB.
+#: The memory limit of the broker, which needs 150 MB when idle.
 RESIDENT_BYTES = 700_000_000
 CHUNK = 640
 
@@ -42,8 +42,8 @@ def chunks(frames: Iterator[MutatedFrame]) -> Iterator[list[MutatedFrame]]:
 def test_mutated_frames_of_every_version_end_nothing_and_change_nothing(
     chroot: str, tmp_path: Path, frames: int, seed: int
 ) -> None:
-    """First those that are no requests: the twin's whole state has to be equal. Then those that are requests by chance,
-    of other topics and groups: what the workload has made has to be equal."""
+    """First send the invalid requests: the twin's whole state must be equal. Then send those that are valid by chance,
+    for other topics and groups: the results of the workload must be equal."""
     assert frames >= 20 * len(REQUESTS), "each version gets its share"
     assert {message.api for message in REQUESTS} == set(SERVED)
 
@@ -73,7 +73,7 @@ def test_mutated_frames_of_every_version_end_nothing_and_change_nothing(
             answers = await asyncio.to_thread(blast, port, refused)
             answered = [frame.name for frame, answer in zip(refused, answers, strict=True) if answer]
             assert not answered, f"seed {seed}, chunk {number}: answered, though no requests: {answered}"
-            await in_turns(workloads, f"seed {seed}, chunk {number} of what is no request")
+            await in_turns(workloads, f"seed {seed}, chunk {number} of invalid requests")
         fired_at, twin = [await state_of(client, of_all=True) for client in clients]
         assert fired_at == twin
         for number, chunk in enumerate(chunks(iter(requests))):

@@ -123,7 +123,7 @@ PIECES = [
 
 
 def match_all(patterns: list[str], seconds: int) -> None:
-    """Match every pattern with every hostile name within so many seconds of CPU time."""
+    """Match every pattern with every hostile name within a limit of CPU seconds."""
     asked = json.dumps({"patterns": patterns, "names": HOSTILE})
     command = [sys.executable, "-c", MATCHER, str(seconds)]
     done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False, timeout=20 * seconds)

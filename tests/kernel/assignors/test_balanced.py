@@ -1,4 +1,4 @@
-"""Balancing by counts promises what Kafka's algorithm does: valid, fair, and whoever is fair keeps everything."""
+"""Balancing by counts guarantees what Kafka's algorithm does: valid, fair, and a fair assignment stays as it is."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_answer_is_valid_and_fair_and_stays(asked):
 
 @given(groups())
 def test_large_groups_way_of_evening_out_is_as_fair(asked):
-    """Topic after topic, and everybody's quota before, as it is done where members are too many for one by one."""
+    """Topic by topic after computing all shares, as for groups that are too large to serve members one by one."""
     with patch.multiple(balanced, CELL_READS_MAX=0, READS_A_CELL_MAX=0, FEW=1):
         assert fault_of(asked, balance(*asked)) == ""
 

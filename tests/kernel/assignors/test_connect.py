@@ -16,7 +16,7 @@ FIVE_MINUTES = 300_000
 
 @dataclass
 class Cluster:
-    """Workers that do as they are told, and the leader's memory."""
+    """Workers that follow their assignments, and the leader's memory."""
 
     running: dict[str, set[Unit]]
     connectors: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("P0", "P1", "P2", "P3"), 0))

@@ -34,7 +34,7 @@ def plain(topics, instance_id, owned, generation):
 
 
 def eager(topics, instance_id, owned, generation):
-    """As a sticky member says it: it owns nothing any more, and what it had is user data."""
+    """The subscription of a sticky member: it owns nothing now, and its claim is in the user data."""
     user_data = encode_sticky(owned, generation) if owned or generation is not None else None
     return MemberSubscription(topics=topics, instance_id=instance_id, generation=generation, user_data=user_data)
 

@@ -86,7 +86,7 @@ def test_subscriptions_in_a_ring_are_dealt_to_whoever_has_least(strategy):
 
 
 def test_cooperative_member_that_joins_waits_a_round_for_what_it_gets():
-    """Section 4.1: two rounds, and nobody who keeps a partition ever stops."""
+    """Section 4.1: two rounds, and a member that keeps a partition never stops reading it."""
     strategy, sizes = "cooperative-sticky", {"t": 6}
     group = after(strategy, sizes, {"A": member("t"), "B": member("t")})
     assert assigned(strategy, sizes, group) == {"A": "tp0 tp2 tp4", "B": "tp1 tp3 tp5"}
@@ -152,7 +152,7 @@ def test_claims_on_topics_that_are_gone_are_forgotten(strategy):
 @BOTH
 @pytest.mark.parametrize("topics", ["t", "t u"])
 def test_claims_on_partitions_that_do_not_exist_are_dropped(strategy, topics):
-    """A topic made anew with fewer partitions. Kafka's leader fails here with equal subscriptions, and with
+    """A topic recreated with fewer partitions. Kafka's leader fails here with equal subscriptions, and with
     others deals out what is not there."""
     group = {"A": member(topics, "tp0 tp3", 1), "B": member("t", "tp1 tp2", 1)}
     answer = assigned(strategy, {"t": 3}, group)

@@ -59,7 +59,7 @@ def test_nonsense_is_no_claim_of_no_generation(data):
 
 
 def test_a_name_that_is_no_utf8_leaves_the_other_topics_claimed():
-    """Kafka 4.1.1 assigns `bc` to whoever says this, as Java's strings take replacement characters for such bytes."""
+    """Kafka 4.1.1 assigns `bc` to a member with this claim, as Java decodes such bytes as replacement characters."""
     claimed, generation = decode_sticky(bytes.fromhex(BYTES + "00000009").replace(b"a", b"\xff"))
     assert claimed[1:] == HAD[1:]
     assert generation == 9

@@ -198,7 +198,7 @@ def test_claims_mean_the_same_in_user_data_and_in_the_subscription(sizes, claime
 
 @pytest.mark.parametrize("seed", range(60))
 def test_first_taker_is_the_same_whether_takers_are_compared_or_looked_for(seed, monkeypatch):
-    """The search begins where no taker came before, which it has to forget when somebody's load falls."""
+    """The search starts after all members known not to take the topic, and must start over when a load falls."""
     drawn = random.Random(seed)
     sizes = {f"t{n}": drawn.randint(1, 30) for n in range(drawn.randint(1, 8))}
     everything = [TopicPartition(topic, n) for topic, size in sizes.items() for n in range(size)]

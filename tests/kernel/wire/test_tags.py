@@ -25,7 +25,7 @@ FLEXIBLE = [
 
 
 class Tagger:
-    """Writes a kio entity anew with a foreign tagged field, 4242, in each of its tag sections."""
+    """Rewrites a kio entity with an unknown tagged field, 4242, in each of its tag sections."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

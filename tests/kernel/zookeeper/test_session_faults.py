@@ -173,7 +173,7 @@ def test_an_expired_session_is_lost_and_the_next_is_a_new_one_without_its_epheme
             assert [change.state.value for change in changes if change.new_session] == ["connected", "connected"]
             assert [change.state for change in changes][-2:] == [SessionState.LOST, SessionState.CONNECTED]
             assert await session.exists("/e") is None
-            # The end of the session may be told as the deletion of its znode before the connection breaks.
+            # The deletion of the session's znode may be notified before the connection breaks.
             assert len(watched.fired) == 1
 
     asyncio.run(conversation())
