@@ -1,21 +1,21 @@
 """The high-level consumer of Kafka 0.8.2 (ZookeeperConsumerConnector) behind the interface of all designs.
 
-It puts the parts together; what happens in which order is decided in `machine.py`. Tasks: the executor
+It puts the parts together; `rebalance/machine.py` decides what happens in which order. The tasks are the executor
 (rebalances), the delivery of watches (`watching/watcher.py`), the commit timer, the leader finder and the fetchers. All
-of them live on one event loop; kazoo's thread ends in the session.
+run on one event loop; kazoo's thread does not reach beyond the session.
 
 Kept from the original, because this design is here to show it, unless an option `fix.*` removes it:
 
-- `subscribe` runs the first rebalance and raises `RebalanceFailed` when every attempt failed; registration,
-  watches and timer then stay, and the next change of the group helps the member.
-- With a pattern the topics are those that match now; a change of them is handled as the original does, on the task
-  that delivers every other change too (`watching/topics.py`).
-- Rebalances run in the background. `getmany` hands out what is queued and never waits for one.
-- Nothing stops on a lost connection or an expired session before the next rebalance does.
-- A commit to ZooKeeper writes all positions that changed, and nothing fences it.
+- `subscribe` runs the first rebalance and raises `RebalanceFailed` if every attempt failed; registration, watches
+  and timer stay in place, and the next change of the group triggers another rebalance.
+- With a pattern the topics are those that match now; a change is handled, as in the original, on the task that
+  delivers all other changes too (`watching/topics.py`).
+- Rebalances run in the background. `getmany` hands out queued records and never waits for a rebalance.
+- A lost connection or an expired session stops nothing; the next rebalance does.
+- A commit to ZooKeeper writes all changed positions, without a fence.
 
-Where we differ: a shutdown that ZooKeeper does not answer ends after a session timeout (the original waits for
-ever), and calls come from one event loop instead of one thread a stream.
+Where we differ: without an answer from ZooKeeper a shutdown ends after a session timeout (the original waits
+forever), and calls come from one event loop instead of one thread per stream.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from zkconsumer.member.membership import Membership
 from zkconsumer.member.registration import new_consumer_id
 from zkconsumer.member.subscription import Subscription
 from zkconsumer.offsets.commits import BY_TIMER, Offsets
-from zkconsumer.rebalance.config import rules_of
+from zkconsumer.rebalance.config import rebalance_config
 from zkconsumer.rebalance.effects import CloseDemanded
-from zkconsumer.rebalance.state import Rebalance, State
+from zkconsumer.rebalance.state import Rebalance, RebalanceState
 from zkconsumer.records.delivery import Delivery
 from zkconsumer.records.iterators import StreamIterator
 from zkconsumer.records.leaders import FetcherManager
 from zkconsumer.records.streams import Registry, Stream
-from zkconsumer.watching.watcher import Watching
+from zkconsumer.watching.watcher import Watcher
 from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_NOT_STARTED = "the consumer was not started: call start() first"
+_NOT_STARTED = "the consumer is not started: call start() first"
 
 CAPABILITIES = Capabilities(
     streams=True,
@@ -82,7 +82,7 @@ class ZooKeeperConsumer:
         self._registered = False
         self._session: ZooKeeperSession | None = None
         self._offsets: Offsets | None = None
-        self._watching: Watching | None = None
+        self._watcher: Watcher | None = None
         self._fetchers: FetcherManager | None = None
         self._executor: Executor | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -100,7 +100,7 @@ class ZooKeeperConsumer:
 
     @property
     def session(self) -> ZooKeeperSession:
-        """The ZooKeeper session; there is one after `start`."""
+        """The ZooKeeper session. Raises `UserError` before `start`."""
         if self._session is None:
             raise UserError(_NOT_STARTED)
         return self._session
@@ -108,7 +108,7 @@ class ZooKeeperConsumer:
     # -- life --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Connect. Raises `Unavailable` without ZooKeeper, `UserError` when the consumer was closed."""
+        """Connect. Raises `Unavailable` without ZooKeeper, `UserError` if the consumer is closed."""
         self._refuse_closed()
         config = self._config
         session = await ZooKeeperSession.open(
@@ -120,45 +120,44 @@ class ZooKeeperConsumer:
             connection_timeout_ms=config.connection_timeout_ms,
             retry_forever=True,
         )
-        if self._closing is not None:  # meanwhile, and so without this session
+        if self._closing is not None:  # closed meanwhile, without this session
             await session.close()
             self._refuse_closed()
         self._session = session
         session.member = self._consumer_id
-        self._watching = Watching(session, self._session_renewed, one_read=config.one_read_watches)
+        self._watcher = Watcher(session, self._session_renewed, one_read=config.one_read_watches)
         self._offsets = Offsets(
-            session, self._watching, self._registry, config, self._tracer, closing=lambda: self._closing is not None
+            session, self._watcher, self._registry, config, self._tracer, closing=lambda: self._closing is not None
         )
-        self._fetchers = FetcherManager(self._watching, config, self._tracer, self._consumer_id, self._spawn)
+        self._fetchers = FetcherManager(self._watcher, config, self._tracer, self._consumer_id, self._spawn)
         await self._offsets.open()
         if config.auto_commit_enable:
             self._tasks["auto-commit"] = self._spawn(self._auto_commit())
 
     async def subscribe(self, topics: Mapping[str, int], listener: RebalanceListener | None = None) -> None:
-        """Register, watch, and rebalance once, in this order: so what joins in between is seen by the rebalance.
+        """Register, watch, and rebalance once, in this order, so that the rebalance sees members that join meanwhile.
 
-        Raises `RebalanceFailed` (see above), `IdTaken` with registration.conflict=fail, `SessionClosed` when the
-        consumer is closed meanwhile.
+        Raises `RebalanceFailed` (see above), `IdTaken` with registration.conflict=fail, `SessionClosed` if the consumer
+        is closed meanwhile.
         """
         await self._subscribe(Subscription.by_name(topics), listener)
 
     async def subscribe_pattern(
         self, pattern: str | TopicFilter, streams: int = 1, listener: RebalanceListener | None = None
     ) -> None:
-        """As `subscribe`, for all topics that a filter takes, now and later; they share the `streams`.
+        """As `subscribe`, for all topics that match a filter, now and later; they share the `streams`.
 
-        A text is a white list. New topics are found by a look at /brokers/topics that begins after the first
-        rebalance, if that succeeds.
+        A string is a white list. The member listens for new topics once its first rebalance has succeeded.
         """
         topic_filter = TopicFilter.white(pattern) if isinstance(pattern, str) else pattern
         await self._subscribe(Subscription.by_pattern(topic_filter, streams), listener)
 
     async def unsubscribe(self) -> None:
-        """Refused: a member of 0.8 has what it asked for until it is shut down."""
-        raise UserError("the 0.8 consumer cannot unsubscribe: close() it, and make another one")
+        """Refused: a member of 0.8 keeps its subscription until it is shut down."""
+        raise UserError("the 0.8 consumer cannot unsubscribe: close() it and create another one")
 
     async def close(self) -> None:
-        """In the original's order; a listener, which a rebalance waits for, is not made to wait for the end."""
+        """Shut down in the original's order. Called from a listener, which the rebalance waits for, do not wait."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())
         if asyncio.current_task() is self._tasks.get("executor"):
@@ -170,29 +169,30 @@ class ZooKeeperConsumer:
     def streams(self) -> Sequence[StreamIterator]:
         """After `subscribe`: one iterator for each stream, by topic and thread, the same ones at every call.
 
-        They take the place of `getmany`, which refuses from then on (see `records/iterators.py`).
+        They replace `getmany`, which raises from then on (see `records/iterators.py`).
         """
         if self._executor is None:
             raise UserError("there are no streams yet: call subscribe() first")
         if not self._iterators:
             timeout_ms = self._config.consumer_timeout_ms
             self._iterators = tuple(
-                StreamIterator(stream, timeout_ms=timeout_ms, handed_out=self._delivery.tell, check=self._raise_crash)
+                StreamIterator(stream, timeout_ms=timeout_ms, handed_out=self._delivery.emit, check=self._raise_crash)
                 for stream in self._streams
             )
         return self._iterators
 
     async def getmany(self, *, timeout_ms: int, max_records: int = 500) -> Sequence[Batch]:
-        """From all streams. One that cannot go on (`MessageSizeTooLarge`, `CorruptRecords`) is told of by raising,
-        once; the others go on.
+        """Take records from all streams.
+
+        Raises once for a stream that cannot go on (`MessageSizeTooLarge`, `CorruptRecords`); the others go on.
         """
         if self._iterators:
-            raise UserError("streams() has handed the streams out: read from those iterators, or do not call it")
+            raise UserError("streams() was called: read from its iterators, or use getmany() without calling streams()")
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         while True:
             self._raise_crash()
             self._filled.clear()
-            # Before anything is taken: what is handed out counts as consumed and must not get lost by raising.
+            # Before anything is taken: records that are taken count as consumed, and raising would lose them.
             self._delivery.raise_failures(self._streams)
             if batches := self._delivery.take(self._streams, max_records):
                 return batches
@@ -207,7 +207,7 @@ class ZooKeeperConsumer:
                 return ()
 
     async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> CommitOutcome:
-        """Writes every position that changed; `offsets` is refused, since 0.8 commits all or nothing."""
+        """Write every changed position. `offsets` is refused, since 0.8 commits all positions or none."""
         if offsets is not None:
             raise UserError("the 0.8 consumer commits all its positions: call commit() without offsets")
         self._raise_crash()
@@ -226,10 +226,10 @@ class ZooKeeperConsumer:
 
     async def _subscribe(self, subscription: Subscription, listener: RebalanceListener | None) -> None:
         """Streams, executor, registration, the task that delivers changes, and the first rebalance."""
-        if self._watching is None:
+        if self._watcher is None:
             raise UserError(_NOT_STARTED)
         if self._membership is not None:
-            raise StreamsExist("the streams of this consumer exist already: make another consumer")
+            raise StreamsExist("the streams of this consumer exist already: create another consumer")
         self._refuse_closed()
         config, filled = self._config, self._filled
         by_thread = subscription.new_streams(
@@ -242,27 +242,27 @@ class ZooKeeperConsumer:
             self._consumer_id,
             subscription,
             by_thread,
-            watching=self._watching,
+            watcher=self._watcher,
             executor=executor,
             demand=lambda trigger, cause: self._or_crash(executor.demand(trigger, cause)),
         )
         self._tasks["executor"] = self._spawn(executor.run())
         if config.fixes.stop_on_disconnect:
-            self._tasks["connection"] = self._spawn(membership.tell_connection())
-        await membership.look()
-        self._watching.begin()
+            self._tasks["connection"] = self._spawn(membership.forward_connection_changes())
+        await membership.remember_topics()
+        self._watcher.begin()
         await self._register(membership)
         most = subscription.most_streams
         self._tracer.emit("member_started", member=self._consumer_id, group=config.group_id, streams=most)
-        self._tasks["delivery"] = self._spawn(self._watching.deliver())
+        self._tasks["delivery"] = self._spawn(self._watcher.deliver())
         await membership.begin()
 
     def _refuse_closed(self) -> None:
         if self._closing is not None:
-            raise UserError("the consumer was closed: make another one")
+            raise UserError("the consumer is closed: create another one")
 
     async def _register(self, membership: Membership) -> None:
-        """In a task of its own, which a close ends: it may wait for another session's end for ever."""
+        """In a task of its own, which a close cancels: it may wait forever for another session to end."""
         registering = self._tasks["registering"] = asyncio.create_task(membership.register())
         try:
             await asyncio.wait({registering})
@@ -274,12 +274,12 @@ class ZooKeeperConsumer:
         self._registered = True
 
     def _new_executor(self, by_thread: Streams, listener: RebalanceListener) -> Executor:
-        assert self._watching is not None
+        assert self._watcher is not None
         assert self._fetchers is not None
         assert self._offsets is not None
         parts = Parts(
             session=self.session,
-            watching=self._watching,
+            watcher=self._watcher,
             fetchers=self._fetchers,
             offsets=self._offsets,
             registry=self._registry,
@@ -288,7 +288,7 @@ class ZooKeeperConsumer:
             tracer=self._tracer,
             stop_auto_commit=self._stop_auto_commit,
         )
-        return Executor(Rebalance(rules=rules_of(self._config, self._consumer_id)), parts)
+        return Executor(Rebalance(config=rebalance_config(self._config, self._consumer_id)), parts)
 
     async def _session_renewed(self) -> None:
         assert self._membership is not None
@@ -301,20 +301,20 @@ class ZooKeeperConsumer:
             try:
                 await self._offsets.commit(explicit=False, step=BY_TIMER)
             except RebalanceLabError:
-                log.exception("%s: the commit by the timer failed", self._consumer_id)
+                log.exception("%s: the automatic commit failed", self._consumer_id)
 
     async def _stop_auto_commit(self) -> None:
-        """What a shutdown does first; a wildcard member stops listening before it."""
+        """The first step of a shutdown; a wildcard member stops listening before it."""
         assert self._offsets is not None
         if self._membership is not None:
-            self._membership.stop_watching_topics()
-        async with self._offsets.between_commits():  # as the original, which waits for one that is under way
+            self._membership.stop_listening()
+        async with self._offsets.between_commits():  # as the original does, waiting for a commit that is under way
             await self._end("auto-commit")
 
     # -- tasks -------------------------------------------------------------------------------------------------
 
     def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-        """A task whose unexpected end the application hears of at its next call."""
+        """Start a task; if it fails, the application's next call raises its exception."""
         task = asyncio.create_task(work)
         task.add_done_callback(self._task_ended)
         return task
@@ -331,7 +331,7 @@ class ZooKeeperConsumer:
             raise self._crash
 
     async def _or_crash(self, demanded: Coroutine[object, object, str | None]) -> str | None:
-        """The outcome, or the executor's own end if that comes first."""
+        """The outcome of a demand; raises the executor's exception if the executor fails first."""
         outcome = asyncio.ensure_future(demanded)
         await asyncio.wait({outcome, self._tasks["executor"]}, return_when=asyncio.FIRST_COMPLETED)
         if not outcome.done():
@@ -348,13 +348,13 @@ class ZooKeeperConsumer:
 
     async def _close(self) -> None:
         if self._executor is not None and not self._tasks["executor"].done():
-            self._executor.tell(CloseDemanded())
+            self._executor.post(CloseDemanded())
             await self._wait_closed(self._tasks["executor"])
         for name in list(self._tasks):
             await self._end(name)
         if self._fetchers is not None:
             await self._fetchers.close()
-        if self._executor is not None and self._executor.machine.state is not State.CLOSED:
+        if self._executor is not None and self._executor.machine.state is not RebalanceState.CLOSED:
             for stream in self._streams:
                 stream.clear()
                 stream.end()
@@ -366,10 +366,13 @@ class ZooKeeperConsumer:
         self._filled.set()
 
     async def _wait_closed(self, executor: asyncio.Task[None]) -> None:
-        """As long as ZooKeeper answers; without it no longer than a session lives."""
+        """Wait for the executor as long as ZooKeeper answers, and at most one session timeout without it."""
         while not executor.done():
             was_connected = self.session.connected
             await asyncio.wait({executor}, timeout=self._config.session_timeout_ms / 1000)
             if not executor.done() and not was_connected and not self.session.connected:
-                log.warning("%s: ZooKeeper does not answer: the session is left to its timeout", self._consumer_id)
+                log.warning(
+                    "%s: ZooKeeper does not answer: closing without it, the session ends by its timeout",
+                    self._consumer_id,
+                )
                 return

@@ -1,11 +1,11 @@
-"""The settings of the 0.8.2 consumer by Kafka's own names and with its own defaults (ConsumerConfig.scala, 0.8.2.1).
+"""The settings of the 0.8.2 consumer, with Kafka's names and defaults (ConsumerConfig.scala, 0.8.2.1).
 
-A member with one of 0.8's settings that has no effect here is warned. Three families of names are not Kafka's:
+A setting of 0.8 that has no effect here causes a warning. Three kinds of settings are not Kafka's:
 
-- where Kafka 0.8.2 and 1.1 differ, the setting names what differs and its values are the two releases' ways;
-- `fix.*` removes one historical weakness each; all are off unless asked for, `docs/zookeeper-consumer.md` says
-  which fault each removes and what it costs;
-- `seed`, since every random choice is repeatable here.
+- where Kafka 0.8.2 and 1.1 differ, a setting chooses between the two releases' behaviours;
+- each `fix.*` removes one historical weakness; all are off by default, and `docs/zookeeper-consumer.md` says which
+  fault each removes and what it costs;
+- `seed`, since every random choice here is repeatable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _INT_MAX = 2**31 - 1
-#: What Kafka allows in a group id, which becomes a znode's name, and in a client id (ConsumerConfig.validateChars).
+#: The characters that Kafka allows in a group id, a znode's name, and in a client id (ConsumerConfig.validateChars).
 _LEGAL_ID = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 
@@ -31,7 +31,7 @@ def _required(value: object) -> str | None:
 
 
 def _legal_characters(value: object) -> str | None:
-    return None if _LEGAL_ID.match(str(value)) else "may have only letters, digits, '.', '_' and '-'"
+    return None if _LEGAL_ID.match(str(value)) else "may contain only letters, digits, '.', '_' and '-'"
 
 
 def _znode_name(value: object) -> str | None:
@@ -57,18 +57,22 @@ _ALL = (
         valid=_znode_name,
     ),
     _integer("zookeeper.session.timeout.ms", 6000, 1, "how long ZooKeeper waits for a silent member"),
-    _integer("zookeeper.connection.timeout.ms", None, 1, "to connect at the start; default: the session timeout"),
-    _integer("zookeeper.sync.time.ms", 2000, 0, "how far a follower may lag: only the backoff's default"),
-    _integer("rebalance.backoff.ms", None, 0, "after each failed attempt; default: zookeeper.sync.time.ms"),
-    _integer("rebalance.max.retries", 4, 1, "attempts of a rebalance, in all"),
+    _integer(
+        "zookeeper.connection.timeout.ms", None, 1, "timeout of the first connection; default: the session timeout"
+    ),
+    _integer("zookeeper.sync.time.ms", 2000, 0, "how far a follower may lag; used only as the default of the backoff"),
+    _integer("rebalance.backoff.ms", None, 0, "wait after each failed attempt; default: zookeeper.sync.time.ms"),
+    _integer("rebalance.max.retries", 4, 1, "attempts of a rebalance in all"),
     Setting(
         name="partition.assignment.strategy",
         parse=str,
         default="range",
-        doc="`roundrobin`; any other word means range over threads, without an error, as in Kafka",
+        doc="`roundrobin`; any other value means range over threads, without an error, as in Kafka",
     ),
-    Setting(name="auto.commit.enable", parse=boolean, default=True, doc="commit by timer, in R4 and at the end"),
-    _integer("auto.commit.interval.ms", 60_000, 1, "between two commits by the timer"),
+    Setting(
+        name="auto.commit.enable", parse=boolean, default=True, doc="commit by timer, in R4 of a rebalance and on close"
+    ),
+    _integer("auto.commit.interval.ms", 60_000, 1, "time between two commits by the timer"),
     Setting(
         name="auto.offset.reset",
         parse=str,
@@ -87,90 +91,108 @@ _ALL = (
         name="dual.commit.enabled",
         parse=boolean,
         default=None,
-        doc="with offsets.storage=kafka: start from the larger of both stores, commit to both; default: true then",
+        doc="with offsets.storage=kafka: start from the larger stored offset, commit to both; default there: true",
     ),
-    _integer("offsets.commit.max.retries", 5, 0, "of a commit to Kafka; fetching offsets is retried for ever"),
-    _integer("offsets.channel.backoff.ms", 1000, 0, "before offsets in Kafka are tried again"),
-    _integer("offsets.channel.socket.timeout.ms", 10_000, 1, "for an answer of the broker that keeps the offsets"),
-    _integer("consumer.timeout.ms", -1, -1, "an iterator without a message for so long raises; -1: never"),
+    _integer(
+        "offsets.commit.max.retries",
+        5,
+        0,
+        "retries of a commit to Kafka while closing; fetching offsets is retried forever",
+    ),
+    _integer("offsets.channel.backoff.ms", 1000, 0, "wait before a retry of offsets in Kafka"),
+    _integer(
+        "offsets.channel.socket.timeout.ms", 10_000, 1, "timeout of requests to the broker that keeps the offsets"
+    ),
+    _integer("consumer.timeout.ms", -1, -1, "an iterator that gets no message for this long raises; -1: never"),
     Setting(
         name="exclude.internal.topics",
         parse=boolean,
         default=True,
         doc="a pattern never matches __consumer_offsets",
     ),
-    _integer("queued.max.message.chunks", 2, 1, "fetched chunks that wait for a stream; then its fetcher waits"),
-    _integer("fetch.message.max.bytes", 1_048_576, 1, "of one partition in one fetch"),
-    _integer("fetch.min.bytes", 1, 0, "a fetch waits for so much"),
-    _integer("fetch.wait.max.ms", 100, 0, "but not longer than this"),
-    _integer("num.consumer.fetchers", 1, 1, "fetchers for each broker"),
-    _integer("refresh.leader.backoff.ms", 200, 0, "between two looks for leaders"),
-    _integer("socket.timeout.ms", 30_000, 1, "for an answer of a broker"),
-    _integer("socket.receive.buffer.bytes", 65_536, 1, "asked of the system for connections to brokers"),
+    _integer(
+        "queued.max.message.chunks",
+        2,
+        1,
+        "fetched chunks queued for a stream; its fetcher waits while the queue is full",
+    ),
+    _integer("fetch.message.max.bytes", 1_048_576, 1, "maximum bytes of one partition in one fetch"),
+    _integer("fetch.min.bytes", 1, 0, "a fetch waits until there are this many bytes"),
+    _integer("fetch.wait.max.ms", 100, 0, "but no longer than this"),
+    _integer("num.consumer.fetchers", 1, 1, "fetchers per broker"),
+    _integer("refresh.leader.backoff.ms", 200, 0, "wait between two searches for leaders"),
+    _integer("socket.timeout.ms", 30_000, 1, "timeout of requests to brokers"),
+    _integer("socket.receive.buffer.bytes", 65_536, 1, "receive buffer requested for connections to brokers"),
     Setting(
-        name="client.id", parse=str, default=None, doc="told to brokers; default: group.id", valid=_legal_characters
+        name="client.id",
+        parse=str,
+        default=None,
+        doc="name sent to brokers; default: group.id",
+        valid=_legal_characters,
     ),
     # Where 0.8.2 and 1.1 differ:
     Setting(
         name="rebalance.retries.while.closing",
         parse=boolean,
         default=True,
-        doc="a shutdown waits for all attempts of a running rebalance (0.8.2.2); false: for the running one (1.1)",
+        doc="a shutdown waits for all attempts of a running rebalance (0.8.2.2); false: for the running attempt (1.1)",
     ),
     Setting(
         name="roundrobin.release",
         parse=str,
         default="0.8.2",
-        doc="whose round robin: 0.8.2 (equal subscriptions only) or 1.1 (any; another order of partitions)",
+        doc="round robin of 0.8.2 (equal subscriptions only) or of 1.1 (any; another order of partitions)",
         valid=one_of("0.8.2", "1.1"),
     ),
     Setting(
         name="rebalance.listener.in.attempt",
         parse=boolean,
         default=False,
-        doc="1.1's listener: called before the release and before the start; raising fails the attempt",
+        doc="call the listener as 1.1 does, before the release and before the start; if it raises, the attempt fails",
     ),
     Setting(
         name="registration.conflict",
         parse=str,
         default="wait",
-        doc="another session holds our id: wait for its end, a session timeout a try (0.8.2), or fail (1.1)",
+        doc="if another session holds our id: wait for its end, retrying every session timeout (0.8.2), or fail (1.1)",
         valid=one_of("wait", "fail"),
     ),
-    # Where a modern client would do otherwise:
+    # Where a modern client would differ:
     Setting(
         name="watch.reads",
         parse=str,
         default="zkclient",
-        doc="to arm a watch: zkclient (exists, then the data or the children, as the original) or one (a single read)",
+        doc="how to set a watch: zkclient (exists, then data or children, as the original) or one (a single read)",
         valid=one_of("zkclient", "one"),
     ),
-    # Weaknesses that are removed on request:
-    _fix("claim.before.offsets", "offsets are read after the claim: nobody can commit in between"),
-    _fix("checked.release", "an owner node is deleted only if this session made it and it names our thread"),
-    _fix("checked.claim", "a node with our thread id counts as ours only if this session made it"),
+    # Weaknesses removed on request:
+    _fix("claim.before.offsets", "read offsets after the claim, so that no other member can commit in between"),
+    _fix("checked.release", "delete an owner node only if this session created it and it names our thread"),
+    _fix("checked.claim", "a node with our thread id counts as ours only if this session created it"),
     Setting(
         name="fix.commit.fence",
         parse=str,
         default="none",
-        doc="what a commit to ZooKeeper must pass: none; session: that of the claim; epoch: a node each owner bumps",
+        doc="fence for commits to ZooKeeper: none; session: that of the claim; epoch: a node that each owner bumps",
         valid=one_of("none", "session", "epoch"),
     ),
-    _fix("stop.on.disconnect", "while ZooKeeper is not reached nothing is fetched and queues are empty"),
-    _fix("sync.before.reads", "sync() before brokers and group are read: no stale follower"),
+    _fix("stop.on.disconnect", "while ZooKeeper is not reachable, fetch nothing and keep queues empty"),
+    _fix("sync.before.reads", "sync() before reading brokers and group, so that no follower is stale"),
     _fix(
-        "retry.when.free", "after the last failed attempt, look every backoff whether our part is free, and try again"
+        "retry.when.free", "after the last failed attempt, check every backoff whether our part is free, and try again"
     ),
     _integer(
-        "fix.quiet.ms", 0, 0, "wait until the group has been quiet for so long before a rebalance (damps the herd)"
+        "fix.quiet.ms", 0, 0, "wait until the group has been quiet for this long before a rebalance (damps the herd)"
     ),
-    _fix("skip.unreadable.members", "a member whose znode cannot be read is left out instead of failing everybody"),
-    _integer("seed", 0, 0, "of the order in which brokers are asked for leaders"),
+    _fix(
+        "skip.unreadable.members", "leave out a member whose znode cannot be read, instead of failing every rebalance"
+    ),
+    _integer("seed", 0, 0, "seed of the random order in which brokers are tried"),
 )
 
 ZK_CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})
 
-#: Real settings of the old consumer (0.8 to 1.1) that have no effect here.
+#: Settings of the old consumer (0.8 to 1.1) that have no effect here.
 KAFKA_OLD_CONSUMER_SETTINGS = frozenset(
     {
         "autooffset.reset",
@@ -186,7 +208,7 @@ KAFKA_OLD_CONSUMER_SETTINGS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixes:
-    """Which weaknesses of the original are removed (`fix.*`); none by default."""
+    """The weaknesses of the original to remove (`fix.*`); none by default."""
 
     claim_before_offsets: bool = False
     checked_release: bool = False
@@ -201,7 +223,7 @@ class Fixes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZkConsumerConfig:
-    """The settings as values; names are Kafka's with underscores. `consumer_id` None means: generate one."""
+    """The settings as values, under Kafka's names with underscores. `consumer_id` None: generate one."""
 
     zookeeper_connect: str
     group_id: str
@@ -217,7 +239,7 @@ class ZkConsumerConfig:
     registration_conflict: str  #: wait or fail
     one_read_watches: bool  #: watch.reads=one
     exclude_internal_topics: bool
-    consumer_timeout_ms: int | None  #: None: an iterator waits for ever
+    consumer_timeout_ms: int | None  #: None: an iterator waits forever
     offsets_storage: str  #: zookeeper or kafka
     dual_commit_enabled: bool  #: only ever true with offsets_storage kafka
     offsets_commit_max_retries: int
@@ -239,14 +261,14 @@ class ZkConsumerConfig:
 
     @property
     def offsets_from(self) -> frozenset[str]:
-        """Where a partition's start is read: zookeeper, kafka, or both, of which the larger counts."""
+        """Where start offsets are read: zookeeper, kafka, or both, of which the larger wins."""
         if self.offsets_storage == "zookeeper":
             return frozenset({"zookeeper"})
         return frozenset({"kafka", "zookeeper"} if self.dual_commit_enabled else {"kafka"})
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[ZkConsumerConfig, list[str]]:
-        """The configuration and the warnings that a user should see. Raises `ConfigurationError`."""
+        """The configuration, and warnings to show to the user. Raises `ConfigurationError`."""
         values, warnings = resolve(ZK_CONSUMER_SETTINGS, given, known_elsewhere=KAFKA_OLD_CONSUMER_SETTINGS)
         for name in ("zookeeper.connect", "group.id"):
             if not values[name]:
@@ -299,17 +321,17 @@ def _refuse_contradictions(config: ZkConsumerConfig) -> None:
     if config.fetch_wait_max_ms > config.socket_timeout_ms:
         raise ConfigurationError(
             f"fetch.wait.max.ms={config.fetch_wait_max_ms} is more than socket.timeout.ms="
-            f"{config.socket_timeout_ms}: every empty fetch would be given up; raise socket.timeout.ms"
+            f"{config.socket_timeout_ms}: every empty fetch would time out; increase socket.timeout.ms"
         )
 
 
 def _doubtful(config: ZkConsumerConfig, given: Mapping[str, str]) -> list[str]:
-    """What is legal and hardly meant."""
+    """Warnings for settings that are legal but probably unintended."""
     warnings = []
-    patience_ms = config.rebalance_max_retries * config.rebalance_backoff_ms
-    if patience_ms <= config.session_timeout_ms:
+    attempts_ms = config.rebalance_max_retries * config.rebalance_backoff_ms
+    if attempts_ms <= config.session_timeout_ms:
         warnings.append(
-            f"rebalance.max.retries x rebalance.backoff.ms is {patience_ms} ms, not more than "
+            f"rebalance.max.retries x rebalance.backoff.ms is {attempts_ms} ms, not more than "
             f"zookeeper.session.timeout.ms={config.session_timeout_ms}: a rebalance gives up while a dead member "
             "still owns its partitions"
         )
@@ -325,7 +347,7 @@ def _or(value: int | None, otherwise: int) -> int:
 
 
 def _strategy(word: str, release: str) -> str:
-    """Exactly `roundrobin` is round robin; any other word means range, as in Kafka."""
+    """Only `roundrobin` means round robin; any other value means range, as in Kafka."""
     return f"roundrobin-{release}" if word == "roundrobin" else "range"
 
 

@@ -35,7 +35,7 @@ class Actions:
 
     group: ModelGroup
     choose: Choose
-    rules: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    config: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     fence: str = "none"
     varied: bool = False  #: members may want two topics, or all that match a pattern
     joined: int = 0
@@ -51,7 +51,7 @@ class Actions:
                 pattern=pattern,
                 fence=self.fence,
                 server=self.choose(len(self.group.zookeeper.servers)),
-                **self.rules,
+                **self.config,
             )
             self.joined += 1
 
@@ -99,7 +99,7 @@ class Actions:
             member = self._one(dead)
             if not any(other.alive and other.consumer_id == member.consumer_id for other in self.group.members):
                 self.group.join(
-                    member.name, member.wish.wanted, pattern=member.wish.pattern, fence=self.fence, **self.rules
+                    member.name, member.wish.wanted, pattern=member.wish.pattern, fence=self.fence, **self.config
                 )
 
     def cut(self) -> None:

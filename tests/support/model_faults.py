@@ -54,7 +54,7 @@ def commits_only_as_the_last_claimant(group: ModelGroup) -> None:
         if (claim := paths.parse_offset(call.path)) is not None:
             named = TopicPartition(claim.topic, claim.partition)
             assert claimed[named] == member.name, f"{member.name} commits {named}, which is {claimed[named]}'s"
-        elif (claim := _claim(call, epochs=member.machine.rules.fence_epochs)) is not None:
+        elif (claim := _claim(call, epochs=member.machine.config.fence_epochs)) is not None:
             claimed[claim] = member.name
 
 

@@ -11,7 +11,7 @@ from kernel.assignors.thread_range import thread_range
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from tests.support.model_member import GROUP, ModelMember, Wish
-from zkconsumer.rebalance.state import Rules
+from zkconsumer.rebalance.config import RebalanceConfig
 from zkconsumer.znodes.filters import matching
 from zkconsumer.znodes.payloads import STATIC
 
@@ -51,13 +51,13 @@ class ModelGroup:
         pattern: str = STATIC,
         fence: str = "none",
         server: int = 0,
-        **rules: Any,
+        **options: Any,
     ) -> ModelMember:
         """A member that has not done anything yet."""
-        base = Rules(group=GROUP, consumer_id=f"{GROUP}_{name}", max_retries=PATIENT)
+        base = RebalanceConfig(group=GROUP, consumer_id=f"{GROUP}_{name}", max_retries=PATIENT)
         wish = Wish(
             wanted=wanted,
-            rules=replace(base, **rules),
+            config=replace(base, **options),
             pattern=pattern,
             fence=fence,
             stored=self.stored,
@@ -102,7 +102,7 @@ class ModelGroup:
         raise AssertionError(f"not settled after {rounds_max} rounds")
 
     def _progress(self) -> tuple[int, int]:
-        return len(self.zookeeper.log), sum(len(member.told) for member in self.members)
+        return len(self.zookeeper.log), sum(len(member.emitted) for member in self.members)
 
     # -- what is so ----------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kernel.values import NO_OFFSET
 from kernel.zookeeper import paths
 from tests.support.model_member import GROUP, Done, ModelMember
-from zkconsumer.rebalance.state import State
+from zkconsumer.rebalance.state import RebalanceState
 from zkconsumer.znodes.payloads import STATIC, UnreadableZnode, parse_registration
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Invariants:
     def an_idle_member_has_nothing_to_do(self) -> None:
         """The merged flag loses no change: whoever is idle has answered everything that was notified."""
         for member in self.group.members:
-            if member.machine.state is State.IDLE:
+            if member.machine.state is RebalanceState.IDLE:
                 assert not member.machine.triggered or member.machine.quiet_token, (
                     f"{member.name} is idle with a change to answer"
                 )
@@ -89,25 +89,25 @@ class Invariants:
     def the_registry_is_what_the_machine_will_release(self) -> None:
         """Two views of one thing: what is committed and delivered from, and what R5 deletes."""
         for member in self.group.members:
-            if member.closed or member.machine.rules.listener_in_attempt:
+            if member.closed or member.machine.config.listener_in_attempt:
                 continue  # nobody looks at it any more, or: our node is to be released though the listener raised
             assert {claim.topic_partition for claim in member.machine.owned} == set(member.registry), member.name
 
     # -- at every step -----------------------------------------------------------------------------------------------
 
     def _look(self, member: ModelMember) -> None:
-        for told in member.told[self._seen[member] :]:
-            if (told.kind, told.fields.get("phase")) == ("phase_entered", "join"):
+        for event in member.emitted[self._seen[member] :]:
+            if (event.kind, event.fields.get("phase")) == ("phase_entered", "join"):
                 self.everything_is_released_before_the_group_is_read(member)
-            if told.kind == "attempt_ended":
-                self._attempt_ended(member, int(str(told.fields["attempt"])), str(told.fields["outcome"]))
-        self._seen[member] = len(member.told)
+            if event.kind == "attempt_ended":
+                self._attempt_ended(member, int(str(event.fields["attempt"])), str(event.fields["outcome"]))
+        self._seen[member] = len(member.emitted)
         if member.adopted is not self._adopted.get(member, ()):
             self._adopted[member] = member.adopted
             self.offsets_start_where_they_were_read(member)
 
     def _attempt_ended(self, member: ModelMember, number: int, outcome: str) -> None:
-        assert number <= member.machine.rules.max_retries
+        assert number <= member.machine.config.max_retries
         self._ended[member] += 1
         done = [one for one in member.done if one.program == "executor" and one.attempt == self._ended[member]]
         if outcome == "conflict":
@@ -117,7 +117,7 @@ class Invariants:
 
     def everything_is_released_before_the_group_is_read(self, member: ModelMember) -> None:
         """R5 leaves no owner node of ours, while no session ends; a listener that raises leaves claims behind."""
-        if self.sessions_live and not member.machine.rules.listener_in_attempt:
+        if self.sessions_live and not member.machine.config.listener_in_attempt:
             nodes = self.group.zookeeper.leader.nodes
             for partition in self.group.owners():
                 path = paths.owner(GROUP, partition.topic, partition.partition)
@@ -137,7 +137,7 @@ class Invariants:
 
         B is what each of the two lists of brokers named; a claim whose parents miss is made of more creates.
         """
-        if member.machine.rules.offsets_from != {"zookeeper"}:
+        if member.machine.config.offsets_from != {"zookeeper"}:
             return
         if not (lists := [one for one in done if one.step in ("R1", "R3") and one.call.op == "getChildren"]):
             return
@@ -162,7 +162,7 @@ class Invariants:
     def offsets_start_where_they_were_read(self, member: ModelMember) -> None:
         """A partition starts at what R8 read; that is old only where somebody has committed since."""
         log = self.group.zookeeper.log
-        if member.machine.rules.offsets_from != {"zookeeper"}:
+        if member.machine.config.offsets_from != {"zookeeper"}:
             return
         for position in member.adopted:
             path = paths.offset(GROUP, position.partition.topic, position.partition.partition)
@@ -187,11 +187,13 @@ class Invariants:
                 )
 
     def no_change_is_lost(self) -> None:
-        """Merging: behind the last change that was told begins a rebalance, whatever ran when it was told."""
+        """Merging: after the last notified change a rebalance begins, whatever ran at that moment."""
         for member in self.group.members:
-            kinds = [told.kind for told in member.told if told.kind in ("rebalance_triggered", "rebalance_started")]
+            kinds = [
+                event.kind for event in member.emitted if event.kind in ("rebalance_triggered", "rebalance_started")
+            ]
             if member.alive and not member.closed and kinds:
-                assert kinds[-1] == "rebalance_started", f"{member.name} was told of a change and did nothing"
+                assert kinds[-1] == "rebalance_started", f"{member.name} was notified of a change and did nothing"
 
     def everything_handed_out_is_without_a_gap(self) -> None:
         """No offset was skipped: a committed one was handed out before, and starts are at committed ones."""
@@ -205,19 +207,19 @@ class Invariants:
     def rebalances_and_attempts_are_told_in_pairs(self) -> None:
         """Each attempt that failed backs off before anything else; no rebalance has more attempts than allowed."""
         for member in self.group.members:
-            kinds = [told.kind for told in member.told]
+            kinds = [event.kind for event in member.emitted]
             for begun, ended in (("rebalance_started", "rebalance_ended"), ("attempt_started", "attempt_ended")):
                 pairs = [kind for kind in kinds if kind in (begun, ended)]
                 assert pairs == ([begun, ended] * len(pairs))[: len(pairs)]
-            for stream in {told.stream for told in member.told if told.stream is not None}:
-                delivery = [told.kind for told in member.told if told.stream == stream]
+            for stream in {event.stream for event in member.emitted if event.stream is not None}:
+                delivery = [event.kind for event in member.emitted if event.stream == stream]
                 assert delivery == (["partitions_assigned", "partitions_revoked"] * len(delivery))[: len(delivery)]
             phase = ""
-            for told in member.told:
-                if told.kind == "phase_entered":
-                    phase = str(told.fields["phase"])
-                elif told.kind == "attempt_ended" and told.fields["outcome"] not in ("ok", "unavailable"):
-                    assert phase == "backoff", f"{member.name}: no backoff after {told}"
+            for event in member.emitted:
+                if event.kind == "phase_entered":
+                    phase = str(event.fields["phase"])
+                elif event.kind == "attempt_ended" and event.fields["outcome"] not in ("ok", "unavailable"):
+                    assert phase == "backoff", f"{member.name}: no backoff after {event}"
 
 
 def _has_pattern(done: Done) -> bool:

@@ -1,12 +1,10 @@
-"""One member for the deciding table: its machine, with small versions of the parts around it.
+"""A model of one member around the real machine: what a member's parts do, each in a dozen lines.
 
 A member has up to four programs, and one for each reminder: *start* (register, listen, demand the first rebalance),
 *executor* (performs batches), *delivery* (handles notifications and new sessions) and *commit*. Each is a generator
-that waits for one thing: a `Call` to ZooKeeper, a `Pause`, or a `Wait`. The test says which program goes on (`go_on`).
-A lost connection affects a call, and the call is repeated in the next session, as in ZkClient's retryUntilConnected.
-
-It replaces the executor, the consumer, `zkconsumer.watching` and the registration, each in a dozen lines. Records are
-offsets: a partition is endless, and reading one moves `consumed`.
+that yields what it wants next: a `Call` to ZooKeeper, a `Pause`, or a `Wait`. The test chooses which program goes on
+(`go_on`). Calls are retried after a lost connection, in whatever session comes next, as by ZkClient's
+retryUntilConnected. Records are offsets: a partition is endless, and reading one moves `consumed`.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ from tests.support.model_offsets import Commits, Position, Stored, ensure_path
 from tests.support.model_zookeeper import Call, ModelZooKeeper, Notice, Reply
 from zkconsumer.rebalance import effects
 from zkconsumer.rebalance.effects import (
-    Answer,
     Answered,
     Ask,
     OffsetsFetched,
@@ -31,15 +28,18 @@ from zkconsumer.rebalance.effects import (
     Performed,
     Refusal,
     Request,
+    Response,
     StepFailed,
 )
 from zkconsumer.rebalance.machine import is_busy, step
-from zkconsumer.rebalance.state import Rebalance, Rules, State
+from zkconsumer.rebalance.state import Rebalance, RebalanceState
 from zkconsumer.znodes.filters import matching
 from zkconsumer.znodes.payloads import STATIC, registration_payload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from zkconsumer.rebalance.config import RebalanceConfig
 
 GROUP = "g"
 
@@ -71,11 +71,11 @@ class Refused(RebalanceLabError):
 
 @dataclass(slots=True)
 class Listener:
-    """Of one path; `told` is a program."""
+    """Of one path; `on_change` is a program."""
 
     path: str
     children: bool
-    told: Callable[[], Program]
+    on_change: Callable[[], Program]
     there: bool = False
 
     @property
@@ -113,7 +113,7 @@ class Wish:
     """What a member asks for, and what else it is given. `wanted` is {topic: streams}, or {pattern: streams}."""
 
     wanted: Mapping[str, int]
-    rules: Rules
+    config: RebalanceConfig
     pattern: str = STATIC
     fence: str = "none"
     stored: Stored = field(default_factory=dict)
@@ -128,7 +128,7 @@ class ModelMember:
         self.zookeeper = zookeeper
         self.name = name
         self.wish = wish
-        self.machine = Rebalance(rules=wish.rules)
+        self.machine = Rebalance(config=wish.config)
         self.session = zookeeper.open(server)
         self.alive = True
         self.registry: dict[TopicPartition, Position] = {}
@@ -138,13 +138,13 @@ class ModelMember:
         self.cuts = 0
         self.lost_sessions = 0
         self.renewal_untold = False  #: a new session stands, and the machine does not know
-        self.told: list[effects.Emit] = []
+        self.emitted: list[effects.Emit] = []
         self.done: list[Done] = []
         self.adoptions: list[Adopted] = []
         self.attempts_began_at: list[int] = []  #: the newest zxid then
         self.reports: dict[int, str | None] = {}
         self.listener_raises = False
-        self._commits = Commits(GROUP, wish.rules.offsets_from, wish.fence, wish.stored)
+        self._commits = Commits(GROUP, wish.config.offsets_from, wish.fence, wish.stored)
         self._committing = False
         self._matched: Topics = ()
         self._ever_matched: Topics = ()
@@ -160,11 +160,11 @@ class ModelMember:
 
     @property
     def consumer_id(self) -> str:
-        return self.machine.rules.consumer_id
+        return self.machine.config.consumer_id
 
     @property
     def closed(self) -> bool:
-        return self.machine.state is State.CLOSED
+        return self.machine.state is RebalanceState.CLOSED
 
     @property
     def connected(self) -> bool:
@@ -173,20 +173,20 @@ class ModelMember:
     @property
     def gave_up(self) -> bool:
         """Its last rebalance failed and nothing came since: registered, and idle."""
-        ended = [told.fields["outcome"] for told in self.told if told.kind == "rebalance_ended"]
-        return self.machine.state is State.IDLE and bool(ended) and ended[-1] == "failed"
+        ended = [event.fields["outcome"] for event in self.emitted if event.kind == "rebalance_ended"]
+        return self.machine.state is RebalanceState.IDLE and bool(ended) and ended[-1] == "failed"
 
     @property
     def missed_a_broker(self) -> bool:
         """R3 found no broker, one came before R3a listened, and nobody looks at what the listening read."""
-        ended = [told.fields["outcome"] for told in self.told if told.kind == "attempt_ended"]
+        ended = [event.fields["outcome"] for event in self.emitted if event.kind == "attempt_ended"]
         listened = [done for done in self.done if done.step == "R3" and done.call.op == "getChildren"][-1:]
         found = any(done.reply.children for done in listened)
-        return self.machine.state is State.IDLE and ended[-1:] == ["unavailable"] and found
+        return self.machine.state is RebalanceState.IDLE and ended[-1:] == ["unavailable"] and found
 
     @property
     def attempts(self) -> int:
-        return sum(told.kind == "attempt_started" for told in self.told)
+        return sum(event.kind == "attempt_started" for event in self.emitted)
 
     # -- what others do with it --------------------------------------------------------------------------------
 
@@ -286,11 +286,11 @@ class ModelMember:
         self._begin("delivery", self._deliver())
         failure = yield from self._watch_and_rebalance("start")
         if wildcard and failure is None:
-            folder = Listener(paths.BROKER_TOPICS, children=True, told=self._topics_told)
+            folder = Listener(paths.BROKER_TOPICS, children=True, on_change=self._topics_changed)
             if (yield Call("exists", folder.path, watch=folder.path in self._listeners)).stat is None:
                 yield from ensure_path(folder.path)
             yield from self._listen(folder)
-            yield from self._topics_told()
+            yield from self._topics_changed()
 
     def _register(self) -> Program:
         """As `zkconsumer.member.registration`: a node of another session is waited for."""
@@ -310,10 +310,12 @@ class ModelMember:
         if self.wish.pattern != STATIC:
             now = yield from self._matching_now()
             topics = self._ever_matched = tuple(dict.fromkeys((*self._ever_matched, *now)))
-        yield from self._listen(Listener(paths.member_ids(GROUP), children=True, told=lambda: self._changed("members")))
+        yield from self._listen(
+            Listener(paths.member_ids(GROUP), children=True, on_change=lambda: self._changed("members"))
+        )
         for topic in topics:
             yield from self._listen(
-                Listener(paths.topic(topic), children=False, told=lambda: self._changed("partitions"))
+                Listener(paths.topic(topic), children=False, on_change=lambda: self._changed("partitions"))
             )
         return (yield from self._demand(trigger))
 
@@ -323,7 +325,7 @@ class ModelMember:
         reply = yield Call("getChildren", path, watch=path in self._listeners)
         return matching(self.wish.pattern, pattern, reply.children, exclude_internal=True)
 
-    def _topics_told(self) -> Program:
+    def _topics_changed(self) -> Program:
         now = yield from self._matching_now()
         before, self._matched = self._matched, now
         if set(now) != set(before):
@@ -355,7 +357,7 @@ class ModelMember:
         match effect:
             case Ask(number, requests):
                 self._step = number
-                answers: tuple[Answer, ...] = ()
+                answers: tuple[Response, ...] = ()
                 for request in requests:
                     answers += ((yield from self._request(request)),)
                 return Answered(answers)
@@ -365,8 +367,8 @@ class ModelMember:
             case effects.CommitOffsets():
                 yield from self._commit_all()
             case effects.WatchBrokers():
-                told = Listener(paths.BROKER_IDS, children=True, told=lambda: self._changed("brokers"))
-                yield from self._listen(told)
+                brokers = Listener(paths.BROKER_IDS, children=True, on_change=lambda: self._changed("brokers"))
+                yield from self._listen(brokers)
             case effects.BackOff(ms):
                 yield Pause(f"backs off {ms} ms", timed=True)
             case effects.StopFetchers() | effects.StopAutoCommit():
@@ -374,9 +376,9 @@ class ModelMember:
             case effects.StartFetchers() | effects.ResumeFetchers():
                 yield Pause(type(effect).__name__)
                 self.handing = dict(self.registry)
-            case effects.TellAssigned() | effects.TellRevoked():
+            case effects.NotifyAssigned() | effects.NotifyRevoked():
                 yield Pause("its listener")
-                if self.listener_raises and self.machine.rules.listener_in_attempt:
+                if self.listener_raises and self.machine.config.listener_in_attempt:
                     raise Refused("the listener raised")
             case effects.CloseSession():
                 yield Pause("CloseSession")
@@ -403,7 +405,7 @@ class ModelMember:
             reply = yield call
         if reply.error and reply.error not in tuple(Refusal):
             raise Refused(f"{request.path}: {reply.error}")
-        return Answer(
+        return Response(
             data=reply.data,
             children=reply.children,
             refusal=Refusal(reply.error) if reply.error else None,
@@ -440,7 +442,7 @@ class ModelMember:
                 listener = self._listeners[happened.path]
                 yield from self._arm(listener)
                 if happened.event in listener.changes:
-                    yield from listener.told()
+                    yield from listener.on_change()
             elif happened == "renewed":
                 yield from self._in_a_new_session()
             else:
@@ -456,10 +458,10 @@ class ModelMember:
             yield from self._listen(self._listeners[paths.BROKER_TOPICS])
         for listener in sorted(self._listeners.values(), key=lambda listener: not listener.children):
             yield from self._arm(listener)
-            yield from listener.told()
+            yield from listener.on_change()
 
     def _connected_again(self) -> Program:
-        """What the server would have told, had it been sent the watches: by the last zxid that was seen."""
+        """The event that the server would have sent for the watches, given the last zxid that was seen."""
         while self._broken:
             path = next(iter(self._broken))
             seen, listener = self._broken.pop(path), self._listeners[path]
@@ -477,7 +479,7 @@ class ModelMember:
             else:
                 event = "changed" if stat.mzxid > seen else ""
             if event in listener.changes:
-                yield from listener.told()
+                yield from listener.on_change()
 
     def _demand(self, trigger: str) -> Program:
         self._tickets += 1
@@ -553,7 +555,7 @@ class ModelMember:
     def _at_once(self, effect: effects.Effect) -> None:
         match effect:
             case effects.Emit(kind):
-                self.told.append(effect)
+                self.emitted.append(effect)
                 if kind == "attempt_started":
                     self.attempts_began_at.append(len(self.zookeeper.log))
             case effects.Report(ticket, error):

@@ -35,12 +35,12 @@ class Plan:
     always: Check = nothing
 
 
-def play(seed: int, plan: Plan, check: Check, **rules: Any) -> Invariants:
+def play(seed: int, plan: Plan, check: Check, **options: Any) -> Invariants:
     """Two members join, things happen, and when all is healed and settled `check` is asked."""
     chosen = random.Random(seed)
     group = beginning(ModelZooKeeper(plan.servers))
     held = Invariants(group)
-    actions = Actions(group, chosen.randrange, rules, plan.fence)
+    actions = Actions(group, chosen.randrange, options, plan.fence)
     actions.join()
     actions.join()
     weights = [WEIGHTS.get(name, 1) for name in plan.actions]
@@ -52,11 +52,11 @@ def play(seed: int, plan: Plan, check: Check, **rules: Any) -> Invariants:
     return held
 
 
-def first_to_break(seeds: Iterable[int], plan: Plan, check: Check, **rules: Any) -> str | None:
+def first_to_break(seeds: Iterable[int], plan: Plan, check: Check, **options: Any) -> str | None:
     """The first seed under which `check` fails, and how; None when there is none."""
     for seed in seeds:
         try:
-            play(seed, plan, check, **rules)
+            play(seed, plan, check, **options)
         except AssertionError as error:
             return f"seed {seed}: {error}"
     return None

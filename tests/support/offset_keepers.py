@@ -15,7 +15,7 @@ from zkconsumer.offsets.commits import Offsets
 from zkconsumer.rebalance.effects import Claim
 from zkconsumer.records.streams import PartitionInfo, Registry, Stream
 from zkconsumer.settings import ZkConsumerConfig
-from zkconsumer.watching.watcher import Watching
+from zkconsumer.watching.watcher import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -80,7 +80,7 @@ async def keeper(connect_string: str, *, session_timeout_ms: int = 8000, **setti
         raise AssertionError("nobody delivers here")
 
     registry = Registry()
-    watching = Watching(session, renewed)
+    watching = Watcher(session, renewed)
     offsets = Offsets(session, watching, registry, config, tracer, closing=lambda: made.closing)
     made = Keeper(session, offsets, registry, tracer)
     try:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from zkconsumer.rebalance import effects
+from zkconsumer.rebalance.config import RebalanceConfig
 from zkconsumer.rebalance.effects import (
-    Answer,
     Answered,
     Ask,
     OffsetsFetched,
@@ -21,10 +21,11 @@ from zkconsumer.rebalance.effects import (
     Performed,
     Refusal,
     Request,
+    Response,
     StepFailed,
 )
 from zkconsumer.rebalance.machine import is_busy, step
-from zkconsumer.rebalance.state import Rebalance, Rules
+from zkconsumer.rebalance.state import Rebalance
 from zkconsumer.znodes.payloads import STATIC, registration_payload
 
 GROUP = "g"
@@ -67,18 +68,18 @@ class ModelZooKeeper:
     def children(self, path: str) -> tuple[str, ...]:
         return tuple(sorted(node[len(path) + 1 :] for node in self.nodes if paths.parent(node) == path))
 
-    def answer(self, member: str, session: int, request: Request, listened: frozenset[str]) -> Answer:
+    def answer(self, member: str, session: int, request: Request, listened: frozenset[str]) -> Response:
         if request.operation in (Operation.GET_DATA, Operation.GET_CHILDREN) and request.path in listened:
             self.watches.add((member, request.path))
         if refusal := self._refusal(session, request):
-            return Answer(refusal=refusal)
+            return Response(refusal=refusal)
         version = 0
         match request.operation:
             case Operation.GET_DATA:
                 data, owner = self.nodes[request.path]
-                return Answer(data=data, version=self.versions[request.path], owner=owner or 0, session=session)
+                return Response(data=data, version=self.versions[request.path], owner=owner or 0, session=session)
             case Operation.GET_CHILDREN:
-                return Answer(children=self.children(request.path))
+                return Response(children=self.children(request.path))
             case Operation.CREATE:
                 self.put(request.path, request.data, None if request.persistent else session)
             case Operation.SET_DATA:
@@ -90,7 +91,7 @@ class ModelZooKeeper:
                 pass
             case _:
                 raise AssertionError(request)
-        return Answer(version=version, session=session)
+        return Response(version=version, session=session)
 
     def _refusal(self, session: int, request: Request) -> Refusal | None:
         if request.session not in (0, session):
@@ -121,7 +122,7 @@ class ModelZooKeeper:
 
 @dataclass
 class ModelMember:
-    """One member: its machine, the batch that it has not performed yet, and what it has told so far."""
+    """One member: its machine, the batch that it has not performed yet, and the lines it has printed so far."""
 
     zookeeper: ModelZooKeeper
     name: str
@@ -130,12 +131,12 @@ class ModelMember:
     machine: Rebalance
     pattern: str = STATIC
     batch: tuple[effects.Effect, ...] = ()
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     reports: list[str | None] = field(default_factory=list)
 
     @property
     def consumer_id(self) -> str:
-        return self.machine.rules.consumer_id
+        return self.machine.config.consumer_id
 
     @property
     def listened(self) -> frozenset[str]:
@@ -161,11 +162,11 @@ class ModelMember:
         )
         self.zookeeper.watches.update((self.name, path) for path in self.listened)
 
-    def tell(self, event: effects.Event) -> None:
+    def post(self, event: effects.Event) -> None:
         was_busy = is_busy(self.machine)
         self.machine, wanted = step(self.machine, event)
         if was_busy or not is_busy(self.machine):
-            self._tell_all(wanted)
+            self._perform_all(wanted)
         else:
             assert not self.batch
             self.batch = wanted
@@ -176,27 +177,27 @@ class ModelMember:
         batch, self.batch = self.batch, ()
         for effect in batch:
             if failure is not None and effect is batch[-1]:
-                self.told.append(f"{describe(effect)} fails: {failure}")
+                self.lines.append(f"{describe(effect)} fails: {failure}")
                 outcome = StepFailed(failure)
                 break
             outcome = self._perform(effect)
         self.machine, self.batch = step(self.machine, outcome)
         if not is_busy(self.machine):
             trailing, self.batch = self.batch, ()
-            self._tell_all(trailing)
+            self._perform_all(trailing)
 
-    def _tell_all(self, wanted: tuple[effects.Effect, ...]) -> None:
+    def _perform_all(self, wanted: tuple[effects.Effect, ...]) -> None:
         for effect in wanted:
             assert isinstance(effect, effects.INSTANT), f"{effect} makes a second batch"
             self._perform(effect)
 
     def hear(self) -> int:
-        """Answer the notifications that wait for this member, as the delivery task does; how many there were."""
+        """Response the notifications that wait for this member, as the delivery task does; how many there were."""
         mine = [path for member, path in self.zookeeper.notified if member == self.name]
         self.zookeeper.notified = [(m, path) for m, path in self.zookeeper.notified if m != self.name]
         for path in mine:
             self.zookeeper.watches.add((self.name, path))
-            self.tell(effects.ChangeNotified("members" if path == paths.member_ids(GROUP) else "partitions"))
+            self.post(effects.ChangeNotified("members" if path == paths.member_ids(GROUP) else "partitions"))
         return len(mine)
 
     def lose_session(self) -> None:
@@ -208,30 +209,30 @@ class ModelMember:
     def renew_session(self) -> None:
         """Back in a new session: the registry is emptied, the id node created, a rebalance demanded."""
         self.session += 1000
-        self.tell(effects.SessionRenewed())
+        self.post(effects.SessionRenewed())
         self.register()
-        self.tell(effects.RebalanceDemanded("session", 2))
+        self.post(effects.RebalanceDemanded("session", 2))
 
     def _perform(self, effect: effects.Effect) -> effects.Event:
         if isinstance(effect, Ask):
-            answers = tuple(
+            responses = tuple(
                 self.zookeeper.answer(self.name, self.session, request, self.listened) for request in effect.requests
             )
-            self.told += [
-                f"{effect.step:<3} {request.operation} {request.path} -> {_brief(request, answer)}"
-                for request, answer in zip(effect.requests, answers, strict=True)
+            self.lines += [
+                f"{effect.step:<3} {request.operation} {request.path} -> {_brief(request, response)}"
+                for request, response in zip(effect.requests, responses, strict=True)
             ]
-            return Answered(answers)
+            return Answered(responses)
         if isinstance(effect, effects.ReadStoredOffsets):
             found = {tp: self.zookeeper.kafka[tp] for tp in effect.partitions if tp in self.zookeeper.kafka}
             has = " ".join(f"{tp}@{offset}" for tp, offset in found.items())
-            self.told.append(f"{describe(effect)} -> {has or 'none'}")
+            self.lines.append(f"{describe(effect)} -> {has or 'none'}")
             return OffsetsFetched(found)
         if isinstance(effect, effects.Report):
             self.reports.append(effect.error)
         if isinstance(effect, effects.CloseSession):
             self.lose_session()
-        self.told.append(describe(effect))
+        self.lines.append(describe(effect))
         return Performed()
 
 
@@ -242,18 +243,18 @@ class World:
         self.zookeeper = ModelZooKeeper()
         self.members: dict[str, ModelMember] = {}
 
-    def add(self, name: str, topics: dict[str, int], pattern: str = STATIC, **rules: object) -> ModelMember:
-        base = Rules(group=GROUP, consumer_id=f"{GROUP}_{name}")
-        machine = Rebalance(rules=replace(base, **rules))  # type: ignore[arg-type]  # replace checks the names
+    def add(self, name: str, topics: dict[str, int], pattern: str = STATIC, **options: object) -> ModelMember:
+        base = RebalanceConfig(group=GROUP, consumer_id=f"{GROUP}_{name}")
+        machine = Rebalance(config=replace(base, **options))  # type: ignore[arg-type]  # replace checks the names
         member = ModelMember(self.zookeeper, name, topics, len(self.members) + 1, machine, pattern)
         self.members[name] = member
         return member
 
-    def join(self, name: str, topics: dict[str, int], pattern: str = STATIC, **rules: object) -> ModelMember:
+    def join(self, name: str, topics: dict[str, int], pattern: str = STATIC, **options: object) -> ModelMember:
         """Register and demand the first rebalance; nothing of it is performed."""
-        member = self.add(name, topics, pattern, **rules)
+        member = self.add(name, topics, pattern, **options)
         member.register()
-        member.tell(effects.RebalanceDemanded("start", 1))
+        member.post(effects.RebalanceDemanded("start", 1))
         return member
 
     def settle(self, steps_max: int = 20_000) -> None:
@@ -274,8 +275,8 @@ def describe(effect: effects.Effect) -> str:
     """One effect as a line of a conversation."""
     match effect:
         case effects.Emit(kind, fields, stream, cause):
-            told = ({} if stream is None else {"stream": stream}) | dict(fields) | ({"cause": cause} if cause else {})
-            return f"    trace {kind}" + "".join(f" {name}={_value(value)}" for name, value in told.items())
+            named = ({} if stream is None else {"stream": stream}) | dict(fields) | ({"cause": cause} if cause else {})
+            return f"    trace {kind}" + "".join(f" {name}={_value(value)}" for name, value in named.items())
         case effects.ClearStreams(topics):
             return f"    clear streams of {'everything' if topics is None else ' '.join(topics)}"
         case effects.ForgetOwned(topics):
@@ -283,9 +284,9 @@ def describe(effect: effects.Effect) -> str:
         case effects.AdoptClaims(claims):
             owned = " ".join(f"{c.topic_partition}@{c.offset}->{c.thread}" for c in claims)
             return f"    the registry is {owned or 'empty'}"
-        case effects.TellAssigned(stream, has):
+        case effects.NotifyAssigned(stream, has):
             return f"    listener: stream {stream} assigned {_value(has)}"
-        case effects.TellRevoked(stream, had):
+        case effects.NotifyRevoked(stream, had):
             return f"    listener: stream {stream} revoked {_value(had)}"
         case _:
             return _describe_plain(effect)
@@ -315,13 +316,13 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def _brief(request: Request, answer: Answer) -> str:
-    if answer.refusal is not None:
-        return str(answer.refusal)
+def _brief(request: Request, response: Response) -> str:
+    if response.refusal is not None:
+        return str(response.refusal)
     if request.operation is Operation.GET_CHILDREN:
-        return " ".join(answer.children) or "none"
+        return " ".join(response.children) or "none"
     if request.operation is Operation.GET_DATA:
-        return answer.data.decode(errors="replace")
+        return response.data.decode(errors="replace")
     if request.operation is Operation.SET_DATA:
-        return f"ok, version {answer.version}, {request.data.decode()}"
+        return f"ok, version {response.version}, {request.data.decode()}"
     return "ok" if not request.data else f"ok, {request.data.decode()}"

@@ -23,7 +23,7 @@ from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.operations import SessionState
 from tests.support.zk_consumers import Member, member, new_member, wait_for_id
 from tests.support.zookeeper import end_session
-from zkconsumer.rebalance.state import State
+from zkconsumer.rebalance.state import RebalanceState
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -110,7 +110,7 @@ async def at_rest(*members: Member) -> None:
             answered = who.operations().count(("delivery", "getChildren", ids))
             executor = who.consumer._executor
             assert executor is not None
-            looks = looks + 1 if told == answered and executor.machine.state is State.IDLE else 0
+            looks = looks + 1 if told == answered and executor.machine.state is RebalanceState.IDLE else 0
             return looks == 3  # between the answer and what follows from it is a turn of the loop
 
         await until(rests, 15, f"{who.id} to be idle")

@@ -16,8 +16,9 @@ from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionExpir
 from tests.support.rebalance_world import GROUP, ModelZooKeeper
 from zkconsumer.member.executor import Executor, Parts
 from zkconsumer.rebalance import effects
+from zkconsumer.rebalance.config import RebalanceConfig
 from zkconsumer.rebalance.effects import Claim, Operation, Refusal, Request
-from zkconsumer.rebalance.state import Rebalance, Rules, State
+from zkconsumer.rebalance.state import Rebalance, RebalanceState
 from zkconsumer.records.streams import Chunk, PartitionInfo, Registry, Stream
 from zkconsumer.znodes.payloads import registration_payload
 
@@ -45,7 +46,7 @@ class Zookeeper:
         self.closed = False
         self.renewed_behind_a_claim = 0  #: another session stands before the executor learns of its claim
 
-    def _answer(self, operation: Operation, path: str, data: bytes = b"", **more: int) -> effects.Answer:
+    def _answer(self, operation: Operation, path: str, data: bytes = b"", **more: int) -> effects.Response:
         request = Request(operation, path, data, **more)
         self.asked.append(request)
         answer = self.model.answer("c1", self.session_id, request, frozenset())
@@ -125,7 +126,7 @@ class Listener:
 class Bench:
     """An executor with everything around it; `run` plays a script beside it."""
 
-    def __init__(self, **rules: object) -> None:
+    def __init__(self, **options: object) -> None:
         self.zookeeper, self.fetchers, self.offsets, self.listener = Zookeeper(), Fetchers(), Offsets(), Listener()
         self.tracer = ListTracer(process="c1")
         self.registry = Registry()
@@ -133,7 +134,7 @@ class Bench:
         self.streams = {("t", f"{ME}-0"): self.stream}
         parts = Parts(
             session=self.zookeeper,
-            watching=self.zookeeper,
+            watcher=self.zookeeper,
             fetchers=self.fetchers,
             offsets=self.offsets,
             registry=self.registry,
@@ -142,25 +143,25 @@ class Bench:
             tracer=self.tracer,
             stop_auto_commit=self._nothing,
         )
-        rules = {"group": GROUP, "consumer_id": ME, "max_retries": 1, "backoff_ms": 0} | rules
-        self.executor = Executor(Rebalance(rules=Rules(**rules)), parts)
+        config = {"group": GROUP, "consumer_id": ME, "max_retries": 1, "backoff_ms": 0} | options
+        self.executor = Executor(Rebalance(config=RebalanceConfig(**config)), parts)
 
     async def _nothing(self) -> None:
         """There is no commit timer."""
 
     async def idle(self) -> None:
-        await until(lambda: self.executor.machine.state is State.IDLE, 5, "the executor to be idle")
+        await until(lambda: self.executor.machine.state is RebalanceState.IDLE, 5, "the executor to be idle")
 
     async def close(self) -> None:
-        self.executor.tell(effects.CloseDemanded())
-        await until(lambda: self.executor.machine.state is State.CLOSED, 5, "the executor to be closed")
+        self.executor.post(effects.CloseDemanded())
+        await until(lambda: self.executor.machine.state is RebalanceState.CLOSED, 5, "the executor to be closed")
 
 
-def play(script, **rules: object) -> None:
+def play(script, **options: object) -> None:
     """`script(bench)` beside a running executor, which is shut down at the end and must not have crashed."""
 
     async def run() -> None:
-        bench = Bench(**rules)
+        bench = Bench(**options)
         running = asyncio.create_task(bench.executor.run())
         try:
             await script(bench)
@@ -263,7 +264,7 @@ def test_a_listener_that_raises_ends_the_executor_by_default():
         bench = Bench()
         bench.listener.raises = ValueError("no")
         running = asyncio.create_task(bench.executor.run())
-        bench.executor.tell(effects.RebalanceDemanded("start", 0))
+        bench.executor.post(effects.RebalanceDemanded("start", 0))
         with pytest.raises(ValueError, match="no"):
             await running
 
@@ -295,11 +296,11 @@ def test_a_lost_connection_stops_at_once_and_resumes_from_what_was_handed_out():
         assert await bench.executor.demand("start") is None
         (info,) = bench.registry.infos()
         info.fetched, info.consumed, info.started = 90, 30, True
-        bench.executor.tell(effects.Disconnected())
+        bench.executor.post(effects.Disconnected())
         await bench.idle()
         assert bench.fetchers.did[-2:] == ["stop", "stopped"]
         assert bench.executor.machine.delivering == {}
-        bench.executor.tell(effects.Reconnected())
+        bench.executor.post(effects.Reconnected())
         await bench.idle()
         assert bench.fetchers.did[-1] == "start t-0@30"
         assert not info.started  # so the trace says again where delivery starts
@@ -314,10 +315,10 @@ def test_what_follows_a_stop_at_once_waits_until_the_fetchers_have_ended():
     async def script(bench: Bench) -> None:
         assert await bench.executor.demand("start") is None
         bench.fetchers.stopping.clear()
-        bench.executor.tell(effects.Disconnected())
+        bench.executor.post(effects.Disconnected())
         await bench.idle()
-        bench.executor.tell(effects.Disconnected())
-        bench.executor.tell(effects.Reconnected())
+        bench.executor.post(effects.Disconnected())
+        bench.executor.post(effects.Reconnected())
         await until(lambda: "stop" in bench.fetchers.did[2:], 5, "the fetchers to be updated")
         for _ in range(10):
             await asyncio.sleep(0)
@@ -332,8 +333,8 @@ def test_what_follows_a_stop_at_once_waits_until_the_fetchers_have_ended():
 def test_a_change_waits_for_the_quiet_time_and_a_later_one_begins_it_anew():
     async def script(bench: Bench) -> None:
         assert await bench.executor.demand("start") is None
-        bench.executor.tell(effects.ChangeNotified("members"))
-        bench.executor.tell(effects.ChangeNotified("members"))
+        bench.executor.post(effects.ChangeNotified("members"))
+        bench.executor.post(effects.ChangeNotified("members"))
         assert len(bench.tracer.of("rebalance_started")) == 1
         await until(lambda: len(bench.tracer.of("rebalance_ended")) == 2, 5, "the second rebalance")
         await bench.idle()
@@ -346,9 +347,9 @@ def test_a_change_waits_for_the_quiet_time_and_a_later_one_begins_it_anew():
 def test_reminders_that_are_due_after_the_end_are_forgotten():
     async def script(bench: Bench) -> None:
         assert await bench.executor.demand("start") is None
-        bench.executor.tell(effects.ChangeNotified("members"))
-        bench.executor.tell(effects.CloseDemanded())
-        await until(lambda: bench.executor.machine.state is State.CLOSED, 5, "the end")
+        bench.executor.post(effects.ChangeNotified("members"))
+        bench.executor.post(effects.CloseDemanded())
+        await until(lambda: bench.executor.machine.state is RebalanceState.CLOSED, 5, "the end")
         assert bench.executor.machine.quiet_token == 1
 
     play(script, quiet_ms=60_000)

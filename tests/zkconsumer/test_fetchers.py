@@ -164,7 +164,7 @@ def test_reset_that_fails_adds_nothing_or_gives_the_partition_back():
             broker.log("t", 0).offsets_error = ErrorCode.not_leader_or_follower
             broker.log("t", 1).append(b"a")
             queue = stream()
-            with pytest.raises(Retriable, match=r"t-0 begins or ends: NOT_LEADER_OR_FOLLOWER"):
+            with pytest.raises(Retriable, match=r"does not know the offsets of t-0: NOT_LEADER_OR_FOLLOWER"):
                 await f.fetcher.add([info(A, queue, NO_OFFSET), info(B, queue)])
             assert await f.fetcher.count() == 0
             await f.fetcher.add([info(A, queue, 100), info(B, queue)])
@@ -280,7 +280,7 @@ def test_message_above_the_limit_is_queued_without_records_until_its_stream_is_f
 
 
 class Registered:
-    """What ZooKeeper says of brokers; stands for `Watching`, of which the leader finder uses two reads."""
+    """A fake `Watcher` with the two reads that the leader finder uses."""
 
     def __init__(self, *brokers: BrokerAddress) -> None:
         self.brokers = {str(broker.node_id): broker for broker in brokers}
@@ -466,6 +466,6 @@ def test_a_look_that_nobody_answers_is_repeated():
             managed.manager.start([info(A, stream())])
             await until(lambda: managed.registered.reads >= 6, 5, "three lookups")
             with pytest.raises(Unavailable):
-                await managed.manager._look_once()
+                await managed.manager._find_once()
 
     asyncio.run(story())

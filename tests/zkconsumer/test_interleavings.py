@@ -15,9 +15,9 @@ from tests.support.model_actions import ALL, CALM, GARBAGE, LISTENERS, SERVERS, 
 from tests.support.model_group import PATIENT
 from tests.support.model_invariants import Invariants
 from tests.support.model_zookeeper import ModelZooKeeper
-from zkconsumer.rebalance.state import State
+from zkconsumer.rebalance.state import RebalanceState
 
-#: Rules that are on or off.
+#: RebalanceConfig that are on or off.
 SWITCHES = (
     "listener_in_attempt",
     "claim_before_offsets",
@@ -47,13 +47,13 @@ class Calm(RuleBasedStateMachine):
 
     @initialize(retries=st.sampled_from([1, 2, 4, PATIENT]), auto_commit=st.booleans(), patient=st.booleans())
     def settings_are(self, retries: int, auto_commit: bool, patient: bool) -> None:
-        self.actions.rules = {"max_retries": retries, "auto_commit": auto_commit, "retry_while_closing": patient}
+        self.actions.config = {"max_retries": retries, "auto_commit": auto_commit, "retry_while_closing": patient}
 
     @rule(data=st.data())
     def happens(self, data: st.DataObject) -> None:
         weighted = [name for name in self.ACTIONS for _ in range(WEIGHTS.get(name, 1))]
         if not self.group.members:
-            self.actions.rules = {**self.actions.rules, **self.options}
+            self.actions.config = {**self.actions.config, **self.options}
             self.actions.join()
             self.actions.join()
         name = data.draw(st.sampled_from(weighted), label="action")
@@ -103,7 +103,7 @@ class Calm(RuleBasedStateMachine):
         for member in living:
             member.close()
         self.group.settle()
-        assert all(member.machine.state is State.CLOSED for member in living)
+        assert all(member.machine.state is RebalanceState.CLOSED for member in living)
         for member in living:
             assert not [n for n in self.group.zookeeper.leader.nodes.values() if n.owner in member.sessions]
 

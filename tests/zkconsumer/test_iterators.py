@@ -216,7 +216,7 @@ def test_chunk_ahead_of_the_position_makes_it_jump_with_a_warning(caplog):
         with caplog.at_level(logging.WARNING):
             assert await reading.iterator.has_next()
         assert info.consumed == 8
-        assert "position 5 jumps to 8; records may be lost" in caplog.text
+        assert "position jumps from 5 to 8; records may be lost" in caplog.text
 
     asyncio.run(story())
 

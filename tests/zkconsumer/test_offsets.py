@@ -156,7 +156,7 @@ def test_a_failed_commit_of_the_timer_is_logged_and_forgotten(chroot, tmp_path, 
             await other.create(OFFSETS, ephemeral=True)
             async with member(chroot, "c1", {"t": 1}, auto_commit_interval_ms="100") as c1:
                 await c1.read_until(10)
-                await until(lambda: "commit by the timer failed" in caplog.text, 10, "the timer's commit to fail")
+                await until(lambda: "automatic commit failed" in caplog.text, 10, "the timer's commit to fail")
                 await other.delete(OFFSETS)
 
                 async def committed() -> bool:

@@ -94,27 +94,27 @@ def test_a_quiet_time_makes_one_rebalance_of_many_changes() -> None:
     assert rebalances_of_the_first_member(quiet_ms=500) == 2  # its own, and one for all four
 
 
-def holds(plan: Plan, check: Check, **rules: Any) -> bool:
+def holds(plan: Plan, check: Check, **options: Any) -> bool:
     """Whether `check` holds under every seed; the first that breaks it is printed."""
-    broken = first_to_break(SEEDS, plan, check, **{"max_retries": 6, **rules})
+    broken = first_to_break(SEEDS, plan, check, **{"max_retries": 6, **options})
     if broken is not None:
         pass
     return broken is None
 
 
-def rebalances_of_the_first_member(**rules: int) -> int:
+def rebalances_of_the_first_member(**options: int) -> int:
     """One has joined; four more join at once."""
     group = beginning(ModelZooKeeper())
-    first = group.join("c0", {"t": 1}, **rules)
+    first = group.join("c0", {"t": 1}, **options)
     group.settle()
     for number in range(1, 5):
-        joins = group.join(f"c{number}", {"t": 1}, **rules)
+        joins = group.join(f"c{number}", {"t": 1}, **options)
         # Each join is noticed before the next one, and nobody waits for anything that takes time.
         while moves := [(member, name) for member in (joins, first) for name in member.ready_now()]:
             group.go_on(*moves[0])
     group.settle()
     assert group.owners() == group.by_the_rule()
-    return sum(told.kind == "rebalance_started" for told in first.told)
+    return sum(event.kind == "rebalance_started" for event in first.emitted)
 
 
 def everything_is_owned_by_the_rule(group: ModelGroup) -> None:

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 import zkconsumer.rebalance.state
 from kernel.trace.events import PHASES
+from tests.support.rebalance_conversations import FILES, play
+from zkconsumer.rebalance import attempt
+from zkconsumer.rebalance.attempt import following
+from zkconsumer.rebalance.config import RebalanceConfig
 from zkconsumer.rebalance.effects import Performed
 from zkconsumer.rebalance.machine import is_busy, step
-from zkconsumer.rebalance.state import Rebalance, Rules, State
+from zkconsumer.rebalance.state import Rebalance, RebalanceState
+from zkconsumer.rebalance.steps import Jump
 from zkconsumer.rebalance.table import table
 
-ORIGINAL = Rules(group="g", consumer_id="g_c")
+ORIGINAL = RebalanceConfig(group="g", consumer_id="g_c")
 BETWEEN = {
-    State.IDLE,
-    State.GIVING_UP,
-    State.BACKING_OFF,
-    State.LOOKING,
-    State.PAUSING,
-    State.RESUMING,
-    State.CLOSING,
-    State.CLOSING_SESSION,
-    State.CLOSED,
+    RebalanceState.IDLE,
+    RebalanceState.GIVING_UP,
+    RebalanceState.BACKING_OFF,
+    RebalanceState.LOOKING,
+    RebalanceState.PAUSING,
+    RebalanceState.RESUMING,
+    RebalanceState.CLOSING,
+    RebalanceState.CLOSING_SESSION,
+    RebalanceState.CLOSED,
 }
 
 #: Each option that changes the table: what it puts in, what it leaves out, and the rows that it enters or leaves anew.
 OPTIONS = [
     ({"strategy": "roundrobin-0.8.2"}, "", "", ""),
     ({"strategy": "roundrobin-1.1"}, "LISTING_MEMBERS READING_GROUP_TOPICS", "READING_TOPICS", ""),
-    ({"listener_in_attempt": True}, "TELLING_REVOKED TELLING_ASSIGNED", "", "STARTING"),
+    ({"listener_in_attempt": True}, "NOTIFYING_REVOKED NOTIFYING_ASSIGNED", "", "STARTING"),
     ({"sync_before_reads": True}, "SYNCING SYNCING_AGAIN", "", ""),
     ({"checked_release": True}, "RELEASING_CHECKED ROLLING_BACK_CHECKED", "", "RELEASING ROLLING_BACK"),
     ({"checked_claim": True}, "", "", "CHECKING_CLAIM"),
@@ -43,27 +51,29 @@ OPTIONS = [
     ({"claim_before_offsets": True}, "", "", "READING_OFFSETS HEEDING_SHUTDOWN"),
     ({"stop_on_disconnect": True, "retry_when_free": True, "quiet_ms": 9, "retry_while_closing": False}, "", "", ""),
 ]
+#: Options that change decisions, but not the table.
+UNCHANGING = {"stop_on_disconnect", "retry_when_free", "quiet_ms", "retry_while_closing"}
 EVERYTHING = [ORIGINAL, *(replace(ORIGINAL, **options) for options, *_ in OPTIONS)]
 
 
 def rows_by_state():
-    return {state: row for rules in EVERYTHING for state, row in table(rules).items()}
+    return {state: row for config in EVERYTHING for state, row in table(config).items()}
 
 
 def test_every_state_is_a_row_of_some_table_or_lies_between_attempts():
-    assert set(State) == set(rows_by_state()) | BETWEEN
+    assert set(RebalanceState) == set(rows_by_state()) | BETWEEN
     assert not set(rows_by_state()) & BETWEEN
 
 
-def numbers(rules):
-    return [int(re.match(r"R(\d+)", row.number).group(1)) for row in table(rules).values()]
+def numbers(config):
+    return [int(re.match(r"R(\d+)", row.number).group(1)) for row in table(config).values()]
 
 
-@pytest.mark.parametrize("rules", EVERYTHING)
-def test_rows_are_in_the_order_of_the_specification_and_name_a_phase_of_the_trace(rules):
-    in_order = numbers(rules) == sorted(numbers(rules))
-    assert in_order is not rules.claim_before_offsets
-    phases = [row.phase for row in table(rules).values()]
+@pytest.mark.parametrize("config", EVERYTHING)
+def test_rows_are_in_the_order_of_the_specification_and_name_a_phase_of_the_trace(config):
+    in_order = numbers(config) == sorted(numbers(config))
+    assert in_order is not config.claim_before_offsets
+    phases = [row.phase for row in table(config).values()]
     assert set(phases) <= set(PHASES)
     assert [PHASES.index(phase) for phase in phases] == sorted(PHASES.index(phase) for phase in phases)
 
@@ -76,14 +86,18 @@ def test_an_option_changes_only_its_own_rows(options, put_in, left_out, replaced
     different = {state.name for state in original if state in changed and original[state] != changed[state]}
     if options == {"strategy": "roundrobin-1.1"}:
         assert different == {"READING_MEMBERS"}
-        assert changed[State.READING_MEMBERS].leave is original[State.READING_MEMBERS].leave
+        assert changed[RebalanceState.READING_MEMBERS].leave is original[RebalanceState.READING_MEMBERS].leave
     else:
         assert different == set(replaced.split())
 
 
 def test_claiming_before_the_offsets_is_another_order_of_the_same_rows():
     changed = list(table(replace(ORIGINAL, claim_before_offsets=True)))
-    assert changed.index(State.CLAIMING) < changed.index(State.READING_OFFSETS) < changed.index(State.STARTING)
+    assert (
+        changed.index(RebalanceState.CLAIMING)
+        < changed.index(RebalanceState.READING_OFFSETS)
+        < changed.index(RebalanceState.STARTING)
+    )
     assert set(changed) == set(table(ORIGINAL))
 
 
@@ -115,18 +129,117 @@ def test_the_original_is_what_no_option_gives():
     ]
 
 
-def test_every_state_says_what_it_waits_for_and_which_states_come_next():
+def documented_states():
+    """{state: its documentation}: the line behind it, or the lines above it."""
     source = Path(zkconsumer.rebalance.state.__file__).read_text(encoding="utf-8")
-    for state in State:
-        documented = re.search(rf"^    {state.name} = auto\(\)  #: (.+)$", source, re.MULTILINE)
-        assert documented, f"{state.name} has no line that says what it is"
-        if state in rows_by_state():
-            assert documented.group(1).startswith(f"{rows_by_state()[state].number}"), state
-            named = set(re.findall(r"\b[A-Z_]{4,}\b", documented.group(1)))
-            assert named <= set(State.__members__), named
+    found = {}
+    for above, name, behind in re.findall(
+        r"((?:^    #: .+\n)*)^    ([A-Z_]+) = auto\(\)(?:  #: (.+))?$", source, re.MULTILINE
+    ):
+        found[RebalanceState[name]] = " ".join(re.findall(r"#: (.+)", above)) or behind
+    return found
+
+
+def everything_combined():
+    """Every combination of the options that change the table."""
+    variants = [{}, *({name: value} for options, *_ in OPTIONS for name, value in options.items())]
+    by_name = {}
+    for variant in variants:
+        for name, value in variant.items():
+            by_name.setdefault(name, [getattr(ORIGINAL, name)]).append(value)
+    changing = {name: values for name, values in by_name.items() if name not in UNCHANGING}
+    for chosen in product(*changing.values()):
+        yield table(replace(ORIGINAL, **dict(zip(changing, chosen, strict=True))))
+
+
+def successors(steps, state):
+    row = steps[state]
+    return {*row.jumps, *([following(steps, state)] if row.goes_on else [])}
+
+
+def test_every_state_says_what_it_waits_for():
+    documented = documented_states()
+    assert set(documented) == set(RebalanceState)
+    for state, text in documented.items():
+        assert text, f"{state.name} has no line that says what it is"
+        named = set(re.findall(r"\b[A-Z_]{4,}\b", text))
+        assert named <= set(RebalanceState.__members__), named
+
+
+def test_every_step_documents_exactly_the_states_that_can_follow_it():
+    documented, follow = documented_states(), {}
+    for steps in everything_combined():
+        for state, row in steps.items():
+            follow.setdefault(state, set()).update(successors(steps, state))
+            assert documented[state].startswith(row.number), state
+    assert set(follow) == set(RebalanceState) - BETWEEN
+    for state, states in follow.items():
+        assert set(re.findall(r"\b[A-Z_]{4,}\b", documented[state])) == {each.name for each in states}, state
+
+
+# -- code and table --------------------------------------------------------------------------------------------------
+
+
+def jumps_in(exit_function):
+    """The states that a function can jump to by its source, with the functions of its module that it calls."""
+    module = ast.parse(Path(inspect.getfile(exit_function)).read_text(encoding="utf-8"))
+    functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+    waiting, seen, jumps = [exit_function.__name__], set(), set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in functions:
+            continue
+        seen.add(name)
+        for call in ast.walk(functions[name]):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                waiting.append(call.func.id)
+                if call.func.id == "Jump":
+                    target = call.args[1]
+                    assert isinstance(target, ast.Attribute), f"{name} jumps to a state that it computes"
+                    jumps.add(RebalanceState[target.attr])
+    return jumps
+
+
+@pytest.mark.parametrize("config", EVERYTHING)
+def test_a_step_states_the_jumps_that_its_exit_can_make_and_no_others(config):
+    for state, row in table(config).items():
+        assert jumps_in(row.leave) == set(row.jumps), state
+        returned = set(row.leave.__annotations__["return"].split(" | "))
+        assert ("Jump" in returned) == bool(row.jumps), state
+        assert ("Rebalance" in returned) == row.goes_on, state
+        assert returned <= {"Rebalance", "Jump", "NoReturn"}, state
+
+
+def test_the_conversations_take_every_jump_that_a_table_states(monkeypatch):
+    """`attempt` refuses a jump that is not stated; here is the other direction."""
+    taken = set()
+    go_on = attempt._next_state
+
+    def recorded(steps, left, exited):
+        if isinstance(exited, Jump):
+            taken.add((left, exited.to))
+        return go_on(steps, left, exited)
+
+    monkeypatch.setattr(attempt, "_next_state", recorded)
+    for script in FILES:
+        play(script.read_text(encoding="utf-8"))
+    assert taken == {(state, to) for config in EVERYTHING for state, row in table(config).items() for to in row.jumps}
+
+
+@pytest.mark.parametrize(
+    ("jumps", "goes_on", "exited", "message"),
+    [
+        ((), True, Jump(Rebalance(config=ORIGINAL), RebalanceState.CLAIMING), "does not state"),
+        ((RebalanceState.CLAIMING,), False, Rebalance(config=ORIGINAL), "states that nothing follows"),
+    ],
+)
+def test_a_transition_that_the_table_does_not_state_is_a_mistake(jumps, goes_on, exited, message):
+    row = replace(table(ORIGINAL)[RebalanceState.DECIDING], jumps=jumps, goes_on=goes_on)
+    with pytest.raises(AssertionError, match=message):
+        attempt._next_state({RebalanceState.DECIDING: row}, RebalanceState.DECIDING, exited)
 
 
 def test_a_closed_member_wants_nothing_more():
-    closed = Rebalance(rules=Rules(group="g", consumer_id="g_c"), state=State.CLOSED)
+    closed = Rebalance(config=RebalanceConfig(group="g", consumer_id="g_c"), state=RebalanceState.CLOSED)
     assert not is_busy(closed)
     assert step(closed, Performed()) == (closed, ())

@@ -128,7 +128,7 @@ def test_a_topic_that_goes_or_comes_behind_a_break_is_told_as_zookeeper_would(ch
                 await rebalanced(c1, rebalances)
             await settled(session, shared("t", ("g_c1-0", [0])))
             assert c1.rebalances() == 2
-            assert "/brokers/topics/t was deleted while it was listened to" in caplog.text
+            assert "/brokers/topics/t was deleted while it had a listener" in caplog.text
 
     asyncio.run(prepare(chroot))
     with ZooKeeperProxy(chroot) as link:

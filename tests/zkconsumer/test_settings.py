@@ -131,7 +131,7 @@ def test_what_is_legal_and_hardly_meant_is_warned_of(given, warning):
         ("offsets.commit.max.retries", "-1", "between 0"),
         ("dual.commit.enabled", "perhaps", "true or false"),
         ("fix.commit.fence", "version", "none, session, epoch"),
-        ("fetch.wait.max.ms", "30001", "raise socket.timeout.ms"),
+        ("fetch.wait.max.ms", "30001", "increase socket.timeout.ms"),
         ("auto.commit.enable", "yes", "true or false"),
         ("session.timeout.ms", "1000", "unknown setting"),
     ],

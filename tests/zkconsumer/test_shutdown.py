@@ -225,7 +225,7 @@ def test_a_consumer_that_was_closed_begins_nothing_and_leaves_nothing(chroot, wh
             await consumer.start()
             await consumer.close()
             begun = consumer.subscribe({"t": 1})
-        with pytest.raises(UserError, match="closed: make another one"):
+        with pytest.raises(UserError, match="closed: create another one"):
             await begun
         assert asyncio.all_tasks() == {asyncio.current_task()}
         assert consumer.member_ids == ()

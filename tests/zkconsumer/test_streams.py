@@ -59,7 +59,7 @@ def test_a_chunk_ahead_of_the_position_makes_it_jump_with_a_warning(caplog):
     asyncio.run(queue.put(Chunk(partition, 8, records(8, 9))))
     with caplog.at_level(logging.WARNING):
         assert offsets(queue.take(10)) == [8, 9]
-    assert "position 5 jumps to 8" in caplog.text
+    assert "position jumps from 5 to 8" in caplog.text
 
 
 def test_what_is_cleared_is_not_consumed_and_what_was_handed_out_stays_so():

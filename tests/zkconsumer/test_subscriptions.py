@@ -283,7 +283,7 @@ def test_streams_are_made_once_by_name_or_by_pattern(chroot):
                 with pytest.raises(UserError, match="at least one stream"):
                     await one.consumer.subscribe_pattern(white, 0)
                 for name in ("", "..", "a/b", "x\0", "\ud800"):
-                    with pytest.raises(UserError, match="cannot be a topic's name"):
+                    with pytest.raises(UserError, match="not a legal topic name"):
                         await one.consumer.subscribe({name: 1})
                 with pytest.raises(UserError, match="half a character"):
                     await one.consumer.subscribe_pattern(TopicFilter.white("\ud800"), 1)

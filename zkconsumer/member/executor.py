@@ -1,8 +1,8 @@
 """The one task that performs what the rebalance decides: batches of effects, one after the other.
 
-The counterpart of the original's watcher executor and of its rebalance lock in one: demands and notifications
-come from anywhere through `tell`, which only steps the machine; what follows from them is performed here.
-Reads of one step are sent together, in order; writes one after the other, as the original sends everything.
+It replaces both the original's watcher executor and its rebalance lock: demands and notifications arrive from anywhere
+through `post`, which only steps the machine; this task performs the effects. The reads of one step are sent together,
+in order; writes are sent one after the other, as the original sends everything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionExpired
 from zkconsumer.rebalance import effects
 from zkconsumer.rebalance.effects import (
-    Answer,
     Answered,
     Ask,
     OffsetsFetched,
@@ -29,10 +28,11 @@ from zkconsumer.rebalance.effects import (
     ReadStoredOffsets,
     Refusal,
     Request,
+    Response,
     StepFailed,
 )
 from zkconsumer.rebalance.machine import is_busy, step
-from zkconsumer.rebalance.state import State
+from zkconsumer.rebalance.state import RebalanceState
 from zkconsumer.records.streams import PartitionInfo
 from zkconsumer.watching.watcher import Listening
 
@@ -47,42 +47,44 @@ if TYPE_CHECKING:
     from zkconsumer.rebalance.state import Rebalance
     from zkconsumer.records.leaders import FetcherManager
     from zkconsumer.records.streams import Registry, Stream
-    from zkconsumer.watching.watcher import Watching
+    from zkconsumer.watching.watcher import Watcher
 
 log = logging.getLogger(__name__)
 
 _READS = frozenset({Operation.EXISTS, Operation.GET_DATA, Operation.GET_CHILDREN})
 
-#: Refusals that a step has an answer to.
+#: Refusals that a step can handle.
 _REFUSALS = {
     NoNode: Refusal.NO_NODE,
     NodeExists: Refusal.NODE_EXISTS,
     BadVersion: Refusal.BAD_VERSION,
-    SessionExpired: Refusal.OTHER_SESSION,  # only what is for one session; everything else is repeated in the next
+    SessionExpired: Refusal.OTHER_SESSION,  # only for requests bound to one session; all others are retried in the next
 }
 
 
 class ListenerFailed(RebalanceLabError):
-    """The application's listener raised, and its rules say that this fails the attempt."""
+    """The application's listener raised, which fails the attempt (rebalance.listener.in.attempt)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the executor performs with; nothing of it is decided here."""
+    """What the executor performs effects on."""
 
     session: ZooKeeperSession
-    watching: Watching
+    watcher: Watcher
     fetchers: FetcherManager
     offsets: Offsets
     registry: Registry
-    streams: Mapping[tuple[str, str], Stream]  #: by (topic, thread id); with a pattern, topics share a thread's stream
+    streams: Mapping[
+        tuple[str, str], Stream
+    ]  #: by (topic, thread id); with a pattern, all topics share a thread's stream
     listener: RebalanceListener
     tracer: Tracer
     stop_auto_commit: Callable[[], Awaitable[None]]
 
 
 class Executor:
-    """Holds the machine; everything else is handed in and only used."""
+    """Holds the machine and performs its effects on the other parts."""
 
     def __init__(self, machine: Rebalance, parts: Parts) -> None:
         self.machine = machine
@@ -98,17 +100,21 @@ class Executor:
             effects.StartFetchers: lambda _: self._start_fetchers(),
             effects.ResumeFetchers: lambda _: self._resume_fetchers(),
             effects.CommitOffsets: self._commit,
-            effects.TellRevoked: lambda told: self._tell(parts.listener.on_revoked(told.stream, told.partitions)),
-            effects.TellAssigned: lambda told: self._tell(parts.listener.on_assigned(told.stream, told.partitions)),
-            effects.BackOff: lambda wanted: asyncio.sleep(wanted.ms / 1000),
+            effects.NotifyRevoked: lambda effect: self._notify(
+                parts.listener.on_revoked(effect.stream, effect.partitions)
+            ),
+            effects.NotifyAssigned: lambda effect: self._notify(
+                parts.listener.on_assigned(effect.stream, effect.partitions)
+            ),
+            effects.BackOff: lambda effect: asyncio.sleep(effect.ms / 1000),
             effects.StopAutoCommit: lambda _: parts.stop_auto_commit(),
             effects.CloseSession: lambda _: parts.session.close(),
         }
         self._at_once: Mapping[type[Effect], Callable[..., None]] = {
             effects.Emit: self._emit,
-            effects.Warn: lambda wanted: log.warning("%s: %s", machine.rules.consumer_id, wanted.message),
+            effects.Warn: lambda effect: log.warning("%s: %s", machine.config.consumer_id, effect.message),
             effects.Report: self._report,
-            effects.ForgetOwned: lambda wanted: parts.registry.forget(wanted.topics),
+            effects.ForgetOwned: lambda effect: parts.registry.forget(effect.topics),
             effects.AdoptClaims: self._adopt,
             effects.ClearStreams: self._clear,
             effects.EndStreams: self._end_streams,
@@ -116,37 +122,37 @@ class Executor:
             effects.Remind: self._remind,
         }
 
-    def tell(self, event: Event) -> None:
-        """Something happened outside. Never waits; a machine that is busy only takes note."""
+    def post(self, event: Event) -> None:
+        """Step the machine with an event from outside. Never waits; a busy machine only records the event."""
         was_busy = is_busy(self.machine)
         self.machine, wanted = step(self.machine, event)
         if was_busy or not is_busy(self.machine):
-            # It only tells, and what it tells belongs to this moment: the registry is emptied now, not later.
+            # Instant effects belong to this moment: the registry, for one, is emptied now and not after the batch.
             for effect in wanted:
-                assert isinstance(effect, effects.INSTANT), f"{event} made a second batch"
+                assert isinstance(effect, effects.INSTANT), f"{event} started a second batch"
                 self._at_once[type(effect)](effect)
         else:
             self._batches.put_nowait(wanted)
 
     async def demand(self, trigger: str, cause: str = "") -> str | None:
-        """Have one rebalance done; None, or why every attempt failed. `cause`: the change that made it."""
+        """Run one rebalance; returns None, or why every attempt failed. `cause`: the change behind it."""
         ticket = next(self._numbers)
         waiting: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._tickets[ticket] = waiting
-        self.tell(effects.RebalanceDemanded(trigger, ticket, cause))
+        self.post(effects.RebalanceDemanded(trigger, ticket, cause))
         return await waiting
 
     def abandon(self) -> None:
-        """Say what has ended when fetchers and streams were stopped without the machine's shutdown."""
+        """Emit the final trace events after fetchers and streams were stopped without the machine's shutdown."""
         for stream, had in sorted(self.machine.delivering.items()):
             fields = {"partitions": had, "all": frozenset[TopicPartition]()}
             self._emit(effects.Emit("partitions_revoked", fields, stream))
-        self._emit(effects.Emit("member_closed", {"group": self.machine.rules.group}))
+        self._emit(effects.Emit("member_closed", {"group": self.machine.config.group}))
 
     async def run(self) -> None:
-        """Until the machine is closed."""
+        """Perform batches until the machine is closed."""
         try:
-            while self.machine.state is not State.CLOSED:
+            while self.machine.state is not RebalanceState.CLOSED:
                 batch = await self._batches.get()
                 while batch:
                     outcome = await self._perform_batch(batch)
@@ -175,29 +181,29 @@ class Executor:
                 return StepFailed(f"{type(error).__name__}: {error}")
         return outcome
 
-    async def _ask(self, ask: Ask) -> tuple[Answer, ...]:
+    async def _ask(self, ask: Ask) -> tuple[Response, ...]:
         if all(request.operation in _READS for request in ask.requests):
-            answers = await asyncio.gather(
+            responses = await asyncio.gather(
                 *(self._request(request, ask.step) for request in ask.requests), return_exceptions=True
             )
-            for answer in answers:
-                if isinstance(answer, BaseException):
-                    raise answer
-            return tuple(answer for answer in answers if isinstance(answer, Answer))
+            for response in responses:
+                if isinstance(response, BaseException):
+                    raise response
+            return tuple(response for response in responses if isinstance(response, Response))
         return tuple([await self._request(request, ask.step) for request in ask.requests])
 
-    async def _request(self, request: Request, number: str) -> Answer:
+    async def _request(self, request: Request, number: str) -> Response:
         session, path, cause = self._parts.session, request.path, self.machine.cause
-        # As of the asking: where another session has come before we run again, the older of the two binds nothing
-        # that it should not, and the rebalance in the new one is on its way.
-        asked_in = session.session_id
+        # The session in which the request is sent. If a new session replaces it before we run again, the older id
+        # only makes fences stricter, and a rebalance in the new session is already due.
+        sent_in = session.session_id
         try:
             match request.operation:
                 case Operation.GET_DATA:
-                    data, stat = await self._parts.watching.read(path, step=number, cause=cause)
-                    return Answer(data=data, version=stat.version, owner=stat.ephemeral_owner, session=asked_in)
+                    data, stat = await self._parts.watcher.read(path, step=number, cause=cause)
+                    return Response(data=data, version=stat.version, owner=stat.ephemeral_owner, session=sent_in)
                 case Operation.GET_CHILDREN:
-                    return Answer(children=tuple(await self._parts.watching.children(path, step=number, cause=cause)))
+                    return Response(children=tuple(await self._parts.watcher.children(path, step=number, cause=cause)))
                 case Operation.CREATE:
                     await session.create(
                         path,
@@ -212,14 +218,14 @@ class Executor:
                     await session.delete(path, request.version, step=number, cause=cause, only_in=request.session)
                 case Operation.SET_DATA:
                     stat = await session.set(path, request.data, step=number, cause=cause, only_in=request.session)
-                    return Answer(version=stat.version, session=asked_in)
+                    return Response(version=stat.version, session=sent_in)
                 case Operation.SYNC:
                     await session.sync(path, step=number, cause=cause)
                 case _:
-                    raise AssertionError(f"no step asks for {request.operation}")
+                    raise AssertionError(f"no step sends {request.operation}")
         except tuple(_REFUSALS) as refused:
-            return Answer(refusal=_REFUSALS[type(refused)])
-        return Answer(session=asked_in)
+            return Response(refusal=_REFUSALS[type(refused)])
+        return Response(session=sent_in)
 
     async def _stored(self, wanted: ReadStoredOffsets) -> Mapping[TopicPartition, int]:
         return await self._parts.offsets.fetch_stored(wanted.partitions, lambda: self.machine.closing)
@@ -235,7 +241,7 @@ class Executor:
         self._parts.fetchers.start(self._parts.registry.infos())
 
     async def _resume_fetchers(self) -> None:
-        """What was fetched and not handed out has been forgotten: it is fetched again."""
+        """Records that were fetched but not handed out were dropped, so they are fetched again."""
         await self._frozen()
         infos = self._parts.registry.infos()
         for info in infos:
@@ -243,7 +249,7 @@ class Executor:
         self._parts.fetchers.start(infos)
 
     def _freeze(self, _: Effect) -> None:
-        """At once for the application; the fetchers end a moment later, and what they put meanwhile goes too."""
+        """Clear the streams at once; clear them again when the fetchers have stopped a moment later."""
         self._clear(effects.ClearStreams())
         self._freezing = asyncio.ensure_future(self._freeze_fetchers(self._freezing))
 
@@ -254,47 +260,50 @@ class Executor:
         self._clear(effects.ClearStreams())
 
     async def _frozen(self) -> None:
-        """Two stops at once would not wait for each other."""
+        """Wait for a freeze that is under way: concurrent stops would not wait for each other."""
         if self._freezing is not None:
             await self._freezing
             self._freezing = None
 
     # -- the other effects -------------------------------------------------------------------------------------------
 
-    async def _tell(self, telling: Awaitable[None]) -> None:
-        if not self.machine.rules.listener_in_attempt:
-            await telling
+    async def _notify(self, call: Awaitable[None]) -> None:
+        if not self.machine.config.listener_in_attempt:
+            await call
             return
         try:
-            await telling
+            await call
         except RebalanceLabError:
             raise
         except Exception as error:
-            # Kafka 1.1 fails the attempt whatever the application's code raises, and the member goes on living.
-            raise ListenerFailed(f"the rebalance listener raised {error!r}: look into the application") from error
+            # In Kafka 1.1 any exception of the application fails the attempt, but not the member.
+            raise ListenerFailed(f"the rebalance listener raised {error!r}: check the application") from error
 
-    def _remind(self, wanted: effects.Remind) -> None:
+    def _remind(self, effect: effects.Remind) -> None:
         def remind() -> None:
             self._reminders.discard(handle)
-            self.tell(effects.Reminded(wanted.token))
+            self.post(effects.Reminded(effect.token))
 
-        handle = asyncio.get_running_loop().call_later(wanted.ms / 1000, remind)
+        handle = asyncio.get_running_loop().call_later(effect.ms / 1000, remind)
         self._reminders.add(handle)
 
     async def _watch_brokers(self, _: Effect) -> None:
-        await self._parts.watching.listen(
-            paths.BROKER_IDS, Listening.CHILDREN, lambda cause: self.tell(effects.ChangeNotified("brokers", cause))
+        await self._parts.watcher.listen(
+            paths.BROKER_IDS, Listening.CHILDREN, lambda cause: self.post(effects.ChangeNotified("brokers", cause))
         )
 
     async def _commit(self, _: Effect) -> None:
-        await self._parts.offsets.commit(explicit=False, step="close" if self.machine.state is State.CLOSING else "R4")
+        step = "close" if self.machine.state is RebalanceState.CLOSING else "R4"
+        await self._parts.offsets.commit(explicit=False, step=step)
 
     def _adopt(self, adopted: effects.AdoptClaims) -> None:
         infos = []
         for claim in adopted.claims:
             stream = self._parts.streams.get((claim.topic, claim.thread))
             if stream is None:
-                raise RebalanceLabError(f"our registration names {claim.thread} for {claim.topic}, which we never had")
+                raise RebalanceLabError(
+                    f"our registration names {claim.thread} for topic {claim.topic}: no such stream"
+                )
             infos.append(PartitionInfo.of(claim, stream))
         self._parts.registry.adopt(infos)
 
@@ -309,13 +318,13 @@ class Executor:
             else:
                 stream.clear_current()
 
-    def _emit(self, told: effects.Emit) -> None:
+    def _emit(self, event: effects.Emit) -> None:
         fields = {
             name: partitions_field(value) if isinstance(value, frozenset) else value
-            for name, value in told.fields.items()
+            for name, value in event.fields.items()
         }
         self._parts.tracer.emit(
-            told.kind, member=self.machine.rules.consumer_id, stream=told.stream, cause=told.cause, **fields
+            event.kind, member=self.machine.config.consumer_id, stream=event.stream, cause=event.cause, **fields
         )
 
     def _report(self, report: effects.Report) -> None:

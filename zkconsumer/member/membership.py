@@ -1,4 +1,4 @@
-"""A member's place in its group: registered, listening to what may change, and back again in a new session.
+"""A member's place in its group: it registers, listens for changes, and returns in a new session.
 
 Source: registerConsumerInZK, reinitializeConsumer and ZKSessionExpireListener of ZookeeperConsumerConnector, and
 WildcardStreamsHandler, Kafka 0.8.2.
@@ -16,7 +16,7 @@ from kernel.zookeeper.operations import SessionState
 from zkconsumer.member.registration import register
 from zkconsumer.member.subscription import SharedStreams
 from zkconsumer.rebalance.effects import ChangeNotified, Disconnected, Reconnected, SessionRenewed
-from zkconsumer.watching.topics import TopicWatching
+from zkconsumer.watching.topics import MatchingTopics
 from zkconsumer.watching.watcher import Listening
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from zkconsumer.member.executor import Executor
     from zkconsumer.member.subscription import Streams, Subscription
     from zkconsumer.settings import ZkConsumerConfig
-    from zkconsumer.watching.watcher import Watching
+    from zkconsumer.watching.watcher import Watcher
 
 log = logging.getLogger(__name__)
 
 
 class Membership:
-    """Of one consumer, with one subscription. `demand(trigger, cause)` has a rebalance done: None, or why not."""
+    """One consumer with one subscription. `demand(trigger, cause)` runs a rebalance: None, or why it failed."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Membership:
         subscription: Subscription,
         streams: Streams,
         *,
-        watching: Watching,
+        watcher: Watcher,
         executor: Executor,
         demand: Callable[[str, str], Awaitable[str | None]],
     ) -> None:
@@ -48,21 +48,21 @@ class Membership:
         self._consumer_id = consumer_id
         self._subscription = subscription
         self._streams = streams
-        self._session = watching.session
-        self._watching = watching
+        self._session = watcher.session
+        self._watcher = watcher
         self._executor = executor
         self._demand = demand
-        self._topic_watching = TopicWatching.of(
+        self._matching_topics = MatchingTopics.of(
             subscription.topic_filter,
-            watching,
+            watcher,
             lambda cause: self._with_matching_topics("topics", cause),
             exclude_internal=config.exclude_internal_topics,
         )
 
-    async def look(self) -> None:
-        """What the original does before it registers; nothing for a static member."""
-        if self._topic_watching is not None:
-            await self._topic_watching.look()
+    async def remember_topics(self) -> None:
+        """Read which topics match, as the original does before it registers. Nothing for a static member."""
+        if self._matching_topics is not None:
+            await self._matching_topics.remember()
 
     async def register(self) -> None:
         """See `registration.register`."""
@@ -76,64 +76,64 @@ class Membership:
         )
 
     async def begin(self) -> None:
-        """Listen, then rebalance for the first time. Raises `RebalanceFailed`; what listens by then goes on."""
-        if self._topic_watching is None:
+        """Listen, then rebalance for the first time. Raises `RebalanceFailed`; listeners stay in place."""
+        if self._matching_topics is None:
             await self._listen_and_rebalance(self._subscription.wanted, "start")
         else:
             await self._with_matching_topics("start")
-            await self._topic_watching.listen()
+            await self._matching_topics.listen()
 
     async def renewed(self) -> None:
-        """A new session stands: told before any listener. The registry is emptied at once, whatever is being done.
+        """Return in a new session, before any listener is notified. The registry is emptied at once, even in a batch.
 
-        What fails here is only logged, as on the original's event thread; the listeners are told all the same.
+        Failures are only logged, as on the original's event thread; the listeners are notified anyway.
         """
-        self._executor.tell(SessionRenewed())
+        self._executor.post(SessionRenewed())
         try:
             await self.register()
             error = await self._demand("session", "")
             if error is not None:
-                log.error("%s: after a new session: %s", self._consumer_id, error)
+                log.error("%s: the rebalance in a new session failed: %s", self._consumer_id, error)
         except SessionClosed:
             raise
         except RebalanceLabError:
-            log.exception("%s: could not return in a new session", self._consumer_id)
-        if self._topic_watching is not None:
-            await self._topic_watching.renewed()
+            log.exception("%s: could not rejoin the group in a new session", self._consumer_id)
+        if self._matching_topics is not None:
+            await self._matching_topics.renewed()
 
-    async def tell_connection(self) -> None:
-        """fix.stop.on.disconnect: what the session says goes straight to the machine, past the delivery of watches."""
+    async def forward_connection_changes(self) -> None:
+        """fix.stop.on.disconnect: post lost and restored connections at once, ahead of queued watch events."""
         states = self._session.subscribe()
         while True:
             change = await states.get()
             if change.state is SessionState.SUSPENDED:
-                self._executor.tell(Disconnected())
+                self._executor.post(Disconnected())
             elif change.state is SessionState.CONNECTED and not change.new_session:
-                self._executor.tell(Reconnected())
+                self._executor.post(Reconnected())
 
-    def stop_watching_topics(self) -> None:
-        """The first of a wildcard member's shutdown, by which it stops listening to anything (unsubscribeAll)."""
-        if self._topic_watching is not None:
-            self._watching.forget_listeners()
+    def stop_listening(self) -> None:
+        """The first step of a wildcard member's shutdown: remove all listeners (unsubscribeAll)."""
+        if self._matching_topics is not None:
+            self._watcher.forget_listeners()
 
     async def _with_matching_topics(self, trigger: str, cause: str = "") -> None:
-        """Those that match now; those that matched before keep their streams and are still watched."""
-        assert self._topic_watching is not None
+        """Add the topics that match now. Topics that matched before keep their streams and listeners."""
+        assert self._matching_topics is not None
         assert isinstance(self._streams, SharedStreams)
-        for topic in await self._topic_watching.matching_now(cause=cause):
+        for topic in await self._matching_topics.matching_now(cause=cause):
             self._streams.add(topic)
         await self._listen_and_rebalance(self._streams.topics, trigger, cause)
 
     async def _listen_and_rebalance(self, topics: Iterable[str], trigger: str, cause: str = "") -> None:
-        executor, watching = self._executor, self._watching
-        await watching.listen(
+        executor, watcher = self._executor, self._watcher
+        await watcher.listen(
             paths.member_ids(self._config.group_id),
             Listening.CHILDREN,
-            lambda cause: executor.tell(ChangeNotified("members", cause)),
+            lambda cause: executor.post(ChangeNotified("members", cause)),
         )
         for topic in topics:
-            await watching.listen(
-                paths.topic(topic), Listening.DATA, lambda cause: executor.tell(ChangeNotified("partitions", cause))
+            await watcher.listen(
+                paths.topic(topic), Listening.DATA, lambda cause: executor.post(ChangeNotified("partitions", cause))
             )
         error = await self._demand(trigger, cause)
         if error is not None:

@@ -1,13 +1,12 @@
-"""A member's id znode: how it is named, and how it comes to stand in ZooKeeper.
+"""A member's id znode: its name and its creation.
 
 Source: ZookeeperConsumerConnector.registerConsumerInZK and ZkUtils.createEphemeralPathExpectConflictHandleZKBug,
-Kafka 0.8.2. The loop below is what makes a member with a fixed consumer.id wait for the node that its dead
-predecessor left, one session timeout a try and without an end (KAFKA-1387); 1.1 raises at once instead
-(ZKCheckedEphemeral).
+Kafka 0.8.2. Because of the loop below, a member with a fixed consumer.id waits for the node of its dead predecessor to
+disappear, retrying once per session timeout, without a limit (KAFKA-1387); 1.1 raises at once (ZKCheckedEphemeral).
 
-One thing the original does is left out: a member that finds the node of its own living session takes it for
-somebody else's when the time in it differs, and waits for its own end. That happens when a session expires twice
-in a row, and 1.1 does not do it either.
+We leave out one thing the original does: if the node belongs to the member's own live session but has another
+timestamp, the original takes it for a foreign node and waits for its own session to end. That happens when a session
+expires twice in a row; 1.1 does not do it either.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class IdTaken(UserError):
-    """Another session holds the member's id, and `registration.conflict` says to fail (1.1's answer)."""
+    """Another session holds the member's id, and `registration.conflict` is `fail` (as in 1.1)."""
 
 
 def new_consumer_id(group: str, configured: str | None) -> str:
@@ -53,11 +52,11 @@ async def register(
     conflict_backoff_ms: int,
     fail_on_conflict: bool,
 ) -> None:
-    """Create the ephemeral id znode; returns when it stands with our bytes in it, or belongs to our session.
+    """Create the ephemeral id znode; return once it holds our bytes or belongs to our session.
 
-    One create when the group exists, five requests for a new one. The same bytes in a node that exists are
-    our own create whose answer was lost. Any other session's node is waited for, `conflict_backoff_ms` a try;
-    `fail_on_conflict`: raises `IdTaken` instead.
+    One create if the group exists, five requests for a new one. A node with the same bytes is our own create whose
+    response was lost. If the node belongs to another session, retry every `conflict_backoff_ms`, or raise `IdTaken`
+    with `fail_on_conflict`.
     """
     path = paths.member_id(group, consumer_id)
     payload = registration_payload(subscription.wanted, SystemClock().wall_ms(), subscription.pattern)
@@ -75,9 +74,9 @@ async def register(
             if fail_on_conflict:
                 raise IdTaken(
                     f"{consumer_id} is registered by session {session_name(stat.ephemeral_owner)}: give this member "
-                    "another consumer.id, or wait for the end of that session"
+                    "another consumer.id, or wait for that session to end"
                 )
-            # The original's conflict handler reads it once more before it decides to wait (ZOOKEEPER-1740).
+            # The original's conflict handler reads the node once more before it decides to wait (ZOOKEEPER-1740).
             await session.get(path, step="register")
         except NoNode:
             continue

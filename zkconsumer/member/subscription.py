@@ -1,10 +1,10 @@
-"""What a member asks for, and the streams that it gets for it.
+"""A member's subscription, and the streams that it gets.
 
 By name, each topic has its own number of streams, one for each (topic, thread). With a pattern there is a fixed
-number of streams, each shared by all the topics that match: thread n reads from them all into stream n.
+number of streams, each shared by all matching topics: thread n reads from all of them into stream n.
 
 Source: TopicCount.scala, consume and WildcardStreamsHandler of Kafka 0.8.2. There the streams of a pattern are
-dealt to the threads in the order of a hash set, here by number.
+assigned to the threads in the order of a hash set, here by number.
 """
 
 from __future__ import annotations
@@ -28,44 +28,42 @@ Streams = Mapping[tuple[str, str], Stream]
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """As it stands in the member's znode: `wanted` is {topic: streams}, or {pattern: streams} for a wildcard."""
+    """As in the member's znode: `wanted` is {topic: streams}, or {pattern: streams} for a wildcard."""
 
     pattern: str  #: static, white_list or black_list
     wanted: Mapping[str, int]
 
     @classmethod
     def by_name(cls, topics: Mapping[str, int]) -> Subscription:
-        """{topic: streams}; an empty one is legal and owns nothing.
+        """{topic: streams}; an empty subscription is legal and owns nothing.
 
-        Raises `UserError` below one stream, and for a name that no topic can have (the original goes on to read and
-        watch a znode of that name, wherever it is).
+        Raises `UserError` for less than one stream, and for a name that is illegal for a topic (the original goes on
+        and reads and watches a znode of that name, wherever it is).
         """
         for topic, streams in topics.items():
             if not LEGAL_TOPIC.match(topic):
-                raise UserError(
-                    f"{topic!r} cannot be a topic's name: it has up to 255 letters, digits, '.', '_' and '-'"
-                )
+                raise UserError(f"{topic!r} is not a legal topic name: use up to 255 letters, digits, '.', '_' and '-'")
             _check(streams, topic)
         return cls(STATIC, MappingProxyType(dict(topics)))
 
     @classmethod
     def by_pattern(cls, topic_filter: TopicFilter, streams: int) -> Subscription:
-        """Raises `UserError` below one stream."""
+        """Raises `UserError` for less than one stream."""
         _check(streams, topic_filter.pattern)
         return cls(topic_filter.kind, MappingProxyType({topic_filter.pattern: streams}))
 
     @property
     def most_streams(self) -> int:
-        """Of any topic."""
+        """The largest number of streams of any topic."""
         return max(self.wanted.values(), default=0)
 
     @property
     def topic_filter(self) -> TopicFilter | None:
-        """None for one by name."""
+        """None for a subscription by name."""
         return None if self.pattern == STATIC else TopicFilter(self.pattern, next(iter(self.wanted)))
 
     def new_streams(self, consumer_id: str, make: Callable[[str], Stream]) -> Streams:
-        """`make` gives a thread id its stream."""
+        """Create the streams; `make` creates the stream of a thread id."""
         if self.pattern != STATIC:
             return SharedStreams([make(thread) for thread in thread_ids(consumer_id, self.most_streams)])
         return {
@@ -77,22 +75,22 @@ class Subscription:
 
 def _check(streams: int, of: str) -> None:
     if any("\ud800" <= char <= "\udfff" for char in of):
-        raise UserError(f"{of!r} contains half a character: no znode can name it")
+        raise UserError(f"{of!r} contains half a character (a lone surrogate), which no znode can hold")
     if streams < 1:
         raise UserError(f"{of}:{streams}: a topic needs at least one stream")
 
 
 class SharedStreams(Mapping[tuple[str, str], Stream]):
-    """A pattern's streams, whatever the topic; those that were asked for are its topics, and no topic ever leaves.
+    """A pattern's streams for any topic. Every topic that was looked up is added, and none is ever removed.
 
-    A rebalance may see a topic before the member was told of it. Here its partitions get their stream at once; in
-    the original they get none, and the fetcher that brings the first chunk dies of it.
+    A rebalance may see a topic before the member has been notified of it. Here its partitions get their stream at once;
+    in the original they get none, and the fetcher that brings the first chunk dies.
     """
 
     def __init__(self, streams: list[Stream]) -> None:
         self._by_thread = {stream.thread: stream for stream in streams}
-        # Topics in the order of their appearance. The first stands for the pattern itself, so that the streams are
-        # there before anything matches it.
+        # Topics in order of appearance. The first, "", stands for the pattern itself, so that the streams exist
+        # before any topic matches.
         self._topics = {"": None}
 
     def add(self, topic: str) -> None:
@@ -100,7 +98,7 @@ class SharedStreams(Mapping[tuple[str, str], Stream]):
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """All that ever matched."""
+        """All topics that ever matched."""
         return tuple(topic for topic in self._topics if topic)
 
     def __getitem__(self, key: tuple[str, str]) -> Stream:

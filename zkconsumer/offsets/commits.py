@@ -1,16 +1,16 @@
-"""Committing: positions written to ZooKeeper, one znode a partition, or to Kafka, or to both (dual commit).
+"""Commits: positions are written to ZooKeeper, one znode per partition, or to Kafka, or to both (dual commit).
 
 Source: commitOffsets, fetchOffsets and autoCommit of ZookeeperConsumerConnector, ZkUtils.updatePersistentPath,
-Kafka 0.8.2. One commit or fetch at a time, as under the original's lock of its offsets channel.
+Kafka 0.8.2. One commit or fetch runs at a time, as under the original's lock on its offsets channel.
 
-To ZooKeeper a position is written when it is not the one written last, so an unresolved one (-1) never is. The
-write is a setData of any version, so whoever believes to own a partition overwrites whoever owns it. It is repeated
-over lost connections and expired sessions until it is done: a member that was frozen writes its old position in its
-*new* session, which moves the offset back. Both are kept on purpose; `fix.commit.fence` removes them
+A position is written to ZooKeeper if it differs from the last one written, so an unresolved one (-1) never is. The
+write is a setData of any version, so a member that only believes it owns a partition overwrites the real owner. It is
+retried across lost connections and expired sessions until it succeeds: a member that was frozen writes its old
+position in its *new* session, which moves the offset back. Both are kept on purpose; `fix.commit.fence` removes them
 (`fences.py`).
 
-To Kafka everything in the registry is written every time (`kafka.py`); with dual commit what Kafka accepted
-then goes to ZooKeeper by the rules above.
+A commit to Kafka writes everything in the registry every time (`kafka.py`); with dual commit, what Kafka accepted then
+goes to ZooKeeper by the rules above.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from kernel.zookeeper.session import ZooKeeperSession
     from zkconsumer.records.streams import PartitionInfo, Registry
     from zkconsumer.settings import ZkConsumerConfig
-    from zkconsumer.watching.watcher import Watching
+    from zkconsumer.watching.watcher import Watcher
 
 log = logging.getLogger(__name__)
 
-#: The step of the timer's commits; every other commit is repeated while the member closes (Kafka only).
+#: The step of the timer's commits; all others are retried while the member closes (Kafka only).
 BY_TIMER = "auto-commit"
 
 
 class Offsets:
-    """Commits of one member, and what its partitions start from where Kafka keeps it.
+    """One member's commits, and the offsets that its partitions start from if Kafka keeps them.
 
     `closing` says whether the member is shutting down.
     """
@@ -51,7 +51,7 @@ class Offsets:
     def __init__(
         self,
         session: ZooKeeperSession,
-        watching: Watching,
+        watcher: Watcher,
         registry: Registry,
         config: ZkConsumerConfig,
         tracer: Tracer,
@@ -67,7 +67,7 @@ class Offsets:
         self._lock = asyncio.Lock()
         self._kafka: KafkaOffsets | None = None
         if config.offsets_storage == "kafka":
-            self._kafka = KafkaOffsets(watching, config, tracer, session.member or "", self._shutting_down)
+            self._kafka = KafkaOffsets(watcher, config, tracer, session.member or "", self._shutting_down)
         self._ended = False
 
     async def open(self) -> None:
@@ -77,30 +77,30 @@ class Offsets:
                 await self._kafka.connect()
 
     async def close(self) -> None:
-        """Break the channel to the coordinator; a search for it that still runs ends."""
+        """Close the channel to the coordinator, and end a search for it."""
         self._ended = True
         if self._kafka is not None:
             await self._kafka.drop()
 
     @asynccontextmanager
     async def between_commits(self) -> AsyncIterator[None]:
-        """Nothing is committed or fetched inside; waits for what is under way."""
+        """Wait for a commit or fetch that is under way; none runs inside."""
         async with self._lock:
             yield
 
     async def commit(self, *, explicit: bool, step: str) -> CommitOutcome:
-        """Write the positions; `accepted` holds what the store has now of all partitions of the registry.
+        """Write the positions; `accepted` holds the store's offsets of the registry's partitions after the commit.
 
-        To ZooKeeper: one after the other. A failure (only of a session that was closed, or of a refused write:
-        lost connections are waited out) raises; what was written before it stays written. What a fence refused is
-        in `refused`. To Kafka: a failure raises only where brokers cannot be read from ZooKeeper, or the second
-        store's session was closed; any other is in `refused`, by Kafka's name or UNANSWERED. There Kafka is the
-        authority: what a fence refused in front of ZooKeeper is in the trace only.
+        To ZooKeeper, partitions are written one after the other. A failure raises (only if the session was closed or
+        ZooKeeper refused the write; lost connections are waited out), and earlier writes stay. What a fence refused is
+        in `refused`. To Kafka, a failure raises only if brokers cannot be read from ZooKeeper or the session of the
+        second store was closed; any other is in `refused`, by Kafka's name or UNANSWERED. With dual commit Kafka is
+        the authority: what a fence refused in ZooKeeper is in the trace only.
         """
         if self._kafka is None:
             async with self._lock:
                 return await self._commit_to_zookeeper(explicit=explicit, step=step)
-        # Not repeated at all, unless we shut down: and then not for the timer.
+        # No retries unless the member is closing, and then not for the timer.
         tries = 1 + self._config.offsets_commit_max_retries
         while True:
             async with self._lock:
@@ -113,11 +113,11 @@ class Offsets:
     async def fetch_stored(
         self, partitions: tuple[TopicPartition, ...], closing: Callable[[], bool]
     ) -> Mapping[TopicPartition, int]:
-        """What Kafka has: {partition: offset or `NO_OFFSET`}. Waits as long as the coordinator wants.
+        """The offsets in Kafka: {partition: offset or `NO_OFFSET`}. Waits for as long as the coordinator takes.
 
-        Raises `Unavailable` when `closing` says so before there is an answer.
+        Raises `Unavailable` if the member is `closing` before there is an answer.
         """
-        assert self._kafka is not None, "offsets are read from Kafka only where Kafka keeps them"
+        assert self._kafka is not None, "offsets.storage is not kafka"
         if not partitions:
             return {}
         while not closing():
@@ -126,7 +126,7 @@ class Offsets:
             if found is not None:
                 return found
             await self._kafka.pause()
-        raise Unavailable("shutting down before the coordinator has told the committed offsets")
+        raise Unavailable("shutting down before the committed offsets were fetched")
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class Offsets:
 
     async def _commit_to_zookeeper(self, *, explicit: bool, step: str) -> CommitOutcome:
         outcome = CommitOutcome()
-        # Read once: registry and positions may be others when the last of these is written.
+        # A snapshot: registry and positions may change before the last of these is written.
         for info, offset in [(info, info.consumed) for info in self._registry.infos()]:
             tp = info.topic_partition
             refused = await self._write(info, offset, explicit=explicit, step=step)
@@ -156,8 +156,8 @@ class Offsets:
             log.warning("%s: committing offsets failed: %s", self._session.member, failure)
             errors = dict.fromkeys(offsets, UNANSWERED)
         for tp, error in errors.items():
-            told = {"": "accepted", UNANSWERED: "unknown"}.get(error, "refused")
-            self._tell(infos[tp], offsets[tp], told, error, explicit=explicit, store="kafka")
+            answered = {"": "accepted", UNANSWERED: "unknown"}.get(error, "refused")
+            self._emit(infos[tp], offsets[tp], answered, error, explicit=explicit, store="kafka")
         if self._config.dual_commit_enabled:
             for tp in (tp for tp, error in errors.items() if not error):
                 await self._write(infos[tp], offsets[tp], explicit=explicit, step=step)
@@ -167,27 +167,27 @@ class Offsets:
         )
 
     async def _write(self, info: PartitionInfo, offset: int, *, explicit: bool, step: str) -> str:
-        """To ZooKeeper, if it is not what was written last; what a fence refused it with, or ''."""
+        """Write to ZooKeeper, unless unchanged; returns the error by which a fence refused, or ''."""
         if offset == info.checkpointed:
             return ""
         tp = info.topic_partition
         path = paths.offset(self._config.group_id, tp.topic, tp.partition)
-        outcome, error = "unknown", UNANSWERED  # as long as nobody has answered, also when we are cancelled
+        outcome, error = "unknown", UNANSWERED  # until there is an answer, also if we are cancelled
         try:
             await self._write_fenced(self._session, info, path, offset_payload(offset), step)
             info.checkpointed = offset
             outcome, error = "accepted", ""
         except REFUSALS as refusal:
             outcome, error = "refused", type(refusal).__name__
-            log.info("%s: the commit of %s at %d is refused: %s", self._session.member, tp, offset, refusal)
+            log.info("%s: the commit of %s at %d was refused: %s", self._session.member, tp, offset, refusal)
         except RebalanceLabError as failure:
             error = type(failure).__name__
             raise
         finally:
-            self._tell(info, offset, outcome, error, explicit=explicit, store="zookeeper")
+            self._emit(info, offset, outcome, error, explicit=explicit, store="zookeeper")
         return error
 
-    def _tell(self, info: PartitionInfo, offset: int, outcome: str, error: str, *, explicit: bool, store: str) -> None:
+    def _emit(self, info: PartitionInfo, offset: int, outcome: str, error: str, *, explicit: bool, store: str) -> None:
         self._tracer.emit(
             "commit_answered",
             member=self._session.member,

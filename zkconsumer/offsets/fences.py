@@ -1,16 +1,16 @@
-"""What a commit to ZooKeeper must pass (`fix.commit.fence`): nothing, the session of the claim, or an epoch.
+"""Fences for commits to ZooKeeper (`fix.commit.fence`): none, the session of the claim, or an epoch.
 
-The original has no fence: whoever believes to own a partition overwrites its offset, in whatever session its
-request ends up. The owner node's version is no fence either, since a node that was deleted and made again starts
-at version 0.
+The original has no fence: every member that believes it owns a partition overwrites its offset, in whichever session
+its request arrives. The owner node's version is no fence either, since a node that was deleted and created again
+starts at version 0.
 
-- *session*: sent in the session in which the partition was claimed, or not at all. As long as that session lives
-  nobody else can have claimed the partition (unless somebody deleted the owner node). One setData, as without.
-- *epoch*: a transaction that checks the version of `/consumers/G/epochs/T/P`, which every claim bumps, and sets the
-  offset. It holds even against a foreign owner in the same session, and lets an owner through that nobody
-  followed. One multi for each partition, and one setData more for each claim.
+- *session*: the write is sent in the session of the claim, or not at all. While that session lives, no other member
+  can have claimed the partition (unless the owner node was deleted). One setData, as without a fence.
+- *epoch*: a transaction checks the version of `/consumers/G/epochs/T/P`, which every claim bumps, and sets the offset.
+  It holds even against a foreign owner in the same session, and still accepts an owner that has no successor. One
+  multi for each partition, and one more setData for each claim.
 
-Both guard ZooKeeper only: with `offsets.storage=kafka` they guard the second write of a dual commit.
+Both guard only ZooKeeper: with `offsets.storage=kafka` they guard the second write of a dual commit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kernel.zookeeper.session import ZooKeeperSession
     from zkconsumer.records.streams import PartitionInfo
 
-#: What a fence refuses with; anything else is a failure.
+#: The errors by which a fence refuses; any other error is a failure.
 REFUSALS = (SessionExpired, BadVersion)
 
 
@@ -38,13 +38,13 @@ async def unfenced(session: ZooKeeperSession, info: PartitionInfo, path: str, da
 
 
 async def in_session(session: ZooKeeperSession, info: PartitionInfo, path: str, data: bytes, step: str) -> None:
-    """As `unfenced`, in the session of the claim only. Raises `SessionExpired`."""
+    """As `unfenced`, but only in the session of the claim. Raises `SessionExpired`."""
     assert info.session, f"{info.topic_partition} was adopted without the session of its claim"
     await _update(session, path, data, step, only_in=info.session)
 
 
 async def in_epoch(session: ZooKeeperSession, info: PartitionInfo, path: str, data: bytes, step: str) -> None:
-    """Checked and written in one transaction. Raises `BadVersion`, also when the epoch's node is gone."""
+    """Check and write in one transaction. Raises `BadVersion`, also if the epoch node is gone."""
     assert info.epoch is not None, f"{info.topic_partition} was adopted without the epoch of its claim"
     named = paths.parse_offset(path)
     assert named is not None, path
@@ -56,7 +56,7 @@ async def in_epoch(session: ZooKeeperSession, info: PartitionInfo, path: str, da
             await session.transaction(check, part, step=step)
         except NoNode as missing:
             if missing.path == epoch:
-                raise BadVersion("the epoch is gone, so this claim is not the last one", epoch) from missing
+                raise BadVersion("the epoch node is gone, so this claim is not the latest one", epoch) from missing
             raise
 
     try:

@@ -1,21 +1,21 @@
-"""Offsets kept in Kafka (`offsets.storage=kafka`): the channel to the group's coordinator, and what goes through it.
+"""Offsets kept in Kafka (`offsets.storage=kafka`): commits and fetches over a channel to the group's coordinator.
 
 Source: commitOffsets and fetchOffsets of ZookeeperConsumerConnector, channelToOffsetManager of ClientUtils, Kafka
-0.8.2. The group has no generation and no members for the coordinator: a simple consumer (generation -1, empty
-member id) that owns its partitions in ZooKeeper only. So nothing fences a commit here either.
+0.8.2. To the coordinator the group is a simple consumer without generation and members (generation -1, empty member
+id), since partitions are owned in ZooKeeper only. So nothing fences a commit here either.
 
-- The channel is looked for without limit: the registered brokers are read from ZooKeeper and tried in a random
-  order, one that answers is asked for the coordinator, again and again with `offsets.channel.backoff.ms` in
-  between. Whoever wants to commit meanwhile waits, as in the original for its lock.
-- Fetching is repeated until it succeeds or the member closes. NOT_COORDINATOR drops the channel, loading waits;
-  any other error of a partition counts as "no offset".
-- A commit names every partition of the registry, changed or not, also one whose position is not known yet (-1).
-  It is tried once, and a failure is logged and reported, not raised. Only a member that is closing tries again,
+- The search for the coordinator has no limit: read the registered brokers from ZooKeeper, try them in a random order,
+  ask the first one that answers, and retry after `offsets.channel.backoff.ms`. Commits wait meanwhile, as in the
+  original on its lock.
+- A fetch is retried until it succeeds or the member closes. NOT_COORDINATOR drops the channel, loading waits; any
+  other error of a partition counts as "no offset".
+- A commit names every partition of the registry, changed or not, even if its position is not known yet (-1). It is
+  tried once; a failure is logged and reported, not raised. Only a closing member retries,
   `offsets.commit.max.retries` times, and not for its timer: `isAutoCommit`, on which this depends in the source,
   is false for the timer and true for all others.
 
-Where we differ: every failed look waits for the backoff (the original spins when it reaches no broker), a look's
-answer is waited for as long as any other (3 s there), and a member that is closing stops looking; there its
+Where we differ: every failed search waits for the backoff (the original spins if it reaches no broker), its requests
+have the same timeout as all others (3 s in the original), and a closing member stops searching; in the original the
 shutdown hangs until a coordinator is found.
 """
 
@@ -38,45 +38,45 @@ if TYPE_CHECKING:
 
     from kernel.trace.writer import Tracer
     from zkconsumer.settings import ZkConsumerConfig
-    from zkconsumer.watching.watcher import Watching
+    from zkconsumer.watching.watcher import Watcher
 
 log = logging.getLogger(__name__)
 
 #: The versions of a 1.1 consumer; kio has no older OffsetCommit (0.8.2 sends version 1).
 FIND_VERSION, COMMIT_VERSION, FETCH_VERSION = 0, 2, 2
 
-#: A commit that was sent, or could not be, without an answer; not a Kafka error.
+#: A commit without an answer, sent or not; not a Kafka error.
 UNANSWERED = "UNANSWERED"
 
 _MOVED = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"})
-#: The one error of a commit that repeating does not help.
+#: The one error of a commit for which a retry is useless.
 _FINAL = frozenset({"OFFSET_METADATA_TOO_LARGE"})
 
 
 class KafkaOffsets:
-    """One member's offsets in Kafka. Whoever uses it sees to it that only one call runs at a time.
+    """One member's offsets in Kafka. Callers must make one call at a time.
 
-    `closing` says whether the member is shutting down; a search for the coordinator ends then.
+    `closing` says whether the member is shutting down, which ends a search for the coordinator.
     """
 
     def __init__(
-        self, watching: Watching, config: ZkConsumerConfig, tracer: Tracer, member: str, closing: Callable[[], bool]
+        self, watcher: Watcher, config: ZkConsumerConfig, tracer: Tracer, member: str, closing: Callable[[], bool]
     ) -> None:
-        self._watching = watching
+        self._watcher = watcher
         self._config = config
         self._tracer = tracer
         self._member = member
         self._closing = closing
-        self._random = Random(f"offsets:{config.seed}:{member}")  # an order, not a secret
+        self._random = Random(f"offsets:{config.seed}:{member}")  # for an order, not for a secret
         self._channel: BrokerConnection | None = None
 
     async def connect(self) -> None:
-        """Find the coordinator, however long that takes. Raises `Unavailable` once the member is closing."""
+        """Find the coordinator, however long it takes. Raises `Unavailable` once the member is closing."""
         if self._channel is None or self._channel.closed:
             self._channel = await self._find()
 
     async def fetch(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int] | None:
-        """One try: {partition: offset or `NO_OFFSET`}, or None where it is to be repeated after the backoff.
+        """Try once: {partition: offset or `NO_OFFSET`}, or None to retry after the backoff.
 
         Raises `Unavailable` once the member is closing and there is no coordinator.
         """
@@ -109,11 +109,11 @@ class KafkaOffsets:
         if "COORDINATOR_LOAD_IN_PROGRESS" in errors:
             return None
         if strange := errors - {""}:
-            log.warning("%s: committed offsets taken as missing: %s", self._member, ", ".join(sorted(strange)))
+            log.warning("%s: treating committed offsets as missing: %s", self._member, ", ".join(sorted(strange)))
         return found
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, str]:
-        """One try: {partition: error, '' for success}; `UNANSWERED` for all when nothing came back.
+        """Try once: {partition: error, '' for success}; `UNANSWERED` for all without a response.
 
         Raises `Unavailable` once the member is closing and there is no coordinator.
         """
@@ -151,14 +151,14 @@ class KafkaOffsets:
         return {tp: errors.get(tp, UNANSWERED) for tp in offsets}
 
     async def drop(self) -> None:
-        """Break the channel; the next call looks for the coordinator again. Idempotent."""
+        """Close the channel; the next call searches for the coordinator again. Idempotent."""
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()
             await channel.wait_closed()
 
     async def pause(self) -> None:
-        """`offsets.channel.backoff.ms`."""
+        """Wait for `offsets.channel.backoff.ms`."""
         await asyncio.sleep(self._config.offsets_channel_backoff_ms / 1000)
 
     # -- the search for the coordinator ------------------------------------------------------------------------------
@@ -166,14 +166,14 @@ class KafkaOffsets:
     async def _find(self) -> BrokerConnection:
         while True:
             try:
-                return await self._look_once()
+                return await self._find_once()
             except (Unavailable, ProtocolError) as error:
                 if self._closing():
-                    raise Unavailable(f"shutting down without the coordinator of offsets: {error}") from error
-                log.warning("%s: no coordinator of offsets yet: %s", self._member, error)
+                    raise Unavailable(f"shutting down before the offsets' coordinator was found: {error}") from error
+                log.warning("%s: the offsets' coordinator was not found yet: %s", self._member, error)
             await self.pause()
 
-    async def _look_once(self) -> BrokerConnection:
+    async def _find_once(self) -> BrokerConnection:
         asked = await self._any_broker()
         keep = False
         try:
@@ -185,7 +185,7 @@ class KafkaOffsets:
                 group=self._config.group_id,
             )
             if answer.error_code is not ErrorCode.none:
-                raise Unavailable(f"{asked.host}:{asked.port} says {error_name(answer.error_code)}")
+                raise Unavailable(f"{asked.host}:{asked.port} answered {error_name(answer.error_code)}")
             if (answer.host, answer.port) == (asked.host, asked.port):
                 keep = True
                 return asked
@@ -196,7 +196,7 @@ class KafkaOffsets:
                 await asked.wait_closed()
 
     async def _any_broker(self) -> BrokerConnection:
-        brokers = await read_brokers(self._watching, step="offsets-channel")
+        brokers = await read_brokers(self._watcher, step="offsets-channel")
         self._random.shuffle(brokers)
         failures = []
         for broker in brokers:
@@ -230,7 +230,7 @@ class KafkaOffsets:
 
 
 def is_done(errors: Iterable[str]) -> bool:
-    """Whether a commit with these errors needs no repetition: none, or only what repeating does not help."""
+    """Whether a commit with these errors needs no retry: no errors, or only final ones."""
     return all(not error or error in _FINAL for error in errors)
 
 

@@ -1,8 +1,7 @@
-"""R7 of a rebalance: from what was read of the group to this member's own part.
+"""R7 of a rebalance: compute this member's own part from what it has read of the group.
 
-Every member computes this for itself from what *it* has read; that the parts of all members fit together rests on
-their having read the same, and on their having the same strategy. The strategies themselves are the kernel's
-assignors over threads.
+Every member computes its part from what *it* has read. The parts fit together only if all members have read the same
+and use the same strategy. The strategies themselves are the kernel's assignors over threads.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Threads = Mapping[str, Sequence[str]]  #: {topic: the threads of the whole group
 
 
 class NotAMember(RebalanceLabError):
-    """The group that was read lacks this member or one of its threads: its session has gone meanwhile."""
+    """The group as read lacks this member or one of its threads: its session has ended meanwhile."""
 
 
 def threads_per_topic(subscriptions: Mapping[str, Mapping[str, int]]) -> dict[str, list[str]]:
@@ -36,10 +35,10 @@ def threads_per_topic(subscriptions: Mapping[str, Mapping[str, int]]) -> dict[st
 def decide(
     strategy: str, consumer_id: str, my_topics: Mapping[str, int], partitions: Partitions, threads: Threads
 ) -> dict[str, list[TopicPartition]]:
-    """{thread of ours: its partitions}, every thread named that has any.
+    """{our thread: its partitions}; a thread without partitions may be missing.
 
-    `strategy` is a word of `STRATEGIES`; `my_topics` is {topic: streams}; `partitions` is that of our topics, for
-    roundrobin-1.1 that of all topics of the group. Raises what the strategy refuses.
+    `strategy` is a key of `STRATEGIES`; `my_topics` is {topic: streams}; `partitions` covers our topics, for
+    roundrobin-1.1 all topics of the group. Raises the strategy's own error if it refuses the group.
     """
     return STRATEGIES[strategy](consumer_id, my_topics, partitions, threads)
 
@@ -47,7 +46,7 @@ def decide(
 def _range(
     consumer_id: str, my_topics: Mapping[str, int], partitions: Partitions, threads: Threads
 ) -> dict[str, list[TopicPartition]]:
-    """Topic by topic. Raises `NotAMember` when the group lacks a topic or thread of ours (Kafka asserts it)."""
+    """Topic by topic. Raises `NotAMember` if the group lacks one of our topics or threads (Kafka asserts it)."""
     decided: dict[str, list[TopicPartition]] = {}
     for topic, streams in my_topics.items():
         group_threads = threads.get(topic, ())

@@ -1,16 +1,16 @@
-"""What happens to a rebalance (events) and what it wants done (effects): frozen values, nothing else.
+"""Events that reach a rebalance and effects that it wants performed: frozen values, nothing else.
 
-ZooKeeper is spoken to in `Request`s, grouped into an `Ask`: so a conversation, a count of operations and a
-model of ZooKeeper can all be made from the effects of `machine.py` without a server. Effects are performed
-in the order given. One step's effects are one batch; when it is done, exactly one event answers it:
+ZooKeeper requests are `Request`s, grouped into an `Ask`: conversations, counts of operations and a model of ZooKeeper
+can all be made from the effects of `machine.py` without a server. Effects are performed in the order given. The effects
+of one step are one batch; when it is done, exactly one event reports its result:
 
 - `Answered`, when the batch ended with an `Ask`,
 - `OffsetsFetched`, when it ended with `ReadStoredOffsets`,
 - `Performed`, when it ended with anything else,
-- `StepFailed`, when one of them failed; what followed it in the batch was not performed.
+- `StepFailed`, when one of the effects failed; those behind it were not performed.
 
-Effects that leave the machine idle or closed, and those of events that meet a batch under way, only tell
-(`INSTANT`); nothing answers them.
+Effects that leave the machine idle or closed, and effects of an event that arrives while a batch is running, are all
+`INSTANT`; no event reports their result.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ class Operation(StrEnum):
 
 
 class Refusal(StrEnum):
-    """Refusals that a step has an answer to; every other failure ends the attempt."""
+    """Refusals that a step can handle; every other failure ends the attempt."""
 
     NO_NODE = "NoNode"
     NODE_EXISTS = "NodeExists"
     BAD_VERSION = "BadVersion"
-    OTHER_SESSION = "SessionExpired"  #: it was for one session, which is over
+    OTHER_SESSION = "SessionExpired"  #: the request was for one session, which is over
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One ZooKeeper request. Whether it leaves a watch is decided by who listens to the path (`watching/watcher.py`).
+    """One ZooKeeper request. A read leaves a watch if its path has a listener (`watching/watcher.py`).
 
-    `data` is for creates, which are ephemeral unless they are `persistent`, and for setData; a create whose parent
-    is missing creates the parents. `version` is for deletes, -1 deletes whatever is there. With a `session` it is
-    done in that session or refused, and not repeated into a later one.
+    `data` is for creates and for setData. Creates are ephemeral unless `persistent`, and create missing parents.
+    `version` is for deletes; -1 deletes any version. With a `session`, the request is performed in that session or
+    refused, and never retried in a later one.
     """
 
     operation: Operation
@@ -64,11 +64,11 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What one request brought: data, names of children, nothing, or a refusal.
+class Response:
+    """The response to one request: data, names of children, nothing, or a refusal.
 
-    `version` is the data's; `owner` the session that an ephemeral node belongs to, 0 for a persistent one; `session`
-    the one in which it was asked.
+    `version` is the version of the data; `owner` is the session that an ephemeral node belongs to, 0 for a persistent
+    one; `session` is the session in which the request was sent.
     """
 
     data: bytes = b""
@@ -80,7 +80,7 @@ class Answer:
 
     @property
     def ours(self) -> bool:
-        """Whether the node that was read lives as long as our own session."""
+        """Whether the node belongs to our own session."""
         return self.refusal is None and self.owner != 0 and self.owner == self.session
 
 
@@ -88,8 +88,8 @@ class Answer:
 class Claim:
     """One of our partitions: the thread it is for, and the committed offset it starts from.
 
-    `session` is the one that the owner node belongs to, `epoch` the version of the partition's epoch node after we
-    bumped it (only with `fence_epochs`): what commits can be fenced by.
+    Commits can be fenced by `session`, which the owner node belongs to, and by `epoch`, the version of the partition's
+    epoch node after we bumped it (only with `fence_epochs`).
     """
 
     topic: str
@@ -109,7 +109,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceDemanded:
-    """A rebalance is to run for its own sake, at the start or in a new session; `ticket` gets the outcome."""
+    """Run a rebalance, at the start or in a new session; the outcome is reported for `ticket`."""
 
     trigger: str
     ticket: int
@@ -118,7 +118,7 @@ class RebalanceDemanded:
 
 @dataclass(frozen=True, slots=True)
 class ChangeNotified:
-    """A watch fired and was re-armed: sets the merged trigger flag."""
+    """A watch fired and was registered again: sets the merged trigger flag."""
 
     trigger: str
     cause: str = ""
@@ -126,24 +126,24 @@ class ChangeNotified:
 
 @dataclass(frozen=True, slots=True)
 class SessionRenewed:
-    """The old session has expired and a new one stands: what was owned in the old one is not ours to release."""
+    """A new session replaces the expired one: what we owned in the old one is no longer ours to release."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseDemanded:
-    """Shut down, after whatever rebalance runs now."""
+    """Shut down, once the running rebalance has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The answers of an `Ask`, in its order."""
+    """The responses to an `Ask`, in the order of its requests."""
 
-    answers: tuple[Answer, ...]
+    responses: tuple[Response, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsFetched:
-    """What Kafka keeps for the partitions asked for; one without a committed offset may be missing."""
+    """The committed offsets that Kafka keeps; partitions without one may be missing."""
 
     offsets: Mapping[TopicPartition, int]
 
@@ -155,33 +155,33 @@ class Performed:
 
 @dataclass(frozen=True, slots=True)
 class StepFailed:
-    """Something in the batch failed in a way that no step has an answer to."""
+    """An effect of the batch failed in a way that no step can handle."""
 
     error: str
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """No server is reached: the session may be over without anybody here knowing."""
+    """The connection to ZooKeeper is lost; the session may expire without our noticing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reconnected:
-    """A server is reached again, in the same session."""
+    """Connected again, in the same session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reminded:
-    """The time of a `Remind` is over."""
+    """The time of a `Remind` has passed."""
 
     token: int
 
 
-#: What ends a batch.
-Outcome = Answered | OffsetsFetched | Performed | StepFailed
+#: The result of a batch.
+BatchResult = Answered | OffsetsFetched | Performed | StepFailed
 
 Event = (
-    Outcome
+    BatchResult
     | RebalanceDemanded
     | ChangeNotified
     | SessionRenewed
@@ -197,7 +197,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send these requests, in this order, all before the first answer; `step` is R1..R12, or `look` between them."""
+    """Send these requests, in this order, without waiting for responses; `step` is R1 to R12, or `look` when idle."""
 
     step: str
     requests: tuple[Request, ...]
@@ -205,73 +205,73 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class ReadStoredOffsets:
-    """R8 with offsets.storage=kafka: ask the broker that keeps the group's offsets, until it answers or we close."""
+    """R8 with offsets.storage=kafka: fetch offsets from the group's coordinator; retry until it answers or we close."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WatchBrokers:
-    """R3a: from now on listen to the children of /brokers/ids."""
+    """R3a: listen to the children of /brokers/ids from now on."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopFetchers:
-    """End the leader finder, then all fetchers."""
+    """Stop the leader finder, then all fetchers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClearStreams:
-    """Empty the queues of these topics' streams (None: of all), and forget the current chunk of every stream."""
+    """Empty the queues of these topics' streams (None: all topics), and drop the current chunk of every stream."""
 
     topics: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsets:
-    """Write what was consumed since the last commit."""
+    """Commit what was consumed since the last commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetOwned:
-    """The registry loses these partitions, without a word to ZooKeeper (None: all of them)."""
+    """Remove these topics' partitions from the registry (None: all of them). ZooKeeper is not touched."""
 
     topics: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptClaims:
-    """The registry is this from now on."""
+    """Replace the registry with these claims."""
 
     claims: tuple[Claim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StartFetchers:
-    """Start a leader finder with everything in the registry."""
+    """Start a leader finder for everything in the registry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """Stop fetching and empty all streams now, whatever else is being done (fix.stop.on.disconnect)."""
+    """Stop fetching and empty all streams at once, even during a batch (fix.stop.on.disconnect)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeFetchers:
-    """Start a leader finder with everything in the registry, each partition from what was handed out last."""
+    """Start a leader finder for everything in the registry, each partition behind the last record handed out."""
 
 
 @dataclass(frozen=True, slots=True)
-class TellRevoked:
-    """Call the application's listener for one stream."""
+class NotifyRevoked:
+    """Call the application's listener: one stream lost these partitions."""
 
     stream: int
     partitions: frozenset[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
-class TellAssigned:
-    """Call the application's listener for one stream."""
+class NotifyAssigned:
+    """Call the application's listener: one stream got these partitions."""
 
     stream: int
     partitions: frozenset[TopicPartition]
@@ -279,14 +279,14 @@ class TellAssigned:
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
-    """Wait this long; nothing shortens it."""
+    """Wait this long; nothing cuts the wait short."""
 
     ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Remind:
-    """Tell `Reminded(token)` when this time is over; nothing waits for it."""
+    """Post `Reminded(token)` after this time; the batch does not wait for it."""
 
     ms: int
     token: int
@@ -294,7 +294,7 @@ class Remind:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A demanded rebalance has ended: `error` is None or why it failed."""
+    """Report the end of a demanded rebalance to its caller: `error` is None, or why it failed."""
 
     ticket: int
     error: str | None
@@ -302,14 +302,14 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """Something for the log that reaches nobody else."""
+    """Log a warning."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """A trace event of this member."""
+    """Emit a trace event of this member."""
 
     kind: str
     fields: Mapping[str, object] = field(default_factory=dict)
@@ -319,17 +319,17 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class StopAutoCommit:
-    """End the commit timer."""
+    """Stop the commit timer."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndStreams:
-    """Put the shutdown marker into each queue."""
+    """Put the shutdown marker into each stream's queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseSession:
-    """End the ZooKeeper session: one transaction removes the id node and all owner nodes."""
+    """Close the ZooKeeper session, which removes the id node and all owner nodes in one transaction."""
 
 
 Effect = (
@@ -344,8 +344,8 @@ Effect = (
     | StartFetchers
     | Freeze
     | ResumeFetchers
-    | TellRevoked
-    | TellAssigned
+    | NotifyRevoked
+    | NotifyAssigned
     | BackOff
     | Remind
     | Report

@@ -1,18 +1,25 @@
-"""The rebalance of the 0.8.2 high-level consumer: one member's decisions.
+"""One member's rebalances: `step(machine, event) -> (machine, effects)`.
 
-What it is: `step(machine, event) -> (machine, effects)`. The table of an attempt's steps, with the ZooKeeper
-requests of each, is in `table.py`; this module walks through it. What happens between rebalances is in `between.py`.
+A rebalance is a series of at most `max_retries` attempts (`attempt.py` walks one through the table). After a failed
+attempt the member backs off, after the last one too. When all have failed, the error is reported to the caller or, if
+nobody asked for the rebalance, logged; the member stays registered and idle (KAFKA-4228).
 
-How it runs. A rebalance is a series of at most `max_retries` attempts. An attempt walks through the table from
-R1; each step's effects are performed as one batch and answered by one event, which leads to the next step. An
-attempt that fails anywhere goes through GIVING_UP (stop fetchers, clear, commit) and BACKING_OFF, the last one
-too. After the last one the caller is told, or the log when nobody called; the member stays registered and idle
-(KAFKA-4228).
+Between rebalances:
 
-*Shutting down* waits for the running rebalance with all its attempts (each fails in R9) unless
-`retry_while_closing` is off, as it is in Kafka 1.1, which looks before every attempt and then ends without an error.
+- *Merging.* A change during a rebalance sets a flag; any number of changes makes one more rebalance afterwards. The
+  flag is cleared before a rebalance starts, so no change is lost (KAFKA-265).
+- *Demands* (the first rebalance, a new session) are rebalances of their own and leave the flag alone.
+- *An expired session empties the registry* without a release, since other members may own the nodes by now. The
+  fetchers keep running until R4 of the rebalance in the new session.
+- *The shutdown* waits for the running rebalance with all its attempts, each of which fails in R9, and then goes before
+  everything else. With `retry_while_closing` off, as in Kafka 1.1, it waits for the running attempt only and ends
+  the rebalance without an error.
 
-What it refuses to know: sockets, clocks, whether requests were pipelined, and what a record is.
+With options, a change waits until the group has been quiet (`quiet_ms`), a member that failed checks whether its part
+is free (`retry_when_free`), and a member without a connection stops delivering (`stop_on_disconnect`,
+`connection.py`).
+
+Nothing here knows about sockets, clocks, pipelining or the contents of a record.
 """
 
 from __future__ import annotations
@@ -21,179 +28,157 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kernel.errors import RebalanceLabError
-from zkconsumer.rebalance import between
-from zkconsumer.rebalance.between import Decision, begin_attempt, next_of, phase
+from zkconsumer.rebalance import attempt, connection
 from zkconsumer.rebalance.effects import (
     Answered,
+    Ask,
     BackOff,
+    BatchResult,
     ChangeNotified,
+    ClearStreams,
     CloseDemanded,
+    CloseSession,
     Disconnected,
     Emit,
+    EndStreams,
     Event,
+    ForgetOwned,
     OffsetsFetched,
-    Outcome,
     Performed,
     RebalanceDemanded,
     Reconnected,
+    Refusal,
+    Remind,
     Reminded,
     Report,
     SessionRenewed,
     StepFailed,
+    StopAutoCommit,
     Warn,
 )
-from zkconsumer.rebalance.releasing import silenced, stop_delivering
-from zkconsumer.rebalance.state import Rebalance, State
-from zkconsumer.rebalance.steps import AttemptFailed, Effects, Jump, learned
-from zkconsumer.rebalance.table import table
+from zkconsumer.rebalance.releasing import not_delivering, reads, stop_delivering
+from zkconsumer.rebalance.state import Rebalance, RebalanceState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from zkconsumer.rebalance.steps import Row
+    from zkconsumer.rebalance.effects import Effect
+    from zkconsumer.rebalance.steps import Decision, Effects
 
 
 def step(machine: Rebalance, event: Event) -> Decision:
-    """What follows from `event`. Effects are to be performed in their order; see `effects.py` for the batches."""
+    """Decide what follows from `event`. The effects are to be performed in order; see `effects.py` for batches."""
     match event:
         case Answered() | Performed() | OffsetsFetched() | StepFailed():
-            return _OUTSIDE_ATTEMPTS.get(machine.state, _walk)(machine, event)
+            return _OUTSIDE_ATTEMPTS.get(machine.state, _in_attempt)(machine, event)
         case ChangeNotified():
-            return between.change_notified(machine, event)
+            return _change_notified(machine, event)
         case RebalanceDemanded():
-            return between.rebalance_demanded(machine, event)
+            return _rebalance_demanded(machine, event)
         case SessionRenewed():
-            return between.session_renewed(machine)
+            renewed = replace(machine, owned=(), connected=True, held=MappingProxyType({}))
+            return renewed, (ForgetOwned(),)
         case CloseDemanded():
-            return between.close_demanded(machine)
+            return _unless_busy(replace(machine, closing=True))
         case Disconnected():
-            return between.disconnected(machine)
+            machine, effects = connection.disconnected(machine)
+            return _unless_busy(machine, *effects)
         case Reconnected():
-            return between.reconnected(machine)
+            return _unless_busy(replace(machine, connected=True))
         case Reminded():
-            return between.reminded(machine, event)
+            return _reminded(machine, event)
 
 
 def is_busy(machine: Rebalance) -> bool:
-    """Whether a batch is being performed, so that an event from outside makes no new one."""
-    return machine.state not in (State.IDLE, State.CLOSED)
+    """Whether a batch is being performed, so that an event from outside must not start another one."""
+    return machine.state not in (RebalanceState.IDLE, RebalanceState.CLOSED)
 
 
-# -- inside an attempt -------------------------------------------------------------------------------------------
+# -- what comes next -------------------------------------------------------------------------------------------
 
 
-def _walk(machine: Rebalance, event: Outcome) -> Decision:
-    """Leave the step that was answered and enter the next one that wants something."""
-    if isinstance(event, StepFailed):
-        if machine.state is State.STOPPING:  # the commit failed; what came before it in R4 was done and told
-            machine = silenced(machine)
-        if machine.state is State.READING_KAFKA_OFFSETS:
-            return _stumble(machine, AttemptFailed(f"offsets unavailable: {event.error}", "unavailable"))
-        return _stumble(machine, AttemptFailed(event.error))
-    answers = event.answers if isinstance(event, Answered) else ()
-    if isinstance(event, OffsetsFetched):
-        machine = learned(machine, stored=event.offsets)
-    effects: Effects = ()
-    rows = table(machine.rules)
-    while True:
-        row = rows[machine.state]
-        left = machine.state
-        try:
-            machine = _gone_on(rows, left, row.leave(machine, answers))
-        except RebalanceLabError as failure:
-            machine, more = _stumble(machine, failure)
-            return machine, effects + more
-        if machine.state is State.IDLE:
-            machine, more = _succeed(machine, "unavailable" if left is State.AWAITING_BROKERS else "ok")
-            return machine, effects + more
-        entered = rows[machine.state]
-        if entered.phase != row.phase:
-            effects += (phase(machine, entered.phase),)
-        wanted = entered.enter(machine)
-        if wanted:
-            return machine, effects + wanted
-        answers = ()
+def _next(machine: Rebalance) -> Decision:
+    """Choose what an idle member does: shut down, pause, serve a demand, react to the flag, resume, or nothing."""
+    machine = replace(machine, state=RebalanceState.IDLE, ticket=None, cause="")
+    if machine.closing:
+        refused = tuple(Report(demand.ticket, None) for demand in machine.demands)
+        machine, more = _close(replace(machine, demands=()))
+        return machine, refused + more
+    if connection.must_pause(machine):
+        return _and_next(*connection.pause(machine))
+    if machine.demands:
+        demand = machine.demands[0]
+        machine = replace(machine, demands=machine.demands[1:], ticket=demand.ticket, cause=demand.cause)
+        return _begin(machine, demand.trigger)
+    if machine.triggered and not machine.quiet_token:
+        machine = replace(machine, triggered=False, cause=machine.triggered_cause)
+        return _begin(machine, machine.triggered_by)
+    if machine.connected and machine.held:
+        return connection.resume(machine)
+    return machine, ()
 
 
-def _gone_on(rows: Mapping[State, Row], left: State, exited: Rebalance | Jump) -> Rebalance:
-    """To where the exit jumps, or to the next row that does not stand aside; behind the last one to IDLE."""
-    if isinstance(exited, Jump):
-        return replace(exited.machine, state=exited.to)
-    states = list(rows)
-    behind = states[states.index(left) + 1 :]
-    return replace(exited, state=next((state for state in behind if not rows[state].aside), State.IDLE))
+def _and_next(machine: Rebalance, effects: Effects) -> Decision:
+    """The decision itself, followed by what comes next if it ended in IDLE."""
+    if machine.state is not RebalanceState.IDLE:
+        return machine, effects
+    machine, more = _next(machine)
+    return machine, effects + more
 
 
-def _stumble(machine: Rebalance, failure: RebalanceLabError) -> Decision:
-    """The attempt ends here; where the row says so, what was claimed is given back first."""
-    outcome = failure.outcome if isinstance(failure, AttemptFailed) else "error"
-    gone = isinstance(failure, AttemptFailed) and failure.gone
-    row = table(machine.rules)[machine.state]
-    if gone or not (row.gives_back and machine.attempt.claimed):
-        return _give_up(machine, outcome, str(failure))
-    machine = replace(learned(machine, outcome=outcome, error=str(failure)), state=State.ROLLING_BACK)
-    return machine, table(machine.rules)[machine.state].enter(machine)
+def _unless_busy(machine: Rebalance, *effects: Effect) -> Decision:
+    """After an event from outside: a batch that is running decides later what comes next."""
+    return _and_next(machine, effects)
 
 
-def _succeed(machine: Rebalance, outcome: str) -> Decision:
-    ended = (
-        Emit("attempt_ended", {"attempt": machine.attempt.number, "outcome": outcome}, cause=machine.cause),
-        Emit("rebalance_ended", {"outcome": "ok"}, cause=machine.cause),
-        *_report(machine, None),
-    )
-    machine, more = next_of(machine)
-    return machine, ended + more
+# -- a rebalance -----------------------------------------------------------------------------------------------
 
 
-def _give_up(machine: Rebalance, outcome: str, error: str) -> Decision:
-    """The fetchers of all topics stop, and nothing is delivered before another attempt has claimed."""
-    stop = stop_delivering(machine, None)
-    attempt = replace(machine.attempt, outcome=outcome, error=error)
-    warning = Warn(f"attempt {attempt.number} of {machine.rules.max_retries} to rebalance failed: {error}")
-    return replace(silenced(machine), state=State.GIVING_UP, attempt=attempt), (warning, *stop)
+def _begin(machine: Rebalance, trigger: str) -> Decision:
+    started = Emit("rebalance_started", {"trigger": trigger}, cause=machine.cause)
+    machine, more = attempt.begin(replace(machine, retry_token=0), 1)
+    return machine, (started, *more)
 
 
-def _gave_up(machine: Rebalance, event: Outcome) -> Decision:
-    """Stopping failed as well: as in the original, that ends the whole rebalance without a backoff."""
-    if isinstance(event, StepFailed):
-        return _fail(machine, event.error)
-    return replace(machine, state=State.BACKING_OFF), (phase(machine, "backoff"), BackOff(machine.rules.backoff_ms))
+def _in_attempt(machine: Rebalance, result: BatchResult) -> Decision:
+    machine, effects = attempt.proceed(machine, result)
+    if machine.state is not RebalanceState.IDLE:
+        return machine, effects
+    ended = Emit("rebalance_ended", {"outcome": "ok"}, cause=machine.cause)
+    return _and_next(machine, (*effects, ended, *_report(machine, None)))
 
 
-def _backed_off(machine: Rebalance, _: Outcome) -> Decision:
-    rules, attempt = machine.rules, machine.attempt
-    if attempt.number >= rules.max_retries:
-        return _fail(machine, f"{rules.consumer_id} can't rebalance after {rules.max_retries} retries")
-    if machine.closing and not rules.retry_while_closing:
+def _gave_up(machine: Rebalance, result: BatchResult) -> Decision:
+    """If stopping fails as well, the whole rebalance ends without a backoff, as in the original."""
+    if isinstance(result, StepFailed):
+        return _fail(machine, result.error)
+    backoff = (attempt.phase(machine, "backoff"), BackOff(machine.config.backoff_ms))
+    return replace(machine, state=RebalanceState.BACKING_OFF), backoff
+
+
+def _backed_off(machine: Rebalance, _: BatchResult) -> Decision:
+    config, number = machine.config, machine.attempt.number
+    if number >= config.max_retries:
+        return _fail(machine, f"{config.consumer_id} can't rebalance after {config.max_retries} retries")
+    if machine.closing and not config.retry_while_closing:
         return _end_failed(machine, _report(machine, None))
-    ended = _attempt_failed(machine)
-    machine, more = begin_attempt(machine, attempt.number + 1)
+    ended = attempt.failed(machine)
+    machine, more = attempt.begin(machine, number + 1)
     return machine, (ended, *more)
 
 
-def _attempt_failed(machine: Rebalance) -> Emit:
-    attempt = machine.attempt
-    told = {"attempt": attempt.number, "outcome": attempt.outcome, "error": attempt.error}
-    return Emit("attempt_ended", told, cause=machine.cause)
-
-
 def _fail(machine: Rebalance, error: str) -> Decision:
-    """The member stays registered, with its watches, and idle (KAFKA-4228): only another change helps it."""
+    """The member stays registered and idle, with its watches (KAFKA-4228); only another change helps it."""
     return _end_failed(machine, _report(machine, f"{error}: {machine.attempt.error}"))
 
 
 def _end_failed(machine: Rebalance, report: Effects) -> Decision:
-    ended = (
-        _attempt_failed(machine),
-        Emit("rebalance_ended", {"outcome": "failed"}, cause=machine.cause),
-        *report,
-    )
-    machine, more = next_of(machine)
-    if machine.state is State.IDLE and machine.rules.retry_when_free:
-        machine, later = between.look_later(machine)
-        more += later
-    return machine, ended + more
+    ended = Emit("rebalance_ended", {"outcome": "failed"}, cause=machine.cause)
+    effects = (attempt.failed(machine), ended, *report)
+    if machine.config.retry_when_free:
+        return _next_or_look_later(machine, effects)
+    machine, more = _next(machine)
+    return machine, effects + more
 
 
 def _report(machine: Rebalance, error: str | None) -> Effects:
@@ -202,16 +187,122 @@ def _report(machine: Rebalance, error: str | None) -> Effects:
     return () if error is None else (Warn(f"error during a rebalance: {error}"),)
 
 
-#: Which function takes a batch's outcome where no step of an attempt is walked.
-_OUTSIDE_ATTEMPTS: Mapping[State, Callable[[Rebalance, Outcome], Decision]] = MappingProxyType(
+# -- changes, demands, reminders -------------------------------------------------------------------------------
+
+
+def _change_notified(machine: Rebalance, event: ChangeNotified) -> Decision:
+    """With `quiet_ms`, each change restarts the wait."""
+    effects: Effects = (Emit("rebalance_triggered", {"trigger": event.trigger}, cause=event.cause),)
+    machine = replace(machine, triggered=True, triggered_by=event.trigger, triggered_cause=event.cause)
+    if machine.config.quiet_ms:
+        machine, remind = _remind(machine, machine.config.quiet_ms)
+        machine = replace(machine, quiet_token=remind.token)
+        effects = (*effects, remind)
+    return _unless_busy(machine, *effects)
+
+
+def _rebalance_demanded(machine: Rebalance, event: RebalanceDemanded) -> Decision:
+    if machine.state in (RebalanceState.CLOSING, RebalanceState.CLOSING_SESSION, RebalanceState.CLOSED):
+        return machine, (Report(event.ticket, None),)
+    triggered = Emit("rebalance_triggered", {"trigger": event.trigger}, cause=event.cause)
+    return _unless_busy(replace(machine, demands=(*machine.demands, event)), triggered)
+
+
+def _remind(machine: Rebalance, ms: int) -> tuple[Rebalance, Remind]:
+    token = machine.reminders + 1
+    return replace(machine, reminders=token), Remind(ms, token)
+
+
+def _reminded(machine: Rebalance, event: Reminded) -> Decision:
+    """Ignore a token that was replaced by a later one."""
+    if event.token == machine.quiet_token:
+        return _unless_busy(replace(machine, quiet_token=0))
+    if event.token != machine.retry_token or machine.closing:
+        return machine, ()
+    if machine.state is RebalanceState.IDLE:
+        return _look(machine)
+    return _look_later(machine)  # the listener is being notified of a lost connection
+
+
+# -- all attempts failed (fix.retry.when.free) -------------------------------------------------------------------
+
+
+def _look(machine: Rebalance) -> Decision:
+    """Check whether our part is free. If the attempt failed before it knew its part, just try again."""
+    if not machine.attempt.claims:
+        return _retry(machine)
+    look = Ask("look", reads(machine, machine.attempt.claims))
+    return replace(machine, state=RebalanceState.LOOKING), (look,)
+
+
+def _looked(machine: Rebalance, result: BatchResult) -> Decision:
+    """Retry when the whole part is free, since an attempt claims all or nothing.
+
+    A node that names our own thread is free too: it is a claim that was never given back.
+    """
+    free = isinstance(result, Answered) and all(
+        response.refusal is Refusal.NO_NODE or response.data == claim.thread.encode()
+        for claim, response in zip(machine.attempt.claims, result.responses, strict=True)
+    )
+    if free and not (machine.closing or machine.demands):
+        return _retry(machine)
+    failed = (Warn(f"looking for a free partition: {result.error}"),) if isinstance(result, StepFailed) else ()
+    return _next_or_look_later(machine, failed)
+
+
+def _next_or_look_later(machine: Rebalance, effects: Effects) -> Decision:
+    machine, more = _next(machine)
+    if machine.state is not RebalanceState.IDLE:
+        return machine, effects + more
+    machine, later = _look_later(machine)
+    return machine, effects + more + later
+
+
+def _look_later(machine: Rebalance) -> Decision:
+    machine, remind = _remind(machine, machine.config.backoff_ms)
+    return replace(machine, retry_token=remind.token), (remind,)
+
+
+def _retry(machine: Rebalance) -> Decision:
+    triggered = Emit("rebalance_triggered", {"trigger": "retry"})
+    machine, more = _begin(replace(machine, ticket=None, cause=""), "retry")
+    return machine, (triggered, *more)
+
+
+# -- the shutdown --------------------------------------------------------------------------------------------------
+
+
+def _close(machine: Rebalance) -> Decision:
+    """Stop everything. Owner nodes and id node are left to the end of the session, which removes all at once."""
+    stop = list(stop_delivering(machine, None))
+    cleared = next(i for i, effect in enumerate(stop) if isinstance(effect, ClearStreams)) + 1
+    effects = (StopAutoCommit(), *stop[:cleared], EndStreams(), *stop[cleared:])
+    return replace(not_delivering(machine), state=RebalanceState.CLOSING), effects
+
+
+def _close_session(machine: Rebalance, result: BatchResult) -> Decision:
+    return replace(machine, state=RebalanceState.CLOSING_SESSION), (*_while_closing(result), CloseSession())
+
+
+def _session_closed(machine: Rebalance, result: BatchResult) -> Decision:
+    left = Emit("member_closed", {"group": machine.config.group})
+    return replace(machine, state=RebalanceState.CLOSED, owned=()), (*_while_closing(result), left)
+
+
+def _while_closing(result: BatchResult) -> Effects:
+    return (Warn(f"while shutting down: {result.error}"),) if isinstance(result, StepFailed) else ()
+
+
+#: What handles the result of a batch in the states that are no step of an attempt.
+_OUTSIDE_ATTEMPTS: Mapping[RebalanceState, Callable[[Rebalance, BatchResult], Decision]] = MappingProxyType(
     {
-        State.GIVING_UP: _gave_up,
-        State.BACKING_OFF: _backed_off,
-        State.LOOKING: between.looked,
-        State.PAUSING: between.paused_or_resumed,
-        State.RESUMING: between.paused_or_resumed,
-        State.CLOSING: between.closing,
-        State.CLOSING_SESSION: between.closed,
-        State.CLOSED: lambda machine, _: (machine, ()),
+        RebalanceState.GIVING_UP: _gave_up,
+        RebalanceState.BACKING_OFF: _backed_off,
+        RebalanceState.LOOKING: _looked,
+        RebalanceState.PAUSING: lambda machine, result: _and_next(*connection.paused_or_resumed(machine, result)),
+        RebalanceState.RESUMING: lambda machine, result: _and_next(*connection.paused_or_resumed(machine, result)),
+        RebalanceState.CLOSING: _close_session,
+        RebalanceState.CLOSING_SESSION: _session_closed,
+        RebalanceState.CLOSED: lambda machine, _: (machine, ()),
     }
 )

@@ -1,9 +1,9 @@
 """R1 to R3 and R6 of a rebalance: reading the brokers and the group.
 
-Topic names that a pattern is held against are read once for each member with a pattern, right after its node, as
-the original does. Reads that are known to follow each other are asked together: so the machine remembers who had a
-pattern the last time. The first pattern in a group that had none is met after all nodes were read, and its topics
-are asked for behind them: the same reads, once in another order.
+For each member with a pattern, the names of all topics are read right after its node, as the original does. Reads
+that are known to follow each other are sent together, so the machine remembers who had a pattern last time. The first
+pattern in a group without any is found only after all nodes have been read; the names of all topics are then read
+behind them: the same reads, once in a different order.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from kernel.errors import UserError
 from kernel.zookeeper import paths
-from zkconsumer.rebalance.effects import Answer, Ask, Operation, Request, Warn, WatchBrokers
-from zkconsumer.rebalance.state import Rebalance, State
-from zkconsumer.rebalance.steps import Answers, Effects, Jump, children, get, learned, present
+from zkconsumer.rebalance.effects import Ask, Operation, Request, Response, Warn, WatchBrokers
+from zkconsumer.rebalance.state import Rebalance, RebalanceState
+from zkconsumer.rebalance.steps import Effects, Jump, Responses, children, get, present, with_attempt
 from zkconsumer.znodes.filters import matching
 from zkconsumer.znodes.payloads import (
     LEGAL_TOPIC,
@@ -47,19 +47,19 @@ def list_brokers(_: Rebalance) -> Effects:
     return (Ask("R3", (children(paths.BROKER_IDS),)),)
 
 
-def brokers_listed(machine: Rebalance, answers: Answers) -> Rebalance:
-    return learned(machine, broker_names=answers[0].children)
+def brokers_listed(machine: Rebalance, responses: Responses) -> Rebalance:
+    return with_attempt(machine, broker_names=responses[0].children)
 
 
 def read_cluster(machine: Rebalance) -> Effects:
     return _read_brokers(machine, "R1")
 
 
-def cluster_read(machine: Rebalance, answers: Answers) -> Rebalance:
-    """A broker that has vanished since it was listed fails the attempt here, but not in R3."""
-    for name, answer in zip(machine.attempt.broker_names, answers, strict=True):
+def cluster_read(machine: Rebalance, responses: Responses) -> Rebalance:
+    """A broker that has disappeared since it was listed fails the attempt here, but not in R3."""
+    for name, response in zip(machine.attempt.broker_names, responses, strict=True):
         path = f"{paths.BROKER_IDS}/{name}"
-        parse_broker(path, present(path, answer))
+        parse_broker(path, present(path, response))
     return machine
 
 
@@ -67,13 +67,13 @@ def read_brokers(machine: Rebalance) -> Effects:
     return _read_brokers(machine, "R3")
 
 
-def brokers_read(machine: Rebalance, answers: Answers) -> Rebalance | Jump:
+def brokers_read(machine: Rebalance, responses: Responses) -> Rebalance | Jump:
     found = [
-        parse_broker(f"{paths.BROKER_IDS}/{name}", answer.data)
-        for name, answer in zip(machine.attempt.broker_names, answers, strict=True)
-        if answer.refusal is None
+        parse_broker(f"{paths.BROKER_IDS}/{name}", response.data)
+        for name, response in zip(machine.attempt.broker_names, responses, strict=True)
+        if response.refusal is None
     ]
-    return machine if found else Jump(machine, State.AWAITING_BROKERS)
+    return machine if found else Jump(machine, RebalanceState.AWAITING_BROKERS)
 
 
 def _read_brokers(machine: Rebalance, step: str) -> Effects:
@@ -86,15 +86,15 @@ def await_brokers(_: Rebalance) -> Effects:
     return (Warn("no broker is registered: waiting for one, nothing was changed"), WatchBrokers())
 
 
-def brokers_awaited(machine: Rebalance, _: Answers) -> Jump:
-    return Jump(machine, State.IDLE)
+def brokers_awaited(machine: Rebalance, _: Responses) -> Jump:
+    return Jump(machine, RebalanceState.IDLE)
 
 
 # -- R2 and R6: our own registration ---------------------------------------------------------------------------
 
 
 def sync_group(machine: Rebalance) -> Effects:
-    return (Ask("R6", (Request(Operation.SYNC, paths.member_ids(machine.rules.group)),)),)
+    return (Ask("R6", (Request(Operation.SYNC, paths.member_ids(machine.config.group)),)),)
 
 
 def read_own(machine: Rebalance) -> Effects:
@@ -105,10 +105,10 @@ def read_own_again(machine: Rebalance) -> Effects:
     return (Ask("R6", (get(_own_path(machine)),)),)
 
 
-def own_read(machine: Rebalance, answers: Answers) -> Rebalance:
+def own_read(machine: Rebalance, responses: Responses) -> Rebalance:
     path = _own_path(machine)
-    own = parse_registration(path, present(path, answers[0]))
-    return learned(machine, own=own, topics=own.subscription)
+    own = parse_registration(path, present(path, responses[0]))
+    return with_attempt(machine, own=own, topics=own.subscription)
 
 
 def list_topics(machine: Rebalance) -> Effects:
@@ -123,17 +123,17 @@ def _list_topics(machine: Rebalance, step: str) -> Effects:
     return (Ask(step, (children(paths.BROKER_TOPICS),)),) if _has_pattern(machine) else ()
 
 
-def topics_listed(machine: Rebalance, answers: Answers) -> Rebalance:
-    """With a pattern, our topics are those that it takes now."""
+def topics_listed(machine: Rebalance, responses: Responses) -> Rebalance:
+    """With a pattern, our topics are those that match it now."""
     own = machine.attempt.own
     assert own is not None
-    if not answers:
+    if not responses:
         return machine
-    return learned(machine, topics=_matched(machine, _own_path(machine), own, answers[0]))
+    return with_attempt(machine, topics=_matched(machine, _own_path(machine), own, responses[0]))
 
 
 def _own_path(machine: Rebalance) -> str:
-    return paths.member_id(machine.rules.group, machine.rules.consumer_id)
+    return paths.member_id(machine.config.group, machine.config.consumer_id)
 
 
 def _has_pattern(machine: Rebalance) -> bool:
@@ -142,7 +142,7 @@ def _has_pattern(machine: Rebalance) -> bool:
     return own.pattern != STATIC
 
 
-def _matched(machine: Rebalance, path: str, registration: Registration, listed: Answer) -> Mapping[str, int]:
+def _matched(machine: Rebalance, path: str, registration: Registration, listed: Response) -> Mapping[str, int]:
     """{topic: streams} of a member with a pattern."""
     ((pattern, streams),) = list(registration.subscription.items())[:1]
     try:
@@ -150,7 +150,7 @@ def _matched(machine: Rebalance, path: str, registration: Registration, listed: 
             registration.pattern,
             pattern,
             listed.children,
-            exclude_internal=machine.rules.exclude_internal_topics,
+            exclude_internal=machine.config.exclude_internal_topics,
         )
     except UserError as error:
         raise UnreadableZnode(path, str(error)) from error
@@ -165,52 +165,52 @@ def read_topics(machine: Rebalance) -> Effects:
     return (Ask("R6", (*topics, _ids(machine))),)
 
 
-def topics_read(machine: Rebalance, answers: Answers) -> Rebalance:
-    """A topic that does not exist has no partitions, which is no error."""
-    partitions = _partitions(machine.attempt.topics, answers[:-1])
-    return learned(machine, partitions=partitions, unread=answers[-1].children)
+def topics_read(machine: Rebalance, responses: Responses) -> Rebalance:
+    """A topic that does not exist has no partitions, which is not an error."""
+    partitions = _partitions(machine.attempt.topics, responses[:-1])
+    return with_attempt(machine, partitions=partitions, unread=responses[-1].children)
 
 
 def list_members(machine: Rebalance) -> Effects:
     return (Ask("R6", (_ids(machine),)),)
 
 
-def members_listed(machine: Rebalance, answers: Answers) -> Rebalance:
-    return learned(machine, unread=answers[0].children, members_listed=True)
+def members_listed(machine: Rebalance, responses: Responses) -> Rebalance:
+    return with_attempt(machine, unread=responses[0].children, members_listed=True)
 
 
 def read_group_topics(machine: Rebalance) -> Effects:
     return (Ask("R6", (*(get(paths.topic(topic)) for topic in _group_topics(machine)), _ids(machine))),)
 
 
-def group_topics_read(machine: Rebalance, answers: Answers) -> Rebalance:
-    return learned(machine, partitions=_partitions(_group_topics(machine), answers[:-1]))
+def group_topics_read(machine: Rebalance, responses: Responses) -> Rebalance:
+    return with_attempt(machine, partitions=_partitions(_group_topics(machine), responses[:-1]))
 
 
 def _group_topics(machine: Rebalance) -> list[str]:
-    """1.1 reads the topics of all members. A name that no topic can have is not asked for: it has no partitions."""
+    """The topics of all members, as 1.1 reads them. Names that are illegal for topics are skipped: no partitions."""
     every = {topic for topics in machine.attempt.subscriptions.values() for topic in topics}
     return sorted(topic for topic in every if LEGAL_TOPIC.match(topic))
 
 
-def _partitions(topics: Iterable[str], answers: Sequence[Answer]) -> Mapping[str, tuple[int, ...]]:
+def _partitions(topics: Iterable[str], responses: Sequence[Response]) -> Mapping[str, tuple[int, ...]]:
     return MappingProxyType(
         {
-            topic: parse_partitions(paths.topic(topic), None if answer.refusal else answer.data)
-            for topic, answer in zip(topics, answers, strict=True)
+            topic: parse_partitions(paths.topic(topic), None if response.refusal else response.data)
+            for topic, response in zip(topics, responses, strict=True)
         }
     )
 
 
 def _ids(machine: Rebalance) -> Request:
-    return children(paths.member_ids(machine.rules.group))
+    return children(paths.member_ids(machine.config.group))
 
 
 class _Read(Enum):
-    """What of a member is read next; the ids are read once more at last."""
+    """What is read next of a member; the ids are read once more at the end."""
 
     NODE = auto()
-    TOPICS = auto()  #: all there are, for its pattern
+    TOPICS = auto()  #: the names of all topics, for its pattern
     IDS = auto()
 
 
@@ -221,7 +221,7 @@ def read_members(machine: Rebalance) -> Effects:
 def _request(machine: Rebalance, what: _Read, member: str) -> Request:
     match what:
         case _Read.NODE:
-            return get(paths.member_id(machine.rules.group, member))
+            return get(paths.member_id(machine.config.group, member))
         case _Read.TOPICS:
             return children(paths.BROKER_TOPICS)
         case _Read.IDS:
@@ -229,14 +229,14 @@ def _request(machine: Rebalance, what: _Read, member: str) -> Request:
 
 
 def _next_reads(machine: Rebalance) -> list[tuple[_Read, str]]:
-    """What can be asked for together, in the original's order, by what is known of the members."""
+    """The reads that can be sent together, in the original's order, given what is known about the members."""
     attempt, known = machine.attempt, machine.wildcards
     patterns_expected = _has_pattern(machine) or any(known.values())
     reads = [(_Read.TOPICS, member) for member in attempt.unmatched]
     for member in attempt.unread:
         reads.append((_Read.NODE, member))
         if member not in known and patterns_expected:
-            return reads  # what follows depends on what its node says
+            return reads  # the next read depends on the contents of this node
         if known.get(member):
             reads.append((_Read.TOPICS, member))
     if not attempt.members_listed:
@@ -244,36 +244,36 @@ def _next_reads(machine: Rebalance) -> list[tuple[_Read, str]]:
     return reads
 
 
-def members_read(machine: Rebalance, answers: Answers) -> Rebalance | Jump:
-    """One member that has gone or cannot be read fails the attempt: nobody may guess what it subscribed to."""
-    return _members_read(machine, answers, lenient=False)
+def members_read(machine: Rebalance, responses: Responses) -> Rebalance | Jump:
+    """A member that has left or cannot be read fails the attempt, since its subscription is unknown."""
+    return _members_read(machine, responses, lenient=False)
 
 
-def readable_members_read(machine: Rebalance, answers: Answers) -> Rebalance | Jump:
-    """One that cannot be read is left out (fix.skip.unreadable.members); one that has gone fails the attempt."""
-    return _members_read(machine, answers, lenient=True)
+def readable_members_read(machine: Rebalance, responses: Responses) -> Rebalance | Jump:
+    """Leave out members that cannot be read (fix.skip.unreadable.members); one that has left fails the attempt."""
+    return _members_read(machine, responses, lenient=True)
 
 
-def _members_read(machine: Rebalance, answers: Answers, *, lenient: bool) -> Rebalance | Jump:
+def _members_read(machine: Rebalance, responses: Responses, *, lenient: bool) -> Rebalance | Jump:
     reads = _next_reads(machine)
     found = _Found(machine)
-    for (what, member), answer in zip(reads, answers, strict=True):
+    for (what, member), response in zip(reads, responses, strict=True):
         try:
-            found.take(what, member, answer)
+            found.take(what, member, response)
         except UnreadableZnode as error:
-            if not lenient or member == machine.rules.consumer_id:
+            if not lenient or member == machine.config.consumer_id:
                 raise
             found.left_out.append(str(error))
     machine = found.kept()
     attempt = machine.attempt
     if attempt.unread or attempt.unmatched or not attempt.members_listed:
-        return Jump(machine, State.READING_MEMBERS)
+        return Jump(machine, RebalanceState.READING_MEMBERS)
     wildcards = {member: registration.pattern != STATIC for member, registration in attempt.registrations.items()}
     return replace(machine, wildcards=MappingProxyType(wildcards))
 
 
 class _Found:
-    """What the answers of one batch add to what the attempt knows of the members."""
+    """Collects what the responses of one batch add to the attempt's knowledge of the members."""
 
     def __init__(self, machine: Rebalance) -> None:
         attempt = machine.attempt
@@ -285,26 +285,26 @@ class _Found:
         self._listed = attempt.members_listed
         self.left_out = list(attempt.left_out)
 
-    def take(self, what: _Read, member: str, answer: Answer) -> None:
-        path = paths.member_id(self._machine.rules.group, member)
+    def take(self, what: _Read, member: str, response: Response) -> None:
+        path = paths.member_id(self._machine.config.group, member)
         match what:
             case _Read.NODE:
                 del self._unread[member]
-                registration = self._registrations[member] = parse_registration(path, present(path, answer))
+                registration = self._registrations[member] = parse_registration(path, present(path, response))
                 if registration.pattern == STATIC:
                     self._subscriptions[member] = registration.subscription
                 else:
                     self._unmatched[member] = None
-            # Names that were asked for in vain, since the member has no pattern any more, are not looked at.
+            # If the member no longer has a pattern, the names were read for nothing and are ignored.
             case _Read.TOPICS if member in self._unmatched:
                 del self._unmatched[member]
-                matched = _matched(self._machine, path, self._registrations[member], answer)
+                matched = _matched(self._machine, path, self._registrations[member], response)
                 self._subscriptions[member] = matched
             case _Read.IDS:
                 self._listed = True
 
     def kept(self) -> Rebalance:
-        return learned(
+        return with_attempt(
             self._machine,
             unread=tuple(self._unread),
             unmatched=tuple(self._unmatched),

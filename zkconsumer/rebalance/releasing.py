@@ -1,7 +1,7 @@
 """R4 and R5 of a rebalance: stop delivering, then give up ownership.
 
-Unconditional as in the original, or checked (fix.checked.release): then the owner nodes are read first, and only
-those are deleted that this session made and that name our thread, in this session and in the version that was read.
+The release is unconditional as in the original, or checked (fix.checked.release): then the owner nodes are read first,
+and a node is deleted only if this session created it and it names our thread, in this session and in the version read.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from zkconsumer.rebalance.effects import (
     CommitOffsets,
     Emit,
     ForgetOwned,
+    NotifyRevoked,
     Operation,
     Request,
     StopFetchers,
-    TellRevoked,
     Warn,
 )
-from zkconsumer.rebalance.state import Rebalance, State
-from zkconsumer.rebalance.steps import Answers, Effects, Jump, get, learned
+from zkconsumer.rebalance.state import Rebalance, RebalanceState
+from zkconsumer.rebalance.steps import Effects, Jump, Responses, get, with_attempt
 from zkconsumer.znodes.payloads import stream_of
 
 if TYPE_CHECKING:
@@ -42,19 +42,19 @@ def stop(machine: Rebalance) -> Effects:
 
 
 def stop_delivering(machine: Rebalance, topics: tuple[str, ...] | None) -> Effects:
-    """Stop, clear, commit, in this order; a stream has stopped delivering when its queue has been cleared."""
+    """Stop, clear, commit, in this order. A stream stops delivering when its queue has been cleared."""
     return (
         StopFetchers(),
         ClearStreams(topics),
         *revoked(machine),
-        # Before the commit, so that a commit that fails cannot hide it from the application.
-        *tell_revoked(machine),
-        *((CommitOffsets(),) if machine.rules.auto_commit else ()),
+        # Before the commit, so that a failing commit cannot keep it from the application.
+        *notify_revoked(machine),
+        *((CommitOffsets(),) if machine.config.auto_commit else ()),
     )
 
 
 def revoked(machine: Rebalance) -> tuple[Emit, ...]:
-    """The trace's word for each stream that delivered something."""
+    """The trace event of each stream that delivered something."""
     return tuple(
         Emit("partitions_revoked", {"partitions": had, "all": frozenset()}, stream, machine.cause)
         for stream, had in sorted(machine.delivering.items())
@@ -62,30 +62,30 @@ def revoked(machine: Rebalance) -> tuple[Emit, ...]:
     )
 
 
-def tell_revoked(machine: Rebalance) -> tuple[TellRevoked, ...]:
-    """The listener's word, unless it is 1.1's, which has its own step and hears of nothing else."""
-    if machine.rules.listener_in_attempt:
+def notify_revoked(machine: Rebalance) -> tuple[NotifyRevoked, ...]:
+    """The calls of the listener. With 1.1's listener there are none: it has a step of its own."""
+    if machine.config.listener_in_attempt:
         return ()
-    streams = sorted({*machine.delivering, *machine.untold})
+    streams = sorted({*machine.delivering, *machine.unnotified})
     none: frozenset[TopicPartition] = frozenset()
-    had = {stream: machine.delivering.get(stream, none) | machine.untold.get(stream, none) for stream in streams}
-    return tuple(TellRevoked(stream, partitions) for stream, partitions in had.items() if partitions)
+    had = {stream: machine.delivering.get(stream, none) | machine.unnotified.get(stream, none) for stream in streams}
+    return tuple(NotifyRevoked(stream, partitions) for stream, partitions in had.items() if partitions)
 
 
-def silenced(machine: Rebalance) -> Rebalance:
-    """Nothing is delivered any more, and nothing comes back by itself."""
+def not_delivering(machine: Rebalance) -> Rebalance:
+    """Nothing is delivered, and no deliveries are held for a reconnection."""
     none: Mapping[int, frozenset[TopicPartition]] = MappingProxyType({})
-    return replace(machine, delivering=none, held=none, untold=none)
+    return replace(machine, delivering=none, held=none, unnotified=none)
 
 
-def stopped(machine: Rebalance, _: Answers) -> Rebalance:
-    return silenced(machine)
+def stopped(machine: Rebalance, _: Responses) -> Rebalance:
+    return not_delivering(machine)
 
 
-def tell_releasing(machine: Rebalance) -> Effects:
+def notify_releasing(machine: Rebalance) -> Effects:
     """1.1's beforeReleasingPartitions: every stream of ours, also one that has nothing to lose."""
     owned = by_stream(machine.owned)
-    return tuple(TellRevoked(stream, owned.get(stream, frozenset())) for stream in streams_of(machine))
+    return tuple(NotifyRevoked(stream, owned.get(stream, frozenset())) for stream in streams_of(machine))
 
 
 def streams_of(machine: Rebalance) -> range:
@@ -104,20 +104,20 @@ def by_stream(claims: Iterable[Claim]) -> Mapping[int, frozenset[TopicPartition]
 
 
 def release(machine: Rebalance) -> Effects:
-    """One topic at a time: its nodes are deleted, then the registry forgets the topic."""
+    """One topic at a time: delete its nodes, then remove it from the registry."""
     mine = _of_first_topic(machine)
     if not mine:
         return ()
     return (Ask("R5", deletes(machine, mine)), ForgetOwned((mine[0].topic,)))
 
 
-def released(machine: Rebalance, _: Answers) -> Rebalance | Jump:
-    """The next topic, or on."""
+def released(machine: Rebalance, _: Responses) -> Rebalance | Jump:
+    """Release the next topic, or go on."""
     if not machine.owned:
         return machine
     topic = machine.owned[0].topic
     machine = replace(machine, owned=tuple(claim for claim in machine.owned if claim.topic != topic))
-    return Jump(machine, State.RELEASING) if machine.owned else machine
+    return Jump(machine, RebalanceState.RELEASING) if machine.owned else machine
 
 
 def check_release(machine: Rebalance) -> Effects:
@@ -125,10 +125,10 @@ def check_release(machine: Rebalance) -> Effects:
     return (Ask("R5", reads(machine, mine)),) if mine else ()
 
 
-def release_checked(machine: Rebalance, answers: Answers) -> Rebalance:
-    """A new session may have emptied the registry since we asked: then nothing of it is ours to delete."""
+def release_checked(machine: Rebalance, responses: Responses) -> Rebalance:
+    """If a new session has emptied the registry since the request, nothing is ours to delete."""
     mine = _of_first_topic(machine)
-    return checked(machine, mine, answers if mine else ())
+    return checked(machine, mine, responses if mine else ())
 
 
 def release_ours(machine: Rebalance) -> Effects:
@@ -146,7 +146,7 @@ def _of_first_topic(machine: Rebalance) -> tuple[Claim, ...]:
 
 
 def deletes(machine: Rebalance, claims: Iterable[Claim]) -> tuple[Request, ...]:
-    """Whatever is there, whoever made it."""
+    """Unconditional deletes, whatever the nodes hold."""
     return tuple(Request(Operation.DELETE, owner_path(machine, claim)) for claim in claims)
 
 
@@ -154,24 +154,24 @@ def reads(machine: Rebalance, claims: Iterable[Claim]) -> tuple[Request, ...]:
     return tuple(get(owner_path(machine, claim)) for claim in claims)
 
 
-def checked(machine: Rebalance, claims: Iterable[Claim], answers: Answers) -> Rebalance:
-    """What may be deleted, and in which session: what is ours by session and thread."""
+def checked(machine: Rebalance, claims: Iterable[Claim], responses: Responses) -> Rebalance:
+    """Keep for deletion what is ours by session and thread."""
     wanted, spared = [], []
-    for claim, answer in zip(claims, answers, strict=True):
+    for claim, response in zip(claims, responses, strict=True):
         path = owner_path(machine, claim)
-        if answer.ours and answer.data == claim.thread.encode():
-            wanted.append(Request(Operation.DELETE, path, version=answer.version, session=answer.session))
-        elif answer.refusal is None:
-            spared.append(f"{path} names {answer.data[:80]!r} and belongs to session {answer.owner:#x}")
-    return learned(machine, deletes=tuple(wanted), spared=tuple(spared))
+        if response.ours and response.data == claim.thread.encode():
+            wanted.append(Request(Operation.DELETE, path, version=response.version, session=response.session))
+        elif response.refusal is None:
+            spared.append(f"{path} names {response.data[:80]!r} and belongs to session {response.owner:#x}")
+    return with_attempt(machine, deletes=tuple(wanted), spared=tuple(spared))
 
 
 def delete_ours(machine: Rebalance, step: str) -> Effects:
-    """A refusal of one of these means that it was not ours any more, which is all that we want."""
+    """Delete what passed the check. If a delete is refused, the node was no longer ours, which is just as good."""
     attempt = machine.attempt
-    kept = tuple(Warn(f"{why}, so it is not ours any more: it stays") for why in attempt.spared)
-    return (*kept, *((Ask(step, attempt.deletes),) if attempt.deletes else ()))
+    warnings = tuple(Warn(f"{why}: it is no longer ours and is not deleted") for why in attempt.spared)
+    return (*warnings, *((Ask(step, attempt.deletes),) if attempt.deletes else ()))
 
 
 def owner_path(machine: Rebalance, claim: Claim) -> str:
-    return paths.owner(machine.rules.group, claim.topic, claim.partition)
+    return paths.owner(machine.config.group, claim.topic, claim.partition)

@@ -1,9 +1,8 @@
-"""One row of the rebalance table: a step with its ZooKeeper requests, what it wants, and where its answers lead.
+"""One step of the rebalance table: its ZooKeeper requests, what it wants done, and where it leads.
 
-For each step there is an *entry* (`enter`: the effects that it wants performed) and an *exit* (`leave`: the machine
-after the answers). A step whose entry wants nothing is passed through. An exit that raises `AttemptFailed`, or any
-other of our errors, ends the attempt. Otherwise the next row of the table follows, unless the exit answers with a
-`Jump`.
+Each step has an *entry* (`enter`: the effects that it wants performed) and an *exit* (`leave`: the machine after their
+result). A step whose entry wants nothing is passed through. After the exit comes the next step of the table, or the one
+that the exit jumps to; an exit that raises `AttemptFailed`, or any other `RebalanceLabError`, ends the attempt.
 """
 
 from __future__ import annotations
@@ -12,67 +11,68 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kernel.errors import RebalanceLabError
-from zkconsumer.rebalance.effects import Answer, Effect, Operation, Request
+from zkconsumer.rebalance.effects import Effect, Operation, Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zkconsumer.rebalance.effects import Refusal
-    from zkconsumer.rebalance.state import Rebalance, State
+    from zkconsumer.rebalance.state import Rebalance, RebalanceState
 
-Answers = tuple[Answer, ...]
+Responses = tuple[Response, ...]
 Effects = tuple[Effect, ...]
+#: The machine after an event, and what follows from it.
+Decision = tuple["Rebalance", Effects]
 
 
 class AttemptFailed(RebalanceLabError):
-    """The attempt cannot succeed; `outcome` is what the trace says of it.
+    """The attempt cannot succeed; `outcome` is for the trace.
 
-    `gone` is said when the session that claimed is over: then there is nothing to give back.
+    `session_over`: the session of the claims has ended, so there is nothing to roll back.
     """
 
-    def __init__(self, message: str, outcome: str = "error", *, gone: bool = False) -> None:
+    def __init__(self, message: str, outcome: str = "error", *, session_over: bool = False) -> None:
         super().__init__(message)
         self.outcome = outcome
-        self.gone = gone
+        self.session_over = session_over
 
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Go on somewhere else than in the next row."""
+    """Go on with another step than the next one."""
 
     machine: Rebalance
-    to: State
+    to: RebalanceState
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """The specification's number, the trace's phase, the ZooKeeper requests, entry and exit.
+class Step:
+    """One step: entry, exit, and what the table says about them."""
 
-    A row that stands `aside` is only jumped to. Where a failure `gives_back`, what the attempt has claimed is
-    deleted before it ends.
-    """
-
-    number: str
-    phase: str
-    requests: str
+    number: str  #: of the specification: R1 to R12
+    phase: str  #: as the trace names it
+    purpose: str  #: in a few words, for the page
+    requests: str  #: to ZooKeeper
     enter: Callable[[Rebalance], Effects]
-    leave: Callable[[Rebalance, Answers], Rebalance | Jump]
-    aside: bool = False
-    gives_back: bool = False
+    leave: Callable[[Rebalance, Responses], Rebalance | Jump]
+    jumps: tuple[RebalanceState, ...] = ()  #: where the exit can jump to
+    goes_on: bool = True  #: False: the exit always jumps or fails, so the next step never follows
+    jump_only: bool = False  #: reached only by a jump, never as the next step
+    rolls_back: bool = False  #: when the step fails, what the attempt has claimed is deleted before it ends
 
 
-def learned(machine: Rebalance, **what: object) -> Rebalance:
-    """The machine with what the attempt has learned."""
-    return replace(machine, attempt=replace(machine.attempt, **what))  # type: ignore[arg-type]  # names are checked by replace
+def with_attempt(machine: Rebalance, **facts: object) -> Rebalance:
+    """The machine with new facts in its attempt."""
+    return replace(machine, attempt=replace(machine.attempt, **facts))  # type: ignore[arg-type]  # replace checks names
 
 
-def nothing(_: Rebalance) -> Effects:
-    """The entry of a step that asks for nothing."""
+def no_effects(_: Rebalance) -> Effects:
+    """The entry of a step that wants nothing done."""
     return ()
 
 
-def passed(machine: Rebalance, _: Answers) -> Rebalance:
-    """The exit of a step from which nothing is learned."""
+def unchanged(machine: Rebalance, _: Responses) -> Rebalance:
+    """The exit of a step that learns nothing."""
     return machine
 
 
@@ -84,9 +84,9 @@ def children(path: str) -> Request:
     return Request(Operation.GET_CHILDREN, path)
 
 
-def present(path: str, answer: Answer) -> bytes:
-    """The data of a node that has to be there."""
-    refusal: Refusal | None = answer.refusal
+def present(path: str, response: Response) -> bytes:
+    """The data of a node that must exist. Raises `AttemptFailed` otherwise."""
+    refusal: Refusal | None = response.refusal
     if refusal is not None:
-        raise AttemptFailed(f"{path} has gone while the group was read ({refusal})")
-    return answer.data
+        raise AttemptFailed(f"{path} disappeared while the group was being read ({refusal})")
+    return response.data

@@ -1,27 +1,26 @@
 """The rebalance of the 0.8.2 high-level consumer as a table, and how the options change it.
 
-`table(rules)` gives the rows in the order in which they are walked: R1 to R12 of Kafka 0.8.2's
-ZookeeperConsumerConnector, each with the ZooKeeper requests that it makes. (R10, the original's new registry, has no
-row: the attempt keeps it as its `claims`.) Below come first the groups of rows, the original's and those that only an
-option brings; then `table`, which puts them together and says in one place what an option does: it puts in a row,
-leaves one out, changes its place, or replaces how it is entered or left. What each row asks and where its answers
-lead is in `reading.py`, `releasing.py`, `deciding.py` and `claiming.py`; `rebalance.py` walks through the table.
+`table(config)` lists the steps of an attempt in order: R1 to R12 of Kafka 0.8.2's ZookeeperConsumerConnector, each
+with its ZooKeeper requests. (R10, the original's new registry, has no step: the attempt keeps it as its `claims`.)
+The groups of steps come first, the original's and those of the options; then `table` puts them together and shows in
+one place what an option does: it adds a step, drops one, moves one, or replaces an entry or exit. Entries and exits
+are in `reading.py`, `releasing.py`, `deciding.py` and `claiming.py`; `attempt.py` walks through the table.
 
-B brokers, N members, T topics of ours, k partitions owned before, k' after; each read of a registration with
-a pattern brings one getChildren more. Between R12 and the next rebalance follow the leader finder's 1 + B reads.
+B brokers, N members, T topics of ours, k partitions owned before, k' after. Each read of a registration with a pattern
+adds one getChildren. After R12 the leader finder makes 1 + B reads.
 
-What the original does not promise, and the rows that show it:
+What the original does not promise, and the steps that show it:
 
-- *Everybody stops* (R4, R5): every rebalance stops and releases everything, even where nothing changes for us.
-- *Offsets are read before the claim* (R8 before R11): whoever commits in between makes us start too early.
-- *Release is unconditional* (R5): neither owner nor version of the deleted node is looked at (KAFKA-262).
-- *A claim never stops early*, and *the rollback has a gap* (R11): a conflict gives back what this attempt claimed;
-  any other failure leaves it claimed, in no registry, so that nobody releases it before our session ends.
-- *No broker is a success* (R3a) that changes nothing.
-- *The shutdown is heeded once* (R9) in an attempt.
+- *Everything stops* (R4, R5): every rebalance stops and releases everything, even if nothing changes for us.
+- *Offsets are read before the claim* (R8 before R11): if another member commits in between, we start too early.
+- *Release is unconditional* (R5): neither owner nor version of the deleted node is checked (KAFKA-262).
+- *Claiming does not stop at a conflict*, and *the rollback has a gap* (R11): a conflict gives back what this attempt
+  claimed; any other failure leaves the claims in place but in no registry, so they stay until our session ends.
+- *No broker counts as success* (R3a) and changes nothing.
+- *The shutdown is checked once* in an attempt (R9).
 
 Iteration order is defined: topics in the order of the registration that names them, partitions by topic and number.
-(The original goes through hash maps there.)
+(The original iterates over hash maps there.)
 """
 
 from __future__ import annotations
@@ -32,209 +31,364 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from zkconsumer.rebalance import claiming, deciding, reading, releasing
-from zkconsumer.rebalance.state import Rules, State
-from zkconsumer.rebalance.steps import Row, nothing, passed
+from zkconsumer.rebalance.state import RebalanceState as S
+from zkconsumer.rebalance.steps import Step, no_effects, unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Rows = dict[State, Row]
+    from zkconsumer.rebalance.config import RebalanceConfig
+
+Steps = dict[S, Step]
 
 _IDS = "getChildren /brokers/ids"
+_TOPICS = "getChildren /brokers/topics, with a pattern"
 
-_READ_BROKERS: Rows = {
-    State.LISTING_CLUSTER: Row("R1", "detect", _IDS, reading.list_cluster, reading.brokers_listed),
-    State.READING_CLUSTER: Row("R1", "detect", "getData x B", reading.read_cluster, reading.cluster_read),
-    State.READING_OWN: Row("R2", "detect", "getData ids/me", reading.read_own, reading.own_read),
-    State.MATCHING_OWN: Row(
-        "R2", "detect", "getChildren /brokers/topics, with a pattern", reading.list_topics, reading.topics_listed
+_READ_BROKERS: Steps = {
+    S.LISTING_CLUSTER: Step("R1", "detect", "list the brokers", _IDS, reading.list_cluster, reading.brokers_listed),
+    S.READING_CLUSTER: Step(
+        "R1", "detect", "read the brokers; all must exist", "getData x B", reading.read_cluster, reading.cluster_read
     ),
-    State.LISTING_BROKERS: Row("R3", "detect", _IDS, reading.list_brokers, reading.brokers_listed),
-    State.READING_BROKERS: Row("R3", "detect", "getData x B", reading.read_brokers, reading.brokers_read),
-    State.AWAITING_BROKERS: Row(
+    S.READING_OWN: Step(
+        "R2", "detect", "read back our own subscription", "getData ids/me", reading.read_own, reading.own_read
+    ),
+    S.MATCHING_OWN: Step(
+        "R2", "detect", "match our pattern against all topics", _TOPICS, reading.list_topics, reading.topics_listed
+    ),
+    S.LISTING_BROKERS: Step(
+        "R3", "detect", "list the brokers once more", _IDS, reading.list_brokers, reading.brokers_listed
+    ),
+    S.READING_BROKERS: Step(
+        "R3",
+        "detect",
+        "read the brokers; some may be missing",
+        "getData x B",
+        reading.read_brokers,
+        reading.brokers_read,
+        jumps=(S.AWAITING_BROKERS,),
+    ),
+    S.AWAITING_BROKERS: Step(
         "R3a",
         "detect",
+        "no broker: watch for one and stop here, which counts as success",
         f"exists, {_IDS}, when there is no broker",
         reading.await_brokers,
         reading.brokers_awaited,
-        aside=True,
+        jumps=(S.IDLE,),
+        goes_on=False,
+        jump_only=True,
     ),
 }
 
-_STOP: Rows = {
-    State.STOPPING: Row("R4", "stop", "setData for each changed offset", releasing.stop, releasing.stopped),
-}
-
-_RELEASE: Rows = {
-    State.RELEASING: Row("R5", "release", "delete x k", releasing.release, releasing.released),
-}
-
-_CHECKED_RELEASE: Rows = {
-    State.RELEASING: Row("R5", "release", "getData owners/t/p x k", releasing.check_release, releasing.release_checked),
-    State.RELEASING_CHECKED: Row(
-        "R5", "release", "delete of those that are ours", releasing.release_ours, releasing.released
+_STOP: Steps = {
+    S.STOPPING: Step(
+        "R4",
+        "stop",
+        "stop fetching, clear the queues, commit",
+        "setData for each changed offset",
+        releasing.stop,
+        releasing.stopped,
     ),
 }
 
-_READ_OWN_AGAIN: Rows = {
-    State.READING_OWN_AGAIN: Row("R6", "join", "getData ids/me", reading.read_own_again, reading.own_read),
-    State.MATCHING_OWN_AGAIN: Row(
-        "R6", "join", "getChildren /brokers/topics, with a pattern", reading.list_topics_again, reading.topics_listed
+_RELEASE: Steps = {
+    S.RELEASING: Step(
+        "R5",
+        "release",
+        "delete the owner nodes, topic by topic, whoever owns them",
+        "delete x k",
+        releasing.release,
+        releasing.released,
+        jumps=(S.RELEASING,),
+    ),
+}
+
+_CHECKED_RELEASE: Steps = {
+    S.RELEASING: Step(
+        "R5",
+        "release",
+        "read the owners, topic by topic",
+        "getData owners/t/p x k",
+        releasing.check_release,
+        releasing.release_checked,
+    ),
+    S.RELEASING_CHECKED: Step(
+        "R5",
+        "release",
+        "delete what is ours",
+        "delete of those that are ours",
+        releasing.release_ours,
+        releasing.released,
+        jumps=(S.RELEASING,),
+    ),
+}
+
+_READ_OWN_AGAIN: Steps = {
+    S.READING_OWN_AGAIN: Step(
+        "R6", "join", "read our subscription again", "getData ids/me", reading.read_own_again, reading.own_read
+    ),
+    S.MATCHING_OWN_AGAIN: Step(
+        "R6", "join", "match our pattern again", _TOPICS, reading.list_topics_again, reading.topics_listed
     ),
 }
 
 _MEMBERS = "getData ids/x x N, each pattern's getChildren /brokers/topics behind it"
 
-_READ_GROUP: Rows = {
+_READ_GROUP: Steps = {
     **_READ_OWN_AGAIN,
-    State.READING_TOPICS: Row(
-        "R6", "join", "getData topics/t x T, getChildren ids", reading.read_topics, reading.topics_read
+    S.READING_TOPICS: Step(
+        "R6",
+        "join",
+        "read our topics, list the members",
+        "getData topics/t x T, getChildren ids",
+        reading.read_topics,
+        reading.topics_read,
     ),
-    State.READING_MEMBERS: Row(
-        "R6", "join", f"{_MEMBERS}, getChildren ids", reading.read_members, reading.members_read
+    S.READING_MEMBERS: Step(
+        "R6",
+        "join",
+        "read each member and list them once more",
+        f"{_MEMBERS}, getChildren ids",
+        reading.read_members,
+        reading.members_read,
+        jumps=(S.READING_MEMBERS,),
     ),
 }
 
 #: Kafka 1.1's order, which its round robin needs: T are then the topics of all members.
-_READ_GROUP_1_1: Rows = {
+_READ_GROUP_1_1: Steps = {
     **_READ_OWN_AGAIN,
-    State.LISTING_MEMBERS: Row("R6", "join", "getChildren ids", reading.list_members, reading.members_listed),
-    State.READING_MEMBERS: Row("R6", "join", _MEMBERS, reading.read_members, reading.members_read),
-    State.READING_GROUP_TOPICS: Row(
-        "R6", "join", "getData topics/t x T, getChildren ids", reading.read_group_topics, reading.group_topics_read
+    S.LISTING_MEMBERS: Step(
+        "R6", "join", "list the members", "getChildren ids", reading.list_members, reading.members_listed
+    ),
+    S.READING_MEMBERS: Step(
+        "R6",
+        "join",
+        "read each member",
+        _MEMBERS,
+        reading.read_members,
+        reading.members_read,
+        jumps=(S.READING_MEMBERS,),
+    ),
+    S.READING_GROUP_TOPICS: Step(
+        "R6",
+        "join",
+        "read the topics of all members",
+        "getData topics/t x T, getChildren ids",
+        reading.read_group_topics,
+        reading.group_topics_read,
     ),
 }
 
-_DECIDE: Rows = {State.DECIDING: Row("R7", "decide", "", nothing, deciding.decided)}
-
-_KAFKA_OFFSETS: Rows = {
-    State.READING_KAFKA_OFFSETS: Row(
-        "R8", "decide", "none: OffsetFetch to Kafka", deciding.read_kafka_offsets, deciding.kafka_offsets_read
+_DECIDE: Steps = {
+    S.DECIDING: Step(
+        "R7", "decide", "work out our own part (range over threads, or round robin)", "", no_effects, deciding.decided
     ),
 }
 
-_ZOOKEEPER_OFFSETS: Rows = {
-    State.READING_OFFSETS: Row(
-        "R8", "decide", "getData offsets/t/p x k'", deciding.read_offsets, deciding.offsets_read
+_KAFKA_OFFSETS: Steps = {
+    S.READING_KAFKA_OFFSETS: Step(
+        "R8",
+        "decide",
+        "fetch where our partitions start",
+        "none: OffsetFetch to Kafka",
+        deciding.read_kafka_offsets,
+        deciding.kafka_offsets_read,
     ),
 }
 
-_HEED_SHUTDOWN: Rows = {State.HEEDING_SHUTDOWN: Row("R9", "decide", "", nothing, deciding.shutdown_heeded)}
-
-_CLAIM: Rows = {
-    State.CLAIMING: Row("R11", "claim", "create owners/t/p, one after the other", claiming.claim, claiming.claimed),
-    State.CHECKING_CLAIM: Row(
-        "R11", "claim", "getData owners/t/p of a conflict", claiming.check_claim, claiming.claim_checked, aside=True
+_ZOOKEEPER_OFFSETS: Steps = {
+    S.READING_OFFSETS: Step(
+        "R8",
+        "decide",
+        "read where our partitions start",
+        "getData offsets/t/p x k'",
+        deciding.read_offsets,
+        deciding.offsets_read,
     ),
 }
 
-_BUMP_EPOCH: Rows = {
-    State.BUMPING_EPOCH: Row(
-        "R11", "claim", "setData epochs/t/p", claiming.bump_epoch, claiming.epoch_bumped, gives_back=True
-    ),
-    State.MAKING_EPOCH: Row(
+_HEED_SHUTDOWN: Steps = {
+    S.HEEDING_SHUTDOWN: Step("R9", "decide", "fail if the member is closing", "", no_effects, deciding.shutdown_heeded),
+}
+
+_CLAIM: Steps = {
+    S.CLAIMING: Step(
         "R11",
         "claim",
+        "claim the next partition",
+        "create owners/t/p, one after the other",
+        claiming.claim,
+        claiming.claimed,
+        jumps=(S.CHECKING_CLAIM, S.COUNTING),
+    ),
+    S.CHECKING_CLAIM: Step(
+        "R11",
+        "claim",
+        "the owner node exists: check whether it is ours; otherwise it is a conflict",
+        "getData owners/t/p of a conflict",
+        claiming.check_claim,
+        claiming.claim_checked,
+        jumps=(S.COUNTING,),
+        jump_only=True,
+    ),
+}
+
+_BUMP_EPOCH: Steps = {
+    S.BUMPING_EPOCH: Step(
+        "R11",
+        "claim",
+        "bump the epoch of the claimed partition",
+        "setData epochs/t/p",
+        claiming.bump_epoch,
+        claiming.epoch_bumped,
+        jumps=(S.MAKING_EPOCH,),
+        rolls_back=True,
+    ),
+    S.MAKING_EPOCH: Step(
+        "R11",
+        "claim",
+        "create the epoch node",
         "create epochs/t/p where there is none",
         claiming.make_epoch,
         claiming.epoch_made,
-        aside=True,
-        gives_back=True,
+        jumps=(S.BUMPING_EPOCH,),
+        jump_only=True,
+        rolls_back=True,
     ),
 }
 
-_COUNT: Rows = {State.COUNTING: Row("R11", "claim", "", nothing, claiming.counted)}
-
-_ROLL_BACK: Rows = {
-    State.ROLLING_BACK: Row(
-        "R11", "claim", "delete x claimed, after a conflict", claiming.roll_back, claiming.rolled_back, aside=True
-    ),
-}
-
-_CHECKED_ROLL_BACK: Rows = {
-    State.ROLLING_BACK: Row(
+_COUNT: Steps = {
+    S.COUNTING: Step(
         "R11",
         "claim",
+        "go back for the next partition; after the last one, roll back if there was a conflict",
+        "",
+        no_effects,
+        claiming.counted,
+        jumps=(S.CLAIMING, S.ROLLING_BACK),
+    ),
+}
+
+_ROLL_BACK: Steps = {
+    S.ROLLING_BACK: Step(
+        "R11",
+        "claim",
+        "delete what this attempt has claimed, and fail",
+        "delete x claimed, after a conflict",
+        claiming.roll_back,
+        claiming.rolled_back,
+        goes_on=False,
+        jump_only=True,
+    ),
+}
+
+_CHECKED_ROLL_BACK: Steps = {
+    S.ROLLING_BACK: Step(
+        "R11",
+        "claim",
+        "check who owns what this attempt has claimed",
         "getData x claimed, after a conflict",
         claiming.check_roll_back,
         claiming.roll_back_checked,
-        aside=True,
+        jumps=(S.ROLLING_BACK_CHECKED,),
+        goes_on=False,
+        jump_only=True,
     ),
-    State.ROLLING_BACK_CHECKED: Row(
-        "R11", "claim", "delete of those that are ours", claiming.roll_back_ours, claiming.rolled_back, aside=True
+    S.ROLLING_BACK_CHECKED: Step(
+        "R11",
+        "claim",
+        "delete what is ours, and fail",
+        "delete of those that are ours",
+        claiming.roll_back_ours,
+        claiming.rolled_back,
+        goes_on=False,
+        jump_only=True,
     ),
 }
 
-_START: Rows = {
-    State.OWNING: Row("R12", "resume", "", nothing, claiming.owned),
-    State.ADOPTING: Row("R12", "resume", "", claiming.adopt, claiming.adopted),
-    State.STARTING: Row("R12", "resume", "", claiming.start, passed),
+_START: Steps = {
+    S.OWNING: Step("R12", "resume", "the claims become ours to release", "", no_effects, claiming.owned),
+    S.ADOPTING: Step("R12", "resume", "give each partition its stream", "", claiming.adopt, claiming.adopted),
+    S.STARTING: Step("R12", "resume", "start fetching", "", claiming.start, unchanged),
+}
+
+_SYNC: Steps = {
+    S.SYNCING: Step("R1", "detect", "let our server catch up", "sync /brokers/ids", reading.sync_brokers, unchanged),
+}
+_SYNC_AGAIN: Steps = {
+    S.SYNCING_AGAIN: Step("R6", "join", "let our server catch up", "sync ids", reading.sync_group, unchanged),
+}
+_NOTIFY_REVOKED: Steps = {
+    S.NOTIFYING_REVOKED: Step(
+        "R4", "stop", "call the listener as in 1.1", "none: 1.1's listener", releasing.notify_releasing, unchanged
+    ),
+}
+_NOTIFY_ASSIGNED: Steps = {
+    S.NOTIFYING_ASSIGNED: Step(
+        "R12", "resume", "call the listener as in 1.1", "none: 1.1's listener", claiming.notify_starting, unchanged
+    ),
 }
 
 
-@lru_cache(maxsize=4096)  # the rules name the member, and a process may have many
-def table(rules: Rules) -> Mapping[State, Row]:
-    """The rows for these rules, in order; with none of the options they are the original's."""
-    return MappingProxyType({**_before_the_decision(rules), **_from_the_decision(rules)})
+@lru_cache(maxsize=4096)  # a config names its member, and a process may have many members
+def table(config: RebalanceConfig) -> Mapping[S, Step]:
+    """The steps of an attempt, in order. Without options they are the original's."""
+    return MappingProxyType({**_before_the_decision(config), **_from_the_decision(config)})
 
 
-def _before_the_decision(rules: Rules) -> Rows:
-    rows = {**_READ_BROKERS, **_STOP, **_RELEASE, **_READ_GROUP}
-    if rules.checked_release:
-        rows = {**_READ_BROKERS, **_STOP, **_CHECKED_RELEASE, **_READ_GROUP}
-    if rules.strategy == "roundrobin-1.1":
-        rows = {state: row for state, row in rows.items() if state not in _READ_GROUP} | _READ_GROUP_1_1
-    if rules.listener_in_attempt:
-        tell = Row("R4", "stop", "none: 1.1's listener", releasing.tell_releasing, passed)
-        rows = _put_before(rows, State.RELEASING, State.TELLING_REVOKED, tell)
-    if rules.sync_before_reads:
-        sync = Row("R1", "detect", "sync /brokers/ids", reading.sync_brokers, passed)
-        rows = _put_before(rows, State.LISTING_CLUSTER, State.SYNCING, sync)
-        sync_again = Row("R6", "join", "sync ids", reading.sync_group, passed)
-        rows = _put_before(rows, State.READING_OWN_AGAIN, State.SYNCING_AGAIN, sync_again)
-    if rules.skip_unreadable_members:
-        members = rows[State.READING_MEMBERS]
-        rows[State.READING_MEMBERS] = replace(members, leave=reading.readable_members_read)
-    return rows
+def _before_the_decision(config: RebalanceConfig) -> Steps:
+    steps = {**_READ_BROKERS, **_STOP, **_RELEASE, **_READ_GROUP}
+    if config.checked_release:
+        steps = {**_READ_BROKERS, **_STOP, **_CHECKED_RELEASE, **_READ_GROUP}
+    if config.strategy == "roundrobin-1.1":
+        steps = {state: step for state, step in steps.items() if state not in _READ_GROUP} | _READ_GROUP_1_1
+    if config.listener_in_attempt:
+        steps = _put_before(steps, S.RELEASING, _NOTIFY_REVOKED)
+    if config.sync_before_reads:
+        steps = _put_before(steps, S.LISTING_CLUSTER, _SYNC)
+        steps = _put_before(steps, S.READING_OWN_AGAIN, _SYNC_AGAIN)
+    if config.skip_unreadable_members:
+        members = steps[S.READING_MEMBERS]
+        steps[S.READING_MEMBERS] = replace(members, leave=reading.readable_members_read)
+    return steps
 
 
-def _from_the_decision(rules: Rules) -> Rows:
-    offsets = _offsets(rules)
-    claim = _claim(rules)
+def _from_the_decision(config: RebalanceConfig) -> Steps:
+    offsets = _offsets(config)
+    claim = _claim(config)
     start = dict(_START)
-    if rules.listener_in_attempt:
-        tell = Row("R12", "resume", "none: 1.1's listener", claiming.tell_starting, passed)
-        start = _put_before(start, State.ADOPTING, State.TELLING_ASSIGNED, tell)
-        start[State.STARTING] = replace(start[State.STARTING], enter=claiming.start_untold)
+    if config.listener_in_attempt:
+        start = _put_before(start, S.ADOPTING, _NOTIFY_ASSIGNED)
+        start[S.STARTING] = replace(start[S.STARTING], enter=claiming.start_after_notifying)
     decide = dict(_DECIDE)
-    if rules.skip_unreadable_members:
-        decide[State.DECIDING] = replace(decide[State.DECIDING], enter=deciding.name_left_out)
-    if rules.claim_before_offsets:
-        # What fails behind the claim gives it back, since there the gap would be ours.
-        offsets = {state: replace(row, phase="claim", gives_back=True) for state, row in offsets.items()}
+    if config.skip_unreadable_members:
+        decide[S.DECIDING] = replace(decide[S.DECIDING], enter=deciding.name_left_out)
+    if config.claim_before_offsets:
+        # A failure behind the claim rolls it back; otherwise this option would widen the rollback gap.
+        offsets = {state: replace(step, phase="claim", rolls_back=True) for state, step in offsets.items()}
         return {**decide, **claim, **offsets, **start}
     return {**decide, **offsets, **claim, **start}
 
 
-def _offsets(rules: Rules) -> Rows:
-    kafka = _KAFKA_OFFSETS if "kafka" in rules.offsets_from else {}
-    zookeeper = _ZOOKEEPER_OFFSETS if "zookeeper" in rules.offsets_from else {}
+def _offsets(config: RebalanceConfig) -> Steps:
+    kafka = _KAFKA_OFFSETS if "kafka" in config.offsets_from else {}
+    zookeeper = _ZOOKEEPER_OFFSETS if "zookeeper" in config.offsets_from else {}
     return {**kafka, **zookeeper, **_HEED_SHUTDOWN}
 
 
-def _claim(rules: Rules) -> Rows:
+def _claim(config: RebalanceConfig) -> Steps:
     claim = dict(_CLAIM)
-    if rules.checked_claim:
-        row = replace(claim[State.CHECKING_CLAIM], leave=claiming.claim_checked_with_session)
-        claim[State.CHECKING_CLAIM] = row
-    bump = _BUMP_EPOCH if rules.fence_epochs else {}
-    return {**claim, **bump, **_COUNT, **(_CHECKED_ROLL_BACK if rules.checked_release else _ROLL_BACK)}
+    if config.checked_claim:
+        claim[S.CHECKING_CLAIM] = replace(claim[S.CHECKING_CLAIM], leave=claiming.claim_checked_with_session)
+    bump = _BUMP_EPOCH if config.fence_epochs else {}
+    return {**claim, **bump, **_COUNT, **(_CHECKED_ROLL_BACK if config.checked_release else _ROLL_BACK)}
 
 
-def _put_before(rows: Rows, place: State, state: State, row: Row) -> Rows:
-    put: Rows = {}
-    for other, its_row in rows.items():
-        if other is place:
-            put[state] = row
-        put[other] = its_row
-    return put
+def _put_before(steps: Steps, place: S, added: Steps) -> Steps:
+    changed: Steps = {}
+    for state, step in steps.items():
+        if state is place:
+            changed |= added
+        changed[state] = step
+    return changed

@@ -1,12 +1,12 @@
-"""What one fetch brought of one partition, made into a chunk for its stream's queue.
+"""Turns what one fetch returned for one partition into a chunk for its stream's queue.
 
-Source: PartitionTopicInfo.enqueue, Kafka 0.8.2. There a message above fetch.message.max.bytes arrives cut, without one
-valid byte; it is queued all the same, and the stream that comes to it raises. Modern Fetch versions always bring a
-whole batch, however large. So the limit is held here: a first batch above it becomes a chunk without records,
-which is what the original makes of it on a broker that stores batches. Its fetcher asks for it again and again.
+Source: PartitionTopicInfo.enqueue, Kafka 0.8.2. There a message above fetch.message.max.bytes arrives truncated, with
+no valid byte; it is queued anyway, and the stream raises when it reaches it. Modern Fetch versions always return a
+whole batch, however large, so the limit is enforced here: a first batch above it becomes a chunk without records,
+which is what the original makes of it on a broker that stores batches. The fetcher requests it again and again.
 
-A batch whose bytes make no sense becomes such a chunk too, but its fetcher goes on behind it: the original looks at
-checksums when it hands out.
+A corrupt batch becomes such a chunk too, but the fetcher goes on behind it, since the original checks checksums only
+when it hands records out.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from kernel.values import Record, TopicPartition
     from zkconsumer.records.streams import PartitionInfo
 
-_SIZE_AT, _OVERHEAD = 8, 12  #: of a batch or message: where its size stands, and what the size does not count
+_SIZE_AT, _OVERHEAD = 8, 12  #: of a batch or message: position of the size field, and the bytes that it does not count
 
 
 def chunk_of(info: PartitionInfo, offset: int, data: bytes, *, bytes_max: int) -> tuple[Chunk | None, int]:
-    """(the chunk or None for nothing to hand out, the offset to ask for next)."""
+    """(the chunk, or None if there is nothing to hand out; the next offset to request)."""
     if not data:
         return None, offset
     tp = info.topic_partition
@@ -41,7 +41,7 @@ def chunk_of(info: PartitionInfo, offset: int, data: bytes, *, bytes_max: int) -
 
 
 def _fits(data: bytes, bytes_max: int) -> bool:
-    """Whether the first batch is whole and within the limit."""
+    """Whether the first batch is complete and within the limit."""
     if len(data) < _OVERHEAD:
         return False
     (size,) = struct.unpack_from(">i", data, _SIZE_AT)
@@ -50,8 +50,8 @@ def _fits(data: bytes, bytes_max: int) -> bool:
 
 def _too_large(tp: TopicPartition, offset: int, bytes_max: int) -> MessageSizeTooLarge:
     return MessageSizeTooLarge(
-        f"{tp} has something at offset {offset} that is larger than fetch.message.max.bytes={bytes_max}: increase that,"
-        " or decrease what the broker takes (message.max.bytes)"
+        f"{tp} has a batch at offset {offset} that is larger than fetch.message.max.bytes={bytes_max}: increase it, or"
+        " decrease message.max.bytes on the broker"
     )
 
 
@@ -68,6 +68,6 @@ def _before_the_corrupt(tp: TopicPartition, data: bytes, offset: int) -> tuple[t
                     records += decode(tp, bytes(batch), offset)[0]
                 except CorruptRecords:
                     readable = False
-    except CorruptRecords:  # not even the sizes make sense: what follows is asked for again
+    except CorruptRecords:  # not even the sizes are valid: what follows is requested again
         return tuple(records), next_offset
     return tuple(records), next_offset

@@ -1,4 +1,4 @@
-"""Handing out: records leave the streams for the application, each stream in its turn, and the trace says so."""
+"""Hands records out to the application, stream by stream in turn, and traces them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Delivery:
-    """What was handed out counts as consumed; nothing that waits here."""
+    """Takes records from the streams without waiting; what is taken counts as consumed."""
 
     def __init__(self, tracer: Tracer, member: str) -> None:
         self._tracer = tracer
@@ -23,7 +23,7 @@ class Delivery:
         self._turn = 0  # which stream is served first
 
     def take(self, streams: Sequence[Stream], records_max: int) -> list[Batch]:
-        """Up to so many records from all streams, another one first each time."""
+        """Take up to `records_max` records from all streams, starting with another stream each time."""
         self._turn += 1
         batches: list[Batch] = []
         left = records_max
@@ -32,16 +32,16 @@ class Delivery:
             while left > 0 and (batch := stream.take(left)) is not None:
                 left -= len(batch.records)
                 batches.append(batch)
-                self.tell(batch)
+                self.emit(batch)
         return batches
 
     def raise_failures(self, streams: Sequence[Stream]) -> None:
-        """Raise what a stream stopped at, once for each stream."""
+        """Raise the failure of a stream that has stopped, once for each stream."""
         for stream in streams:
             stream.raise_failure()
 
-    def tell(self, batch: Batch) -> None:
-        """One event for each run of consecutive offsets with consecutive serials."""
+    def emit(self, batch: Batch) -> None:
+        """Emit one event for each run of consecutive offsets with consecutive serials."""
         records = batch.records
         serials = [serial_of(record.value) for record in records]
         first = 0

@@ -1,14 +1,14 @@
-"""Fetching: one fetcher a broker (`num.consumer.fetchers` of them), which fills the streams' queues.
+"""Fetchers fill the streams' queues: one for each broker, or `num.consumer.fetchers` of them.
 
-Source: AbstractFetcherThread, ConsumerFetcherThread and SimpleConsumer, Kafka 0.8.2. A fetcher asks for all its
-partitions in one request. It knows nothing of ZooKeeper: it is not stopped by a lost connection or an expired session,
-only by `stop`.
+Source: AbstractFetcherThread, ConsumerFetcherThread and SimpleConsumer, Kafka 0.8.2. A fetcher requests all its
+partitions in one request. It knows nothing about ZooKeeper: a lost connection or an expired session does not stop it,
+only `stop` does.
 
-It holds its partitions while it deals with an answer, and so while it waits for room in a queue: a slow stream
-holds up everything that this fetcher fetches, and the leader finder too when that wants to add or count here.
+It locks its partitions while it handles a response, and so while it waits for room in a queue: a slow stream blocks
+everything that this fetcher fetches, and the leader finder too when that adds or counts partitions here.
 
-Its requests go one after the other, and one that fails is repeated once on a new connection; after that all its
-partitions go back to the leader finder. An offset out of range is reset at once, to where `auto.offset.reset` says.
+It sends one request at a time and retries a failed one once on a new connection; after that, all its partitions go
+back to the leader finder. An offset out of range is reset at once according to `auto.offset.reset`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 _OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
-#: 0.8 limits each partition's part of an answer, but not the answer.
-_ANSWER_BYTES_MAX = 2**31 - 1
+#: 0.8 limits each partition's part of a response, but not the whole response.
+_RESPONSE_BYTES_MAX = 2**31 - 1
 
 
 class Fetcher:
-    """Fetches from one broker; `give_back` gets the partitions that it cannot fetch any more."""
+    """Fetches from one broker; `give_back` takes the partitions that it can no longer fetch."""
 
     def __init__(
         self,
@@ -57,18 +57,17 @@ class Fetcher:
         self._member = member
         self._give_back = give_back
         self._infos: dict[TopicPartition, PartitionInfo] = {}
-        self._offsets: dict[TopicPartition, int] = {}  #: what is asked for next
-        self._hungry: frozenset[TopicPartition] = frozenset()  #: had something, but the last answer held none of it
+        self._offsets: dict[TopicPartition, int] = {}  #: the next offset to request
+        self._hungry: frozenset[TopicPartition] = frozenset()  #: had records that did not fit into the last response
         self._partitions = asyncio.Lock()  #: partitionMapLock
         self._added = asyncio.Event()
         self._channel = asyncio.Lock()  #: one request at a time
         self._connection: BrokerConnection | None = None
 
     async def add(self, infos: Iterable[PartitionInfo]) -> None:
-        """Fetch these too, from where they stand; one that is here already keeps its offset.
+        """Fetch these too, from their offsets; a partition that is here already keeps its own.
 
-        What stands nowhere yet is resolved first; when the broker cannot say where, this raises and those are not
-        added.
+        Partitions without an offset are resolved first. If the broker cannot resolve them, this raises and adds none.
         """
         async with self._partitions:
             new = [info for info in infos if info.topic_partition not in self._infos]
@@ -76,16 +75,16 @@ class Fetcher:
             for info in new:
                 self._infos[info.topic_partition] = info
                 self._offsets[info.topic_partition] = info.fetched
-                self._tell_started(info)
+                self._emit_started(info)
             self._added.set()
 
     async def count(self) -> int:
-        """How many partitions it has; waits while an answer is dealt with."""
+        """How many partitions it has; waits while a response is handled."""
         async with self._partitions:
             return len(self._infos)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Fetch until cancelled."""
         try:
             while True:
                 if not self._infos:
@@ -97,59 +96,59 @@ class Fetcher:
 
     async def _round(self) -> None:
         async with self._partitions:
-            asked = {tp: self._offsets[tp] for tp in sorted(self._offsets, key=lambda tp: tp not in self._hungry)}
+            wanted = {tp: self._offsets[tp] for tp in sorted(self._offsets, key=lambda tp: tp not in self._hungry)}
         try:
-            fetched = await self._ask(lambda connection: self._fetch(connection, asked))
+            fetched = await self._ask(lambda connection: self._fetch(connection, wanted))
         except RebalanceLabError as error:
-            log.info("fetching from %s failed, looking for leaders anew: %s", self.broker, error)
+            log.info("fetching from %s failed, looking for new leaders: %s", self.broker, error)
             async with self._partitions:
                 self._lose(list(self._infos))
             return
         self._hungry = frozenset(
-            tp for tp, part in fetched.items() if not part.data and part.high_watermark > asked[tp] and not part.error
+            tp for tp, part in fetched.items() if not part.data and part.high_watermark > wanted[tp] and not part.error
         )
         async with self._partitions:
-            lost = [tp for tp, part in fetched.items() if not await self._taken(tp, asked[tp], part)]
+            lost = [tp for tp, part in fetched.items() if not await self._handle(tp, wanted[tp], part)]
             self._lose(lost)
 
     async def _fetch(
-        self, connection: BrokerConnection, asked: Mapping[TopicPartition, int]
+        self, connection: BrokerConnection, wanted: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, FetchedBytes]:
         return await fetch_bytes(
             connection,
-            asked,
+            wanted,
             max_wait_ms=self._config.fetch_wait_max_ms,
             min_bytes=self._config.fetch_min_bytes,
-            max_bytes=_ANSWER_BYTES_MAX,
+            max_bytes=_RESPONSE_BYTES_MAX,
             partition_max_bytes=self._config.fetch_message_max_bytes,
             timeout_ms=self._config.socket_timeout_ms,
         )
 
-    async def _taken(self, tp: TopicPartition, asked: int, part: FetchedBytes) -> bool:
-        """Deal with one partition's part; false when it needs another leader."""
+    async def _handle(self, tp: TopicPartition, offset: int, part: FetchedBytes) -> bool:
+        """Handle one partition's part of the response to a request from `offset`; False if it needs another leader."""
         info = self._infos.get(tp)
-        if info is None or self._offsets[tp] != asked:
+        if info is None or self._offsets[tp] != offset:
             return True
         if part.error == _OUT_OF_RANGE:
             try:
                 await self._reset([info])
             except RebalanceLabError as error:
-                log.info("%s: offset %d is out of range, and where to go on is not known: %s", tp, asked, error)
+                log.info("%s: offset %d is out of range and could not be reset: %s", tp, offset, error)
                 return False
             self._offsets[tp] = info.fetched
         elif part.error:
-            log.info("%s on %s: %s, looking for its leader anew", tp, self.broker, part.error)
+            log.info("%s on %s: %s, looking for its new leader", tp, self.broker, part.error)
             return False
         else:
-            assert info.fetched == asked, f"{tp} was fetched from {asked}, expected {info.fetched}"
-            chunk, self._offsets[tp] = chunk_of(info, asked, part.data, bytes_max=self._config.fetch_message_max_bytes)
+            assert info.fetched == offset, f"{tp} was fetched from {offset}, expected {info.fetched}"
+            chunk, self._offsets[tp] = chunk_of(info, offset, part.data, bytes_max=self._config.fetch_message_max_bytes)
             if chunk is not None:
                 await info.stream.put(chunk)
             info.fetched = self._offsets[tp]
         return True
 
     async def _reset(self, infos: Sequence[PartitionInfo]) -> None:
-        """Ask where these begin or end: both their offsets are that from now on. Raises when it is not known."""
+        """Set both offsets of these to the beginning or end of their log. Raises if the broker does not know it."""
         if not infos:
             return
         end = EARLIEST if self._config.auto_offset_reset == "smallest" else LATEST
@@ -160,9 +159,9 @@ class Fetcher:
         for info in infos:
             error, offset = answers.get(info.topic_partition, ("no answer", -1))
             if error:
-                raise Retriable(f"{self.broker} does not say where {info.topic_partition} begins or ends: {error}")
+                raise Retriable(f"{self.broker} does not know the offsets of {info.topic_partition}: {error}")
             info.fetched = info.consumed = offset
-            self._tell("position_reset", info, offset, reset=self._config.auto_offset_reset)
+            self._emit("position_reset", info, offset, reset=self._config.auto_offset_reset)
 
     def _lose(self, partitions: Sequence[TopicPartition]) -> None:
         for tp in partitions:
@@ -172,12 +171,12 @@ class Fetcher:
 
     # -- trace -----------------------------------------------------------------------------------------------------
 
-    def _tell_started(self, info: PartitionInfo) -> None:
+    def _emit_started(self, info: PartitionInfo) -> None:
         if not info.started:
             info.started = True
-            self._tell("position_started", info, info.fetched)
+            self._emit("position_started", info, info.fetched)
 
-    def _tell(self, kind: str, info: PartitionInfo, offset: int, **more: str) -> None:
+    def _emit(self, kind: str, info: PartitionInfo, offset: int, **more: str) -> None:
         tp = info.topic_partition
         self._tracer.emit(
             kind,

@@ -1,15 +1,15 @@
 """Reading one stream, record by record, as applications of 0.8 did: `async for record in iterator`.
 
-Source: ConsumerIterator and IteratorTemplate, Kafka 0.8.2. `ZooKeeperConsumer.streams()` hands these out, and from then
-on `getmany` refuses: a record that an iterator has looked at is not in the stream any more.
+Source: ConsumerIterator and IteratorTemplate, Kafka 0.8.2. `ZooKeeperConsumer.streams()` returns these, and from then
+on `getmany` raises, since a record that an iterator has looked ahead at is no longer in the stream.
 
-- The position moves when a record is handed out (`anext`), not when it was found: `has_next` looks ahead.
-- A record that was looked ahead at outlives a rebalance, which clears queue and current chunk. It is handed out
-  afterwards, and again by whoever owns its partition then, which may be this very stream: one possible duplicate.
+- The position advances when a record is handed out (`anext`), not when it is found: `has_next` looks ahead.
+- A record that was looked ahead at survives a rebalance, which clears queue and current chunk. It is handed out
+  afterwards, and again by the new owner of its partition, which may be this very stream: one possible duplicate.
 - Without a chunk for `consumer.timeout.ms`, `ConsumerTimeout` is raised; the iterator can be used again.
-- At a record above fetch.message.max.bytes, or at bytes that make no sense, `MessageSizeTooLarge` or `CorruptRecords`
-  is raised, and by every later call too: the iterator is of no more use, and what is queued stays there.
-- The consumer's close ends it.
+- At a record above fetch.message.max.bytes, or at a corrupt batch, this call and every later one raise
+  `MessageSizeTooLarge` or `CorruptRecords`: the iterator is of no further use, and its queue is never emptied.
+- Closing the consumer ends the iterator.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class StreamIterator:
-    """One stream's records. One task at a time uses it, as one thread did a KafkaStream."""
+    """One stream's records, for one task at a time, as a KafkaStream was for one thread."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class StreamIterator:
         handed_out: Callable[[Batch], None],
         check: Callable[[], None],
     ) -> None:
-        """`handed_out` hears of every record; `check` raises when the consumer has failed as a whole."""
+        """`handed_out` is called with every record; `check` raises if the consumer as a whole has failed."""
         self._stream = stream
         self._timeout_ms = timeout_ms
         self._handed_out = handed_out
@@ -68,16 +68,16 @@ class StreamIterator:
         return found.record
 
     async def has_next(self) -> bool:
-        """Wait for a record, which `anext` hands out then; false when the consumer was closed.
+        """Wait for a record, which `anext` then hands out; False if the consumer was closed.
 
-        Raises `ConsumerTimeout`, or what the stream stopped at.
+        Raises `ConsumerTimeout`, or the stream's failure.
         """
         loop = asyncio.get_running_loop()
         deadline = None if self._timeout_ms is None else loop.time() + self._timeout_ms / 1000
         filled = self._stream.filled
         while self._ahead is None:
             self._check()
-            # All streams of a consumer share the event: what is put after this wakes everybody who waits then.
+            # All streams of a consumer share the event: a chunk that is queued after this wakes all who wait by then.
             filled.clear()
             self._ahead = self._stream.find()
             if self._ahead is not None:
@@ -92,5 +92,5 @@ class StreamIterator:
                 async with asyncio.timeout_at(deadline):
                     await filled.wait()
             except TimeoutError:
-                continue  # one more look, then the deadline has passed
+                continue  # check once more; then the deadline has passed
         return True

@@ -1,14 +1,14 @@
-"""Starting and stopping the fetchers, and the leader finder that hands them their partitions.
+"""Starts and stops the fetchers; the leader finder assigns partitions to them.
 
-Source: ConsumerFetcherManager, Kafka 0.8.2. A start makes a new leader finder with all partitions "without a
-leader". It reads the brokers from ZooKeeper (1 + B reads a look), asks one of them for the leaders, and adds what
-it found to the fetchers of those brokers; what has no leader just waits (KAFKA-693: it fails no rebalance), and what
-a fetcher cannot take goes back to those. Then it ends fetchers without partitions, and after
-`refresh.leader.backoff.ms` looks again if anything has no leader. It waits while a fetcher that it adds to, or
-counts, waits for room in a stream's queue.
+Source: ConsumerFetcherManager, Kafka 0.8.2. A start creates a new leader finder with all partitions "without a
+leader". In each round it reads the brokers from ZooKeeper (1 + B reads), asks one of them for the leaders, and adds the
+partitions to the fetchers of their leaders. A partition without a leader waits (KAFKA-693: it fails no rebalance), as
+does one that a fetcher cannot take. Then it stops fetchers without partitions, and after `refresh.leader.backoff.ms`
+starts another round if any partition has no leader. It blocks while a fetcher that it adds to, or counts, waits for
+room in a stream's queue.
 
-A stop ends the leader finder first, since it would start fetchers again. Wherever one of them waits, it is
-interrupted there: a fetcher that is blocked by a slow stream holds up no rebalance (KAFKA-832).
+A stop ends the leader finder first, since it would start fetchers again. All of them are interrupted wherever they
+wait, so a fetcher that is blocked by a slow stream does not delay a rebalance (KAFKA-832).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kernel.values import BrokerAddress, TopicPartition
     from zkconsumer.records.streams import PartitionInfo
     from zkconsumer.settings import ZkConsumerConfig
-    from zkconsumer.watching.watcher import Watching
+    from zkconsumer.watching.watcher import Watcher
 
 log = logging.getLogger(__name__)
 
@@ -41,18 +41,18 @@ class FetcherManager:
 
     def __init__(
         self,
-        watching: Watching,
+        watcher: Watcher,
         config: ZkConsumerConfig,
         tracer: Tracer,
         member: str,
         spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]],
     ) -> None:
-        self._watching = watching
+        self._watcher = watcher
         self._config = config
         self._tracer = tracer
         self._member = member
         self._spawn = spawn
-        self._random = Random(f"{config.seed}:{member}")  # an order, not a secret
+        self._random = Random(f"{config.seed}:{member}")  # for an order, not for a secret
         self._client: ClusterClient | None = None
         self._without_leader: dict[TopicPartition, PartitionInfo] = {}
         self._lost = asyncio.Event()
@@ -60,13 +60,13 @@ class FetcherManager:
         self._fetchers: dict[tuple[BrokerAddress, int], tuple[Fetcher, asyncio.Task[None]]] = {}
 
     def start(self, infos: Iterable[PartitionInfo]) -> None:
-        """Begin to fetch these; needs a `stop` first."""
-        assert self._finder is None, "fetchers are started once"
+        """Start to fetch these partitions. Must not be called again without a `stop`."""
+        assert self._finder is None, "the fetchers are running already"
         self._give_back(infos)
         self._finder = self._spawn(self._find_leaders())
 
     async def stop(self) -> None:
-        """Nothing is fetched or queued any more when this returns."""
+        """Stop everything; nothing is fetched or queued after this returns."""
         finder, self._finder = self._finder, None
         if finder is not None:
             await _ended([finder])
@@ -91,17 +91,17 @@ class FetcherManager:
                 self._lost.clear()
                 await self._lost.wait()
             try:
-                await self._look_once()
+                await self._find_once()
             except RebalanceLabError as error:
-                log.info("no leader for %d partitions yet: %s", len(self._without_leader), error)
+                log.info("no leaders for %d partitions yet: %s", len(self._without_leader), error)
             await self._end_idle()
             await asyncio.sleep(self._config.refresh_leader_backoff_ms / 1000)
 
-    async def _look_once(self) -> None:
-        brokers = await read_brokers(self._watching, step="leader-finder")
+    async def _find_once(self) -> None:
+        brokers = await read_brokers(self._watcher, step="leader-finder")
         if not brokers:
             raise Unavailable("no broker is registered")
-        client = self._asking(brokers)
+        client = self._client_for(brokers)
         metadata = await client.refresh(
             {tp.topic for tp in self._without_leader}, timeout_ms=self._config.socket_timeout_ms
         )
@@ -116,11 +116,11 @@ class FetcherManager:
             try:
                 await fetcher.add(infos)
             except RebalanceLabError as error:
-                log.info("%d partitions were not added to %s: %s", len(infos), fetcher.broker, error)
+                log.info("could not add %d partitions to %s: %s", len(infos), fetcher.broker, error)
                 self._give_back(infos)
 
-    def _asking(self, brokers: list[BrokerAddress]) -> ClusterClient:
-        """The brokers in a new order each time, as the original asks them; an open connection is used first."""
+    def _client_for(self, brokers: list[BrokerAddress]) -> ClusterClient:
+        """A client that tries the brokers in a new random order, as the original does, after any open connection."""
         addresses = [(broker.host, broker.port) for broker in brokers]
         self._random.shuffle(addresses)
         if self._client is None:
@@ -130,7 +130,7 @@ class FetcherManager:
         return self._client
 
     def _fetcher(self, broker: BrokerAddress, tp: TopicPartition) -> Fetcher:
-        # By address, not by id alone: a broker that came back elsewhere needs a fetcher that knows where.
+        # By address, not only by id: a broker that came back at another address needs a new fetcher.
         key = (broker, fetcher_id(tp, self._config.num_consumer_fetchers))
         if key not in self._fetchers:
             fetcher = Fetcher(broker, self._config, self._tracer, self._member, self._give_back)
@@ -145,7 +145,7 @@ class FetcherManager:
 
 
 def fetcher_id(tp: TopicPartition, fetchers: int) -> int:
-    """Which of a broker's fetchers a partition goes to: Utils.abs(31 * topic.hashCode + partition) % fetchers."""
+    """Which of a broker's fetchers gets a partition: Utils.abs(31 * topic.hashCode + partition) % fetchers."""
     return kafka_abs(signed(31 * java_hash(tp.topic) + tp.partition)) % fetchers
 
 

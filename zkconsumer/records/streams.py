@@ -1,16 +1,16 @@
-"""Between fetchers and the application: what is known of a partition, chunks of records, and the streams.
+"""Between the fetchers and the application: the state of a partition, chunks of records, and the streams.
 
-A stream belongs to one (topic, thread), or with a pattern to one thread and all the topics that it matches; all
-partitions that the thread owns of them share its queue. The
-queue is bounded (`queued.max.message.chunks`) and a fetcher that finds it full waits, so a slow stream holds up
-everything that its fetcher fetches. `getmany` takes from all streams, an iterator (`iterators.py`) from one.
+A stream belongs to one (topic, thread), or with a pattern to one thread and all matching topics; all partitions of
+these that the thread owns share its queue. The queue is bounded (`queued.max.message.chunks`) and a fetcher waits while
+it is full, so a slow stream blocks everything that its fetcher fetches. `getmany` takes from all streams, an iterator
+(`iterators.py`) from one.
 
-A stream that comes to something that cannot be handed out (a message above the limit, a corrupt batch) stops there
-for good, as a ConsumerIterator does; its queue fills, and with that its fetcher waits too.
+At a batch that cannot be handed out (above the size limit, or corrupt) a stream stops for good, as a ConsumerIterator
+does; its queue fills, and then its fetcher waits too.
 
-Three offsets of a partition live apart (PartitionTopicInfo in the original): `fetched` runs ahead with the
-fetcher, `consumed` is the next one to be handed out, `checkpointed` is what ZooKeeper is known to hold. Fetching
-never looks at `consumed`, except through ZooKeeper at the start of an assignment.
+A partition has three separate offsets (PartitionTopicInfo in the original): `fetched` runs ahead with the fetcher,
+`consumed` is the next one to be handed out, `checkpointed` is the one last written to ZooKeeper. Fetching never uses
+`consumed`, except through ZooKeeper at the start of an assignment.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class PartitionInfo:
-    """A partition of ours; made anew by every rebalance."""
+    """A partition of ours; every rebalance creates a new one."""
 
     topic_partition: TopicPartition
     stream: Stream
     fetched: int
     consumed: int
     checkpointed: int
-    started: bool = False  #: whether it has been told where delivery starts
+    started: bool = False  #: whether `position_started` was emitted
     session: int = 0  #: the ZooKeeper session in which it was claimed (fix.commit.fence=session)
     epoch: int | None = None  #: version of the partition's epoch node at the claim (fix.commit.fence=epoch)
 
@@ -53,9 +53,9 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What one fetch brought of one partition: `records` from `offset` on, and behind them what cannot be read.
+    """What one fetch returned for one partition: `records` from `offset` on, and the `failure` behind them, if any.
 
-    One of the two there is at least: a chunk without records has a `failure`.
+    A chunk without records always has a `failure`.
     """
 
     info: PartitionInfo
@@ -65,7 +65,7 @@ class Chunk:
 
 
 class Found(NamedTuple):
-    """A record that counts as consumed when somebody sets `info.consumed`."""
+    """A record that counts as consumed once the caller has set `info.consumed`."""
 
     info: PartitionInfo
     record: Record
@@ -73,36 +73,36 @@ class Found(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """The queue of a thread for one topic or for a pattern, and the chunk that is being handed out."""
+    """A thread's queue for one topic or for a pattern, and the chunk that is being handed out."""
 
     thread: str
     chunks_max: int
-    filled: asyncio.Event  #: shared by all streams of a consumer: something was put somewhere
+    filled: asyncio.Event  #: shared by all streams of a consumer: some queue got a chunk
     number: int = field(init=False)
-    failure: RebalanceLabError | None = field(init=False, default=None)  #: what it stopped at, for good
+    failure: RebalanceLabError | None = field(init=False, default=None)  #: why it stopped for good
     ended: bool = field(init=False, default=False)  #: the shutdown marker was found
-    _told: bool = field(init=False, default=False)  #: `raise_failure` has raised
+    _failure_raised: bool = field(init=False, default=False)  #: whether `raise_failure` has raised
     _chunks: asyncio.Queue[Chunk | None] = field(init=False)
     _current: Chunk | None = field(init=False, default=None)
-    _handed_out: int = field(init=False, default=0)  #: how many of the current chunk's records are gone
+    _handed_out: int = field(init=False, default=0)  #: how many records of the current chunk were handed out
 
     def __post_init__(self) -> None:
         self.number = stream_of(self.thread)
         self._chunks = asyncio.Queue(self.chunks_max)
 
     async def put(self, chunk: Chunk) -> None:
-        """Wait for room, then queue."""
+        """Wait for room, then queue the chunk."""
         await self._chunks.put(chunk)
         self.filled.set()
 
     def clear(self) -> None:
-        """Forget queue and current chunk; what was handed out stays consumed, the rest is fetched again."""
+        """Drop queue and current chunk. What was handed out stays consumed; the rest is fetched again."""
         while not self._chunks.empty():
             self._chunks.get_nowait()
         self.clear_current()
 
     def clear_current(self) -> None:
-        """Forget the current chunk only; what is queued will be handed out."""
+        """Drop only the current chunk; queued chunks will be handed out."""
         self._current = None
 
     def end(self) -> None:
@@ -111,21 +111,21 @@ class Stream:
         self.filled.set()
 
     def take(self, records_max: int) -> Batch | None:
-        """Up to `records_max` records of one partition, which count as consumed from now on; None if there are none."""
+        """Take up to `records_max` records of one partition, which then count as consumed; None if there are none."""
         while True:
             chunk = self._current or self._next_chunk()
             if chunk is None:
                 return None
             records = chunk.records[self._handed_out : self._handed_out + records_max]
             self._hand_out(chunk, len(records))
-            # Records below the position come from a compressed set that was cut into: they were consumed before.
+            # Records below the position come from a compressed set that begins before it: they are consumed already.
             fresh = tuple(record for record in records if record.offset >= chunk.info.consumed)
             if fresh:
                 chunk.info.consumed = fresh[-1].offset + 1
                 return Batch(self.number, chunk.info.topic_partition, fresh)
 
     def find(self) -> Found | None:
-        """The next record, taken out but not consumed yet; None if there is none."""
+        """Take the next record out of the stream, not consumed yet; None if there is none."""
         while True:
             chunk = self._current or self._next_chunk()
             if chunk is None:
@@ -136,9 +136,9 @@ class Stream:
                 return Found(chunk.info, record)
 
     def raise_failure(self) -> None:
-        """Raise what the stream stopped at, once; it hands out nothing more."""
-        if self.failure is not None and not self._told:
-            self._told = True
+        """Raise the stream's failure, once; the stream hands out nothing more."""
+        if self.failure is not None and not self._failure_raised:
+            self._failure_raised = True
             raise self.failure
 
     def _hand_out(self, chunk: Chunk, number: int) -> None:
@@ -156,7 +156,7 @@ class Stream:
             return None
         if chunk.info.consumed < chunk.offset:
             log.warning(
-                "%s: position %d jumps to %d; records may be lost",
+                "%s: position jumps from %d to %d; records may be lost",
                 chunk.info.topic_partition,
                 chunk.info.consumed,
                 chunk.offset,
@@ -167,7 +167,7 @@ class Stream:
 
 
 class Registry:
-    """The partitions that this member owns by its own belief: the topic registry of the original."""
+    """The partitions that this member believes it owns: the original's topic registry."""
 
     def __init__(self) -> None:
         self._infos: dict[TopicPartition, PartitionInfo] = {}
@@ -176,7 +176,7 @@ class Registry:
         self._infos = {info.topic_partition: info for info in infos}
 
     def forget(self, topics: tuple[str, ...] | None) -> None:
-        """Drop these topics' partitions; None: everything."""
+        """Drop these topics' partitions (None: all)."""
         self._infos = {tp: info for tp, info in self._infos.items() if topics is not None and tp.topic not in topics}
 
     def infos(self) -> list[PartitionInfo]:
@@ -184,6 +184,6 @@ class Registry:
         return [self._infos[tp] for tp in sorted(self._infos)]
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The next offset to hand out; None when it is not ours or not resolved yet."""
+        """The next offset to hand out; None if the partition is not ours or its offset is not resolved yet."""
         info = self._infos.get(partition)
         return None if info is None or info.consumed == NO_OFFSET else info.consumed

@@ -1,7 +1,7 @@
-"""Which brokers there are: one read for the names and one for each broker.
+"""The registered brokers: one read for their names and one for each broker.
 
-Source: ZkUtils.getAllBrokersInCluster, Kafka 0.8.2. The leader finder and whoever looks for the coordinator of
-offsets read them in this way; the rebalance reads the same nodes as steps of its own (R1, R3).
+Source: ZkUtils.getAllBrokersInCluster, Kafka 0.8.2. The leader finder and the search for the offsets' coordinator read
+brokers in this way; the rebalance reads the same nodes in steps of its own (R1, R3).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from zkconsumer.znodes.payloads import parse_broker
 
 if TYPE_CHECKING:
     from kernel.values import BrokerAddress
-    from zkconsumer.watching.watcher import Watching
+    from zkconsumer.watching.watcher import Watcher
 
 
-async def read_brokers(watching: Watching, *, step: str) -> list[BrokerAddress]:
-    """The registered brokers by name; one that vanishes in between is left out."""
+async def read_brokers(watcher: Watcher, *, step: str) -> list[BrokerAddress]:
+    """The registered brokers by name; one that disappears between the reads is left out."""
     try:
-        names = await watching.children(paths.BROKER_IDS, step=step)
+        names = await watcher.children(paths.BROKER_IDS, step=step)
     except NoNode:
         return []
     found = await asyncio.gather(
-        *(watching.get(f"{paths.BROKER_IDS}/{name}", step=step) for name in names), return_exceptions=True
+        *(watcher.get(f"{paths.BROKER_IDS}/{name}", step=step) for name in names), return_exceptions=True
     )
     brokers = []
     for name, data in zip(names, found, strict=True):

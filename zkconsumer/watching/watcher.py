@@ -1,18 +1,18 @@
-"""Who listens to what in ZooKeeper, and how a change reaches them: the rules of ZkClient 0.3, on raw watches.
+"""Listeners on ZooKeeper paths and the delivery of changes to them: the rules of ZkClient 0.3, on raw watches.
 
-1. Every read of a path that somebody listens to leaves a watch, whoever reads it and why.
+1. Every read of a path with a listener leaves a watch, whatever the read is for.
 2. Listening to children costs `exists` and `getChildren`, listening to data one `exists`.
-3. A notification is answered with `exists` and `getChildren` (children) or `exists` and `getData` (data), which
-   arm the watch again, and then the listener is told. One after the other: what takes long delays the next.
-   With `one_read` (not ZkClient's way) no `exists` comes before another read in 2 and 3, unless the node is not there:
-   N reads less a join.
-4. A new session tells the application first, then every listener, as if everything had changed: those of children
-   before those of data.
-5. After a break of the connection in the same session every watch is armed again. Here we differ: Java's client
-   sends its watches in one request (setWatches), with the last zxid that it had seen, and the server tells which of
-   them would have fired meanwhile. kazoo does not, so reads stand for it, in the step `re-arm`: `getChildren` and
-   `exists` for children, `exists` for data. The same comparison is made here with what `exists` says, so an id
-   that left and came back does not go unnoticed, and nothing that had been seen is told again.
+3. A notification is handled by `exists` and `getChildren` (children) or `exists` and `getData` (data), which register
+   the watch again; then the listener is called. Notifications are handled one after the other, so a slow one delays
+   the next. With `one_read` (not ZkClient's way), 2 and 3 omit an `exists` in front of another read, unless the node
+   does not exist: N reads fewer per join.
+4. A new session notifies the application first, then every listener, as if everything had changed: listeners of
+   children before listeners of data.
+5. After a lost connection in the same session every watch is registered again. Here we differ: Java's client
+   sends its watches in one request (setWatches), with the last zxid that it has seen, and the server reports which of
+   them would have fired meanwhile. kazoo does not, so reads replace the request, in the step `re-arm`: `getChildren`
+   and `exists` for children, `exists` for data. We make the server's comparison with the result of `exists`, so an id
+   that left and came back is noticed, and no change is notified twice.
 
 Callbacks only enqueue; `deliver` is the one task that reads, the counterpart of ZkClient's event thread.
 """
@@ -38,96 +38,96 @@ log = logging.getLogger(__name__)
 
 
 class Listening(Enum):
-    """What of a path is listened to."""
+    """What is listened to: the children of a path, or its data."""
 
     CHILDREN = "children"
     DATA = "data"
 
 
-#: Which events reach which listeners; the others only ask for a new watch.
-_TOLD = {
+#: The events that reach each kind of listener; other events only register the watch again.
+_RELEVANT = {
     Listening.CHILDREN: frozenset({WatchEvent.CHILDREN, WatchEvent.CREATED, WatchEvent.DELETED}),
     Listening.DATA: frozenset({WatchEvent.CHANGED, WatchEvent.CREATED}),
 }
 
 
-#: Told of a change, with its cause for the trace; what it returns is waited for before anything else is answered.
-Told = Callable[[str], Awaitable[None] | None]
+#: Called on a change, with its cause for the trace. Its awaitable, if any, is awaited before the next notification.
+OnChange = Callable[[str], Awaitable[None] | None]
 
 
 @dataclass(slots=True)
 class Listener:
-    """One path's listener, told after the watch is armed again. `there`: whether the node was, the last time."""
+    """The listener of one path. `exists`: whether its node existed when it was last read."""
 
     path: str
     what: Listening
-    told: Told
-    there: bool = False
+    on_change: OnChange
+    exists: bool = False
 
-    async def tell(self, cause: str) -> None:
-        waiting = self.told(cause)
+    async def notify(self, cause: str) -> None:
+        waiting = self.on_change(cause)
         if waiting is not None:
             await waiting
 
 
-class Watching:
-    """Reads that obey rule 1, and the task that answers notifications."""
+class Watcher:
+    """Reads that obey rule 1, and the task that handles notifications."""
 
     def __init__(
         self, session: ZooKeeperSession, renewed: Callable[[], Awaitable[None]], *, one_read: bool = False
     ) -> None:
         self.session = session
-        self._renewed = renewed  #: told of a new session before any listener is
+        self._renewed = renewed  #: called in a new session before any listener
         self._one_read = one_read
         self._listeners: dict[str, Listener] = {}
         self._waiting: asyncio.Queue[WatchFired | SessionChange] = asyncio.Queue()
-        #: paths whose watches went with the connection, and the last zxid that had been seen then
+        #: paths whose watches were lost with the connection, and the last zxid seen by then
         self._broken: dict[str, int] = {}
         self._states: asyncio.Queue[SessionChange] | None = None
 
     def begin(self) -> None:
-        """Sessions that are renewed from now on are told; before, nobody has anything in them."""
+        """Handle renewed sessions from now on; an earlier one has nothing to restore."""
         self._states = self.session.subscribe()
 
     def forget_listeners(self) -> None:
-        """Nobody is told any more; watches that are armed still fire (ZkClient.unsubscribeAll)."""
+        """Notify no listener any more; watches that are registered still fire (ZkClient.unsubscribeAll)."""
         self._listeners.clear()
 
-    async def listen(self, path: str, what: Listening, told: Told) -> None:
-        """From now on, `told` hears of changes. Costs two reads for children (or one), one for data, each time."""
-        listener = self._listeners[path] = Listener(path, what, told)
+    async def listen(self, path: str, what: Listening, on_change: OnChange) -> None:
+        """Call `on_change` on every change from now on. Costs two reads for children (or one), one for data."""
+        listener = self._listeners[path] = Listener(path, what, on_change)
         await self._arm(listener, step="subscribe", data=False)
 
     async def get(self, path: str, *, step: str, cause: str = "") -> bytes:
-        """Data; raises `NoNode`. Leaves a watch where somebody listens."""
+        """Data; raises `NoNode`. Leaves a watch if the path has a listener."""
         return (await self.read(path, step=step, cause=cause))[0]
 
     async def read(self, path: str, *, step: str, cause: str = "") -> tuple[bytes, ZnodeStat]:
-        """Data and metadata; raises `NoNode`. Leaves a watch where somebody listens."""
+        """Data and metadata; raises `NoNode`. Leaves a watch if the path has a listener."""
         return await self.session.get(path, watch=self._watch(path), step=step, cause=cause)
 
     async def children(self, path: str, *, step: str, cause: str = "") -> list[str]:
-        """Names of children; raises `NoNode`. Leaves a watch where somebody listens."""
+        """Names of children; raises `NoNode`. Leaves a watch if the path has a listener."""
         return await self.session.children(path, watch=self._watch(path), step=step, cause=cause)
 
     async def deliver(self) -> None:
-        """Answer notifications and new sessions for ever, one after the other, in the order of their coming."""
+        """Handle notifications and new sessions forever, one after the other, in order of arrival."""
         assert self._states is not None, "begin comes first"
         states = asyncio.create_task(self._forward_states(self._states))
         try:
             while True:
                 happened = await self._waiting.get()
                 try:
-                    await self._answer(happened)
+                    await self._handle(happened)
                 except SessionClosed:
                     return
                 except ZooKeeperError:
-                    # As ZkClient's event thread: one event that cannot be answered does not end the others.
-                    log.exception("could not answer %s", happened)
+                    # As on ZkClient's event thread: an event that fails does not stop the others.
+                    log.exception("could not handle %s", happened)
         finally:
             states.cancel()
 
-    async def _answer(self, happened: WatchFired | SessionChange) -> None:
+    async def _handle(self, happened: WatchFired | SessionChange) -> None:
         if isinstance(happened, WatchFired):
             await self._fired(happened)
         elif happened.new_session:
@@ -154,13 +154,13 @@ class Watching:
         if listener is None:
             return
         await self._arm(listener, cause=_cause(fired))
-        await self._tell(listener, fired.event, _cause(fired))
+        await self._notify(listener, fired.event, _cause(fired))
 
-    async def _tell(self, listener: Listener, event: WatchEvent, cause: str = "") -> None:
-        if event in _TOLD[listener.what]:
-            await listener.tell(cause)
+    async def _notify(self, listener: Listener, event: WatchEvent, cause: str = "") -> None:
+        if event in _RELEVANT[listener.what]:
+            await listener.notify(cause)
         elif event is WatchEvent.DELETED:
-            log.warning("%s was deleted while it was listened to", listener.path)
+            log.warning("%s was deleted while it had a listener", listener.path)
 
     async def _new_session(self) -> None:
         self._broken.clear()
@@ -168,11 +168,11 @@ class Watching:
         for what in Listening:
             for listener in [listener for listener in self._listeners.values() if listener.what is what]:
                 await self._arm(listener)
-                await listener.tell("")
+                await listener.notify("")
 
     async def _connected_again(self) -> None:
         while self._broken:
-            # Taken out first: a break while it is armed again puts it back, for the next connection.
+            # Removed first: if the connection breaks during the reads, it is put back for the next connection.
             path = next(iter(self._broken))
             seen_zxid = self._broken.pop(path)
             listener = self._listeners.get(path)
@@ -180,7 +180,7 @@ class Watching:
                 continue
             event = await self._arm_again(listener, seen_zxid)
             if event is not None:
-                await self._tell(listener, event)
+                await self._notify(listener, event)
 
     async def _arm(self, listener: Listener, *, step: str = "delivery", cause: str = "", data: bool = True) -> None:
         path = listener.path
@@ -193,28 +193,28 @@ class Watching:
             elif data:
                 await self.session.get(path, watch=self._enqueue, step=step, cause=cause)
         except NoNode:
-            log.debug("%s does not exist: its creation is watched for", path)
+            log.debug("%s does not exist: watching for its creation", path)
             if self._one_read:
-                await self._look_for(listener, step, cause)  # only `exists` leaves a watch on what is not there
+                await self._look_for(listener, step, cause)  # only `exists` leaves a watch on a missing node
         else:
-            listener.there = listener.there or reads_more
+            listener.exists = listener.exists or reads_more
 
     async def _look_for(self, listener: Listener, step: str, cause: str) -> None:
         stat = await self.session.exists(listener.path, watch=self._enqueue, step=step, cause=cause)
-        listener.there = stat is not None
+        listener.exists = stat is not None
 
     async def _arm_again(self, listener: Listener, seen_zxid: int) -> WatchEvent | None:
-        """What the watch would have told; the server's own rules for setWatches (DataTree.setWatches)."""
-        path, was_there = listener.path, listener.there
+        """The event that was missed, if any, by the server's own rules for setWatches (DataTree.setWatches)."""
+        path, existed = listener.path, listener.exists
         if listener.what is Listening.CHILDREN:
-            # First, so that whatever happens after `exists` has answered finds the watch armed.
+            # First, so that a change after the response to `exists` finds the watch registered.
             with contextlib.suppress(NoNode):
                 await self.session.children(path, watch=self._enqueue, step="re-arm")
         stat = await self.session.exists(path, watch=self._enqueue, step="re-arm")
-        listener.there = stat is not None
+        listener.exists = stat is not None
         if stat is None:
-            return WatchEvent.DELETED if was_there else None
-        if not was_there:
+            return WatchEvent.DELETED if existed else None
+        if not existed:
             return WatchEvent.CREATED
         if listener.what is Listening.CHILDREN:
             return WatchEvent.CHILDREN if stat.pzxid > seen_zxid else None

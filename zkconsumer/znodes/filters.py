@@ -1,9 +1,9 @@
-"""Topic patterns: which topics a wildcard member consumes, of those that there are now.
+"""Topic patterns: which of the existing topics a wildcard member consumes.
 
-A white list takes what matches, a black list what does not, the whole name each time; `__consumer_offsets` is
-left out of both unless exclude.internal.topics is off. Every member evaluates every wildcard member's pattern.
+A white list takes the topics that match as a whole, a black list those that do not; both leave out
+`__consumer_offsets` unless exclude.internal.topics is off. Every member evaluates every wildcard member's pattern.
 
-Source: TopicFilter.scala of Kafka 0.8.2. What Java's regular expressions mean here is in `kernel/java_regex.py`.
+Source: TopicFilter.scala of Kafka 0.8.2. `kernel/java_regex.py` translates Java's regular expressions.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 WHITE_LIST = "white_list"
 BLACK_LIST = "black_list"
-#: Patterns of a wildcard member, as its znode calls them.
+#: The kinds of patterns, as a wildcard member's znode names them.
 WILDCARDS = (WHITE_LIST, BLACK_LIST)
 
-#: OffsetManager.OffsetsTopicName, all that 0.8.2 calls internal.
+#: OffsetManager.OffsetsTopicName, the only internal topic of 0.8.2.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets"})
 
 _TRIMMED = "".join(map(chr, range(0x21)))  #: by Java's String.trim
@@ -32,19 +32,19 @@ _TRIMMED = "".join(map(chr, range(0x21)))  #: by Java's String.trim
 
 @dataclass(frozen=True, slots=True)
 class TopicFilter:
-    """What a member asks for; `pattern` is cleaned up."""
+    """A member's pattern, normalised by `cleaned`."""
 
     kind: str  #: white_list or black_list
     pattern: str
 
     @classmethod
     def white(cls, raw: str) -> TopicFilter:
-        """What matches. Raises `UserError` when `raw` is no regular expression, or one that we cannot translate."""
+        """Topics that match. Raises `UserError` if `raw` is not a regular expression, or cannot be translated."""
         return cls._checked(WHITE_LIST, raw)
 
     @classmethod
     def black(cls, raw: str) -> TopicFilter:
-        """What does not match. Raises `UserError` as `white` does."""
+        """Topics that do not match. Raises `UserError` as `white` does."""
         return cls._checked(BLACK_LIST, raw)
 
     @classmethod
@@ -55,18 +55,18 @@ class TopicFilter:
 
 
 def cleaned(raw: str) -> str:
-    """Commas become `|`; blanks, and quotes around the whole, go: property files may bring them."""
+    """Replace commas by `|`; remove blanks, and quotes around the pattern, which property files may contain."""
     pattern = raw.strip(_TRIMMED).replace(",", "|").replace(" ", "")
     return pattern.strip("\"'")
 
 
 def matching(kind: str, pattern: str, topics: Iterable[str], *, exclude_internal: bool) -> tuple[str, ...]:
-    """Those of `topics` that a pattern takes, sorted. `pattern` may come from another member's znode.
+    """The topics that a pattern selects, sorted. `pattern` may come from another member's znode.
 
-    Raises `UserError` for a pattern that is no regular expression, or one that we cannot translate.
+    Raises `UserError` if the pattern is not a regular expression, or cannot be translated.
     """
     assert kind in WILDCARDS, kind
-    regex = _regex(cleaned(pattern))  # the original makes a filter of what it reads, and so cleans it once more
+    regex = _regex(cleaned(pattern))  # the original builds a filter from what it reads, which cleans it again
     hidden = INTERNAL_TOPICS if exclude_internal else frozenset()
     wanted = kind == WHITE_LIST
     return tuple(sorted(t for t in topics if (regex.fullmatch(t) is not None) == wanted and t not in hidden))

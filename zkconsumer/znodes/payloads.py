@@ -1,14 +1,14 @@
-"""What the 0.8 consumer and its brokers keep in their znodes, byte for byte.
+"""The contents of the znodes of the 0.8 consumer and its brokers, byte for byte.
 
 Source: Kafka 0.8.2 (ZookeeperConsumerConnector, TopicCount, ZkUtils, Broker), znodes recorded from 0.8.2.2. JSON is
-written without blanks and in the key order of the original; readers take any order and ignore unknown keys,
-since later brokers write more. Whatever cannot be read raises `UnreadableZnode`, which names the znode:
-in the original one unreadable member fails every member's rebalance, so somebody must be told which.
+written without blanks and in the key order of the original; readers accept any order and ignore unknown keys, since
+later brokers write more. Unreadable data raises `UnreadableZnode`, which names the znode: in the original one
+unreadable member fails every member's rebalance, so the error must say which.
 
-What is accepted is what 0.8.2.2 accepts, checked on the original for the JSON: control characters inside strings and
-backslashes that escape nothing are fine, a number that is not a whole one of 32 bits makes everything unreadable, and
-a topic whose data is no JSON at all has no partitions. Stricter than the original are three: a member that counts no
-or absurdly many streams, a pattern that `kernel/java_regex.py` cannot translate, and a negative partition number.
+We accept what 0.8.2.2 accepts, checked on the original for JSON: control characters inside strings and backslashes
+that escape nothing are legal, a number that is not a 32-bit integer makes the whole text unreadable, and a topic whose
+data is not JSON has no partitions. We are stricter in three cases: a member with no or absurdly many streams, a
+pattern that `kernel/java_regex.py` cannot translate, and a negative partition number.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 Parsed = TypeVar("Parsed")
 
 STATIC = "static"
-#: Host and port of a broker that has no plain listener; a connection to it is refused by the system.
+#: Host and port of a broker without a plain listener; the operating system refuses a connection to it.
 NO_LISTENER = ("", -1)
 
-#: What Kafka takes for a topic's name (kafka.common.Topic, 0.8.2); any other cannot be a znode's.
+#: A legal topic name (kafka.common.Topic, 0.8.2).
 LEGAL_TOPIC = re.compile(r"(?!\.\.?\Z)[a-zA-Z0-9._-]{1,255}\Z")
 _INT_MAX = 2**31 - 1
-#: Threads of one member for one topic; more would only fill the memory of everybody who reads the registration.
+#: Threads of one member for one topic; more would only fill the memory of all members that read the registration.
 _STREAMS_MAX = 65_536
 #: Larger znodes are not remembered.
 _REMEMBERED_BYTES = 16_384
 _BLANKS = "".join(map(chr, range(0x21)))
-#: A backslash with what it escapes, or, without the group, one that stands for itself.
+#: A backslash with what it escapes; without the group, a literal backslash.
 _ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})|\\')
 
 _ESCAPES = {
@@ -57,7 +57,7 @@ _ESCAPES = {
 
 
 class UnreadableZnode(RebalanceLabError):
-    """A znode does not hold what it should; the message names it and says what is wrong."""
+    """A znode holds unexpected data; the message names the znode and says what is wrong."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path}: {why}")
@@ -66,7 +66,7 @@ class UnreadableZnode(RebalanceLabError):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A member's id znode: for a static one {topic: streams}, for a wildcard one {pattern: streams}."""
+    """A member's id znode: {topic: streams} for a static member, {pattern: streams} for a wildcard member."""
 
     pattern: str
     subscription: Mapping[str, int]
@@ -75,16 +75,16 @@ class Registration:
 def registration_payload(subscription: Mapping[str, int], timestamp_ms: int, pattern: str = STATIC) -> bytes:
     """The data of /consumers/G/ids/C; the timestamp is a JSON string.
 
-    `subscription` is {topic: streams}, or for a wildcard `pattern` {regular expression: streams}.
+    `subscription` is {topic: streams}, or {regular expression: streams} for a wildcard `pattern`.
     """
     entries = ",".join(f'"{_escaped(key)}":{streams}' for key, streams in subscription.items())
     return (f'{{"version":1,"subscription":{{{entries}}},"pattern":"{pattern}","timestamp":"{timestamp_ms}"}}').encode()
 
 
 def parse_registration(path: str, data: bytes) -> Registration:
-    """`version` and `timestamp` are not looked at; an empty subscription is static whatever it calls itself.
+    """Parse an id znode. `version` and `timestamp` are ignored; an empty subscription is static whatever it says.
 
-    Of a wildcard's subscription only the first pattern counts.
+    Only the first pattern of a wildcard's subscription counts.
     """
     return _remembered_registration(path, data)
 
@@ -98,9 +98,9 @@ def _registration(path: str, data: bytes) -> Registration:
     if not isinstance(subscription, dict) or not all(_is_count(streams) for streams in subscription.values()):
         raise UnreadableZnode(path, f"the subscription must map each topic to a number of streams, 1 to {_STREAMS_MAX}")
     if not all(_is_text(name) for name in subscription):
-        raise UnreadableZnode(path, "the subscription names half a character")
+        raise UnreadableZnode(path, "the subscription contains half a character (a lone surrogate)")
     if not isinstance(pattern, str | None):
-        raise UnreadableZnode(path, f"the pattern must be a word, this is {_shown(pattern)}")
+        raise UnreadableZnode(path, f"the pattern must be a string, not {_shown(pattern)}")
     if not subscription or pattern not in WILDCARDS:
         return Registration(STATIC, MappingProxyType(subscription))
     expression, streams = next(iter(subscription.items()))
@@ -112,7 +112,7 @@ def _registration(path: str, data: bytes) -> Registration:
 
 
 def thread_ids(consumer_id: str, streams: int) -> tuple[str, ...]:
-    """The threads of a member for one topic: `<consumer id>-<n>`, counted from 0."""
+    """The threads of a member for one topic: `<consumer id>-<n>`, starting at 0."""
     return tuple(f"{consumer_id}-{number}" for number in range(streams))
 
 
@@ -124,13 +124,13 @@ def stream_of(thread_id: str) -> int:
 def parse_partitions(path: str, data: bytes | None) -> tuple[int, ...]:
     """Partition numbers of /brokers/topics/T in numeric order, gaps allowed.
 
-    A topic that does not exist has none, nor has one without the key `partitions` or without JSON in its data.
+    A topic that does not exist has none, as has one whose data lacks the key `partitions` or is not JSON.
     """
     return () if data is None else _remembered_partitions(path, data)
 
 
 def _partitions(path: str, data: bytes) -> tuple[int, ...]:
-    if not data:  # null, as whoever makes folders writes it; "", which would pass, cannot be told from it
+    if not data:  # null, as for a created parent; the original accepts "", which looks the same here
         raise UnreadableZnode(path, "a topic without data")
     try:
         content = _json(data)
@@ -149,14 +149,14 @@ def _partitions(path: str, data: bytes) -> tuple[int, ...]:
 def _partition(path: str, key: str) -> int:
     if re.fullmatch(r"\+?[0-9]{1,10}", key) and int(key) <= _INT_MAX:
         return int(key)
-    raise UnreadableZnode(path, f"{_shown(key)} is no partition number")
+    raise UnreadableZnode(path, f"{_shown(key)} is not a partition number")
 
 
 def parse_broker(path: str, data: bytes) -> BrokerAddress:
-    """Where /brokers/ids/N listens; only host and port are used, as by the original.
+    """The address in /brokers/ids/N; only host and port are used, as in the original.
 
-    A broker without a plain listener (null and -1 from later Kafkas) counts as a broker, with an address that
-    nobody can connect to.
+    A broker without a plain listener (null and -1 from later Kafkas) counts as a broker, with an address that refuses
+    connections.
     """
     return _remembered_broker(path, data)
 
@@ -165,17 +165,17 @@ def _broker(path: str, data: bytes) -> BrokerAddress:
     content = _json_object(path, data)
     node = path.rsplit("/", 1)[1]
     if not re.fullmatch(r"[0-9]{1,10}", node) or not {"host", "port"} <= content.keys():
-        raise UnreadableZnode(path, "a broker needs a number for its name, and the keys `host` and `port`")
+        raise UnreadableZnode(path, "a broker needs a numeric id, and the keys `host` and `port`")
     host, port = content["host"], content["port"]
     if not isinstance(host, str | None) or not isinstance(port, int) or isinstance(port, bool):
-        raise UnreadableZnode(path, f"a broker needs a name and a number, not {_shown(host)} and {_shown(port)}")
+        raise UnreadableZnode(path, f"host must be a string and port a number, not {_shown(host)} and {_shown(port)}")
     if not host or not 0 < port < 65_536:
         host, port = NO_LISTENER
     return BrokerAddress(int(node), host, port)
 
 
 def _remembering(parse: Callable[[str, bytes], Parsed]) -> Callable[[str, bytes], Parsed]:
-    """Every member reads the same few znodes in every attempt, and they hardly ever change. Not the large ones."""
+    """Cache parsed znodes, except large ones: every attempt reads the same few, which hardly ever change."""
     remembered = lru_cache(maxsize=512)(parse)
 
     def read(path: str, data: bytes) -> Parsed:
@@ -195,16 +195,16 @@ def offset_payload(offset: int) -> bytes:
 
 
 def parse_offset(path: str, data: bytes | None) -> int:
-    """`NO_OFFSET` where the partition has never been committed."""
+    """The committed offset; `NO_OFFSET` if there is none."""
     if data is None:
         return NO_OFFSET
     if not re.fullmatch(rb"[+-]?[0-9]{1,19}", data) or not -(2**63) <= int(data) < 2**63:
-        raise UnreadableZnode(path, f"an offset must be a decimal number of 64 bits, this is {_shown(data)}")
+        raise UnreadableZnode(path, f"an offset must be a 64-bit decimal number, not {_shown(data)}")
     return int(data)
 
 
 def _escaped(text: str) -> str:
-    """For a JSON string, as Kafka 0.8.2's Utils.JSONEscapeString: the slash too, DEL and C1 too, the rest as it is."""
+    """Escape for a JSON string as Kafka 0.8.2's Utils.JSONEscapeString does: also the slash, DEL and C1."""
     return "".join(
         _ESCAPES.get(char) or (f"\\u{ord(char):04x}" if char < " " or "\x7f" <= char <= "\x9f" else char)
         for char in text
@@ -216,12 +216,12 @@ def _is_count(value: object) -> bool:
 
 
 def _is_text(name: str) -> bool:
-    """Without surrogates, which JSON can spell and no path can hold."""
+    """Whether it has no lone surrogates, which JSON can spell but no path can hold."""
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def _shown(value: object) -> str:
-    """The beginning of what somebody wrote, for a message."""
+    """The beginning of a value, for a message."""
     return repr(value)[:60]
 
 
@@ -238,11 +238,11 @@ def _json_object(path: str, data: bytes) -> dict[str, Any]:
 
 
 class _NumberNotRead(Exception):
-    """A number that makes the original give the whole text up."""
+    """A number that makes the original reject the whole text."""
 
 
 def _json(data: bytes) -> Any:
-    """Whatever the text says, read as 0.8.2 reads it. Raises `ValueError`, `_NumberNotRead`."""
+    """Parse JSON as 0.8.2 does. Raises `ValueError`, `_NumberNotRead`."""
     text = data.decode("utf-8", errors="replace").strip(_BLANKS)
     if not text.startswith(("{", "[")):
         raise ValueError("neither an object nor an array")
@@ -260,7 +260,7 @@ def _int(text: str) -> int:
 
 
 def _refused(text: str) -> NoReturn:
-    raise _NumberNotRead(f"a number must be a whole one of 32 bits, this is {_shown(text)}")
+    raise _NumberNotRead(f"a number must be a 32-bit integer, not {_shown(text)}")
 
 
 def _no_constant(text: str) -> NoReturn:
