@@ -3,6 +3,7 @@
 A place is `<!-- drawn: NAME -->` up to `<!-- end -->`. Drawings come from fresh runs (or, with `--runs`, from earlier
 runs of the same commands), so each differs a little from the last one; tests check what must not differ.
 `make draw ARGS=coordinators` fills that page alone.
+`make draw ARGS="--from-code"` fills only what comes from the code itself and needs no run.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.exits import Exit
 from comparison.report.throughput import chart
+from docs import rebalance_table
 from docs.coordinator_tables import TABLES
 from kernel.designs import DESIGN_NAMES
 
@@ -38,6 +40,11 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 #: Designs whose join is shown step by step, and those whose restart is, with the member shown.
 TOLD_BY_A_JOIN = ("server", "eager", "cooperative")
 TOLD_BY_A_RESTART = {"static": "m1.2", "delayed": "m2"}
+#: What comes from the code itself, by page and place.
+FROM_CODE: Mapping[str, Mapping[str, Callable[[], str]]] = {
+    "zookeeper-consumer": {"rebalance": rebalance_table.steps, "rebalance-options": rebalance_table.options},
+    "coordinators": {},
+}
 #: Seconds around a restart.
 RESTART = ("restart", 0.5, 5.0)
 
@@ -110,7 +117,7 @@ def fillings(page: str, runs: Runs) -> Mapping[str, Callable[[], str]]:
         others |= {f"steps-{design}": partial(all_steps, runs, design) for design in TOLD_BY_A_JOIN}
         for design, member in TOLD_BY_A_RESTART.items():
             others[f"steps-{design}"] = partial(restart_steps, runs, design, member)
-    return {name: partial(each.made, runs, name) for name, each in drawings.items()} | others
+    return {name: partial(each.made, runs, name) for name, each in drawings.items()} | others | FROM_CODE[page]
 
 
 def steps(runs: Runs, design: str, member: str) -> str:
@@ -169,10 +176,10 @@ def filled(page: str, name: str, content: str) -> str:
     return text
 
 
-def draw(page: str, bundles: Sequence[Path]) -> None:
+def draw(page: str, places: Mapping[str, Callable[[], str]]) -> None:
     path = DOCS / f"{page}.md"
     text = path.read_text()
-    for name, fill in fillings(page, Runs(bundles)).items():
+    for name, fill in places.items():
         text = filled(text, name, fill())
     path.write_text(text)
 
@@ -181,12 +188,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make draw", description=__doc__)
     parser.add_argument("pages", nargs="*", metavar="PAGE", help=", ".join(COMMANDS))
     parser.add_argument("--runs", nargs="+", type=Path, default=[], help="folders of runs instead of runs made now")
+    parser.add_argument("--from-code", action="store_true", help="only what comes from the code and needs no run")
     given = parser.parse_args()
     for page in given.pages or COMMANDS:
         if page not in COMMANDS:
             parser.error(f"no page {page}: there are {', '.join(COMMANDS)}")
+        if given.from_code:
+            draw(page, FROM_CODE[page])
+            continue
         if given.runs:
-            draw(page, given.runs)
+            draw(page, fillings(page, Runs(given.runs)))
             continue
         with tempfile.TemporaryDirectory() as scratch:
             bundles = []
@@ -194,7 +205,7 @@ def main() -> None:
                 folder = Path(scratch) / str(number)
                 run(*command, "--quiet", "--output", folder)
                 bundles.append((folder / "latest").resolve())
-            draw(page, bundles)
+            draw(page, fillings(page, Runs(bundles)))
 
 
 if __name__ == "__main__":

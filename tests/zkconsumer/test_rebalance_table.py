@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import zkconsumer.rebalance.state
+from docs.draw import DOCS, FROM_CODE
+from docs.rebalance_table import OPTIONS as OPTION_CONFIGS
 from kernel.trace.events import PHASES
 from tests.support.rebalance_conversations import FILES, play
 from zkconsumer.rebalance import attempt
@@ -237,6 +239,23 @@ def test_a_transition_that_the_table_does_not_state_is_a_mistake(jumps, goes_on,
     row = replace(table(ORIGINAL)[RebalanceState.DECIDING], jumps=jumps, goes_on=goes_on)
     with pytest.raises(AssertionError, match=message):
         attempt._next_state({RebalanceState.DECIDING: row}, RebalanceState.DECIDING, exited)
+
+
+# -- the page --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", FROM_CODE["zookeeper-consumer"])
+def test_the_page_shows_the_table_of_the_code(place):
+    page = (DOCS / "zookeeper-consumer.md").read_text(encoding="utf-8")
+    content = FROM_CODE["zookeeper-consumer"][place]()
+    assert f"<!-- drawn: {place} -->\n{content}\n<!-- end -->" in page, 'run `make draw ARGS="--from-code"`'
+
+
+def test_the_page_names_every_option_that_changes_the_table():
+    shown = [table(config) for config in OPTION_CONFIGS.values()]
+    changing = [options for options, *changes in OPTIONS if any(changes) or "claim_before_offsets" in options]
+    dual_commit = {"offsets_from": frozenset({"kafka", "zookeeper"})}
+    assert [options for options in changing if table(replace(ORIGINAL, **options)) not in shown] == [dual_commit]
 
 
 def test_a_closed_member_wants_nothing_more():

@@ -65,7 +65,7 @@ FAULTS = (
         defaults=Parameters(members=HERD_SIZES[0], partitions=24, rate=100, time_limit_s=60),
         budget_s=20,
         members_per_process=4,
-        references=("KAFKA-242", "KAFKA-364", "KAFKA-167"),
+        references=("KAFKA-265", "KAFKA-364", "KAFKA-167"),
     ),
     Scenario(
         name="split-brain",

@@ -1,0 +1,83 @@
+"""The tables of `zookeeper-consumer.md` that show the rebalance table of `zkconsumer`, step by step.
+
+They need no run: `make draw ARGS="--from-code"` fills them in, and a test holds the page against them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zkconsumer.rebalance.attempt import following
+from zkconsumer.rebalance.config import RebalanceConfig
+from zkconsumer.rebalance.table import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from zkconsumer.rebalance.state import RebalanceState
+    from zkconsumer.rebalance.steps import Step
+
+ORIGINAL = RebalanceConfig(group="g", consumer_id="c")
+#: The settings that change the table, as the page names them.
+OPTIONS: Mapping[str, RebalanceConfig] = {
+    "`fix.claim.before.offsets`": replace(ORIGINAL, claim_before_offsets=True),
+    "`fix.checked.release`": replace(ORIGINAL, checked_release=True),
+    "`fix.checked.claim`": replace(ORIGINAL, checked_claim=True),
+    "`fix.commit.fence=epoch`": replace(ORIGINAL, fence_epochs=True),
+    "`fix.sync.before.reads`": replace(ORIGINAL, sync_before_reads=True),
+    "`fix.skip.unreadable.members`": replace(ORIGINAL, skip_unreadable_members=True),
+    "`offsets.storage=kafka` (without dual commit)": replace(ORIGINAL, offsets_from=frozenset({"kafka"})),
+    "`roundrobin.release=1.1`": replace(ORIGINAL, strategy="roundrobin-1.1"),
+    "`rebalance.listener.in.attempt`": replace(ORIGINAL, listener_in_attempt=True),
+}
+
+
+def steps() -> str:
+    """Every step of the original, in order."""
+    rows = table(ORIGINAL)
+    headings = ("step", "state", "phase", "what happens", "ZooKeeper requests", "then")
+    return _table(headings, [(*_row(state, step), _then(rows, state)) for state, step in rows.items()])
+
+
+def options() -> str:
+    """What each option adds to the table, drops from it and changes in it."""
+    original = table(ORIGINAL)
+    rows = []
+    for setting, config in OPTIONS.items():
+        changed = table(config)
+        added = [
+            f"{step.number} {_name(state)}: {_requests(step)}"
+            for state, step in changed.items()
+            if state not in original
+        ]
+        dropped = [_name(state) for state in original if state not in changed]
+        common = [state for state in original if state in changed]
+        different = [_name(state) for state in common if original[state] != changed[state]]
+        moved = "" if common == [state for state in changed if state in original] else "R8, R9 come after R11"
+        rows.append((setting, "<br>".join(added), ", ".join(dropped), ", ".join(different), moved))
+    return _table(("option", "adds", "drops", "changes", "moves"), rows)
+
+
+def _row(state: RebalanceState, step: Step) -> tuple[str, ...]:
+    return step.number, _name(state), step.phase, step.purpose, _requests(step)
+
+
+def _requests(step: Step) -> str:
+    """What is sent to ZooKeeper, or, for a step that sends nothing there, what it does instead."""
+    return step.requests.removeprefix("none: ")
+
+
+def _then(rows: Mapping[RebalanceState, Step], state: RebalanceState) -> str:
+    """The states that can follow, the next one first; a step without any fails the attempt."""
+    step = rows[state]
+    following_states = [following(rows, state)] if step.goes_on else []
+    return " or ".join(map(_name, dict.fromkeys((*following_states, *step.jumps)))) or "the attempt fails"
+
+
+def _name(state: RebalanceState) -> str:
+    return f"`{state.name}`"
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in (headings, ["---"] * len(headings), *rows))
