@@ -16,7 +16,7 @@ from kernel.values import TopicPartition
 from tests.support.rebalance_world import ModelMember, World
 from zkconsumer.rebalance import effects
 
-FILES = sorted((Path(__file__).parents[1] / "zkconsumer" / "conversations").glob("*.txt"))
+FILES = sorted((Path(__file__).parents[1] / "zkconsumer" / "rebalance" / "conversations").glob("*.txt"))
 
 
 def play(script: str) -> str:

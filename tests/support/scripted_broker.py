@@ -1,6 +1,6 @@
 """A broker in memory whose answers a test sets, partition by partition, with real frames over a real socket.
 
-`tests/zkconsumer/test_fetching_live.py` tests the same with a live broker.
+`tests/zkconsumer/records/test_fetching_live.py` tests the same with a live broker.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ OFFSETS = "/consumers/g/offsets"
 
 def of_the_original(name: str, who: str) -> list[str]:
     """The requests about offsets of one member in one of the recorded sequences."""
-    recorded = json.loads((Path(__file__).parent / "sequences-0.8.2.2.json").read_text(encoding="utf-8"))
+    recorded = json.loads((Path(__file__).parents[1] / "sequences-0.8.2.2.json").read_text(encoding="utf-8"))
     return [line for line in recorded[name][who] if OFFSETS in line and not line.startswith("getData")]
 
 
