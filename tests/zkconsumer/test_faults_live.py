@@ -1,7 +1,7 @@
-"""The ZooKeeper consumer behind a link that is cut: what it misses, what it delivers twice, what it overwrites.
+"""The ZooKeeper consumer behind a cut link: what it misses, what it delivers twice, what it overwrites.
 
-The cut holds bytes, as a network does; data and the other member go past it. What is expected here is what the
-original does, its faults among it.
+The cut holds bytes back, as a network does; data and the other member bypass it. The tests expect what the original
+does, including its faults.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Leaving a group: in which order, what ZooKeeper sees of it, and from where it can be called."""
+"""Leaving a group: the order of its steps, what ZooKeeper sees, and where close() can be called from."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_listener_may_close_the_consumer_from_within_a_rebalance(chroot):
 
 
 def closed_at(who: Member, moment: dict[str, object]) -> asyncio.Future[None]:
-    """Close it as it tells of something, before anything that follows from that; done when it is closed."""
+    """Close it during a trace event, before anything that follows; done when it is closed."""
     closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     emit = who.tracer.emit
 
@@ -151,7 +151,7 @@ def closed_at(who: Member, moment: dict[str, object]) -> asyncio.Future[None]:
 
 @pytest.mark.parametrize(("retries_while_closing", "attempts"), [("true", 4), ("false", 1)])
 def test_a_close_during_a_backoff_waits_for_all_attempts_or_for_this_one(chroot, retries_while_closing, attempts):
-    """0.8.2.2 looks at its flag in R9 only and then tells of the failure, 1.1 before every attempt, without a word."""
+    """0.8.2.2 checks its flag in R9 only and then reports the failure, 1.1 before every attempt, without an error."""
 
     async def story():
         await prepare(chroot)

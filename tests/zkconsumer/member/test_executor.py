@@ -1,4 +1,4 @@
-"""The executor with parts that only keep what they are asked: effects that no server is needed for, and bad luck."""
+"""The executor with fakes that record their calls: effects that need no server, and failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ERRORS = {
 
 
 class Zookeeper:
-    """Session and watching in one, over the model; `refuses` is raised by the next request."""
+    """A fake session and watcher in one, over the model; the next request raises `refuses`."""
 
     def __init__(self) -> None:
         self.model = ModelZooKeeper()
@@ -124,7 +124,7 @@ class Listener:
 
 
 class Bench:
-    """An executor with everything around it; `run` plays a script beside it."""
+    """An executor with fakes for its parts; `run` plays a script beside it."""
 
     def __init__(self, **options: object) -> None:
         self.zookeeper, self.fetchers, self.offsets, self.listener = Zookeeper(), Fetchers(), Offsets(), Listener()
@@ -220,7 +220,7 @@ def test_what_was_claimed_before_1_1s_listener_raised_is_released_by_the_next_re
 
 
 def test_queues_are_emptied_by_topic_and_current_chunks_everywhere():
-    """As the original's clearFetcherQueues: it shows when a pattern matches nothing any more."""
+    """As the original's clearFetcherQueues; it matters when a pattern no longer matches anything."""
 
     async def script(bench: Bench) -> None:
         one = PartitionInfo.of(Claim("t", 0, bench.stream.thread, 0), bench.stream)
@@ -310,7 +310,7 @@ def test_a_lost_connection_stops_at_once_and_resumes_from_what_was_handed_out():
 
 
 def test_what_follows_a_stop_at_once_waits_until_the_fetchers_have_ended():
-    """Two stops side by side would not wait for each other: the second one found nothing left to end."""
+    """Two concurrent stops would not wait for each other: the second one would find nothing left to stop."""
 
     async def script(bench: Bench) -> None:
         assert await bench.executor.demand("start") is None

@@ -1,4 +1,4 @@
-"""Sessions that break, move, expire and return: what is read again, what is told, and what is not."""
+"""Sessions that break, move, expire and return: what is read again, and which changes are notified."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def prepare(connect_string: str) -> None:
 
 
 def test_a_break_while_watches_are_armed_again_loses_none(chroot):
-    """The children are watched again and the second read is on its way: the new watch breaks too."""
+    """The connection breaks again between the read that sets the watch and the second read."""
 
     async def story():
         async with (
@@ -108,7 +108,7 @@ def test_a_break_while_watches_are_armed_again_loses_none(chroot):
 
 
 def test_a_topic_that_goes_or_comes_behind_a_break_is_told_as_zookeeper_would(chroot, caplog):
-    """A deletion is only warned of, a creation rebalances: what ZkClient does with the events of setWatches."""
+    """A deletion only logs a warning, a creation rebalances, as ZkClient does with the events of setWatches."""
 
     async def story():
         async with (
@@ -174,7 +174,7 @@ def test_an_expiry_before_the_subscription_concerns_nobody(chroot):
 
 
 def test_a_member_that_is_expired_again_while_it_returns_comes_back_all_the_same(chroot):
-    """Between the registration in the second session and its rebalance: the original waits for its own end then."""
+    """Between the registration in the second session and its rebalance, where the original waits for its own end."""
 
     async def story():
         async with (

@@ -302,7 +302,7 @@ def test_streams_are_made_once_by_name_or_by_pattern(chroot):
 
 
 def test_nothing_but_what_is_traced_is_asked_of_zookeeper_not_even_for_a_chroot(chroot):
-    """kazoo's own start would look at the chroot, its makepath and ensure_path at every parent."""
+    """kazoo's own start would read the chroot, its makepath and ensure_path every parent."""
 
     async def story():
         async with opened(chroot) as session:

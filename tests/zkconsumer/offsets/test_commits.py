@@ -63,7 +63,7 @@ def test_a_position_is_written_once_and_an_unresolved_one_never(chroot):
 
 
 def test_a_commit_that_takes_long_writes_the_positions_of_its_beginning(chroot):
-    """So a member that was cut off writes positions that are all as old as the cut, as the original does."""
+    """So a member that was cut off writes positions as old as the cut, as the original does."""
 
     async def conversation():
         with ZooKeeperProxy(chroot) as proxy:

@@ -1,4 +1,4 @@
-"""offsets.storage=kafka: what is sent to whom, and what follows from every kind of answer."""
+"""offsets.storage=kafka: the requests to each broker, and the reaction to each kind of response."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_what_kafka_has_is_fetched_and_a_missing_offset_is_none(chroot):
 
 
 def test_whom_the_coordinator_has_left_is_asked_where_it_is(chroot):
-    """NOT_COORDINATOR drops the channel: a fetch goes on by itself, a commit with the next one."""
+    """NOT_COORDINATOR drops the channel: a fetch is retried by itself, a commit with the next commit."""
 
     async def conversation():
         async with (

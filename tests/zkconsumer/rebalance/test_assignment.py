@@ -21,7 +21,7 @@ SIZES = st.fixed_dictionaries({topic: st.integers(0, 30) for topic in ("t0", "t1
 def whole_group(
     group: dict[str, dict[str, int]], sizes: dict[str, int], strategy: str = "range"
 ) -> dict[str, list[TopicPartition]]:
-    """What all members decide, each for itself."""
+    """The parts of all members, as each computes its own."""
     threads = threads_per_topic(group)
     decided: dict[str, list[TopicPartition]] = {}
     for consumer, topics in group.items():
@@ -150,7 +150,7 @@ def test_a_member_that_the_group_does_not_know_cannot_decide_by_range() -> None:
 
 @pytest.mark.parametrize("strategy", ["roundrobin-0.8.2", "roundrobin-1.1"])
 def test_a_member_that_the_group_does_not_know_has_nothing_by_round_robin(strategy: str) -> None:
-    """Kafka asserts nothing there: the attempt succeeds, and the next change mends it."""
+    """Kafka has no assertion there: the attempt succeeds, and the next change repairs it."""
     assert decide(strategy, "g_c1", {"t": 1}, {"t": (0, 1)}, {"t": ["g_c2-0"]}) == {}
 
 

@@ -1,7 +1,7 @@
 """Random interleavings of several members over a model of ZooKeeper, one state machine for each set of faults.
 
-What is held after every step is an invariant by its name (`tests.support.model_invariants`); what holds once
-everything is healed and nobody has anything left to do is asked at the end of each run.
+Invariants are checked after every step (`tests.support.model_invariants`). What must hold once everything has healed
+and no member has anything left to do is checked at the end of each run.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Calm(RuleBasedStateMachine):
         self.held.the_registry_is_what_the_machine_will_release()
 
     def teardown(self) -> None:
-        """Heal; where a session had ended, one more change is needed (nobody hears of a node that was taken away)."""
+        """Heal. If a session has ended, one more change is needed, since deleted owner nodes notify no member."""
         model_actions.end_of_faults(self.group)
         if not self.held.sessions_live:
             model_actions.touch(self.group)
@@ -98,7 +98,7 @@ class Calm(RuleBasedStateMachine):
         self._everybody_can_close()
 
     def _everybody_can_close(self) -> None:
-        """From whatever state, the shutdown ends, and its session with all its nodes."""
+        """The shutdown ends from any state, and so does the session with all its nodes."""
         living = [member for member in self.group.members if member.alive]
         for member in living:
             member.close()
@@ -116,7 +116,7 @@ class Stale(Calm):
 
 
 class Unreadable(Calm):
-    """In addition, an id node that is no consumer's comes and goes, and listeners raise inside attempts."""
+    """In addition, an unreadable id node comes and goes, and listeners raise inside attempts."""
 
     ACTIONS = (*CALM, *GARBAGE)
 

@@ -1,6 +1,6 @@
 """Each option that removes a weakness, under the same random interleavings with and without it.
 
-Without the option the fault has to be seen under some of the seeds: a promise that nothing can break proves nothing.
+Without the option some of the seeds must show the fault: an invariant that cannot break proves nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def test_a_checked_release_deletes_no_node_of_another_session() -> None:
 
 
 def test_a_checked_claim_takes_no_node_of_another_session_for_its_own() -> None:
-    """A second member of the same name has made it, and will take it along when it goes."""
+    """A second member of the same name created it, and its session will remove it."""
     check = model_faults.takes_no_others_node_for_its_own
     plan = Plan(actions=(*MOVES, "stranger_claims", "strangers_go"))
     assert not holds(plan, check)
@@ -52,7 +52,7 @@ def test_a_fence_of_epochs_lets_nobody_commit_behind_the_next_owner() -> None:
 
 
 def test_a_fence_of_sessions_lets_nobody_commit_behind_the_next_owner() -> None:
-    """As long as nobody takes others' nodes away: that is another option's."""
+    """As long as no member deletes the nodes of others, which another option prevents."""
     check = model_faults.commits_only_as_the_last_claimant
     assert not holds(EXPIRING, check, checked_release=True)
     assert holds(replace(EXPIRING, fence="session"), check, checked_release=True)
@@ -66,7 +66,7 @@ def test_a_member_that_stops_on_disconnect_hands_out_nothing_without_a_connectio
 
 
 def test_with_members_that_stop_on_disconnect_no_two_deliver_whatever_expires() -> None:
-    """A session ends only behind a lost connection, which its member notices; nobody claims before it ends."""
+    """A session ends only after a lost connection, which its member notices; no other member can claim before."""
     plan = replace(EXPIRING, always=model_faults.delivers_alone)
     assert not holds(plan, model_faults.delivers_alone)
     assert holds(plan, model_faults.delivers_alone, stop_on_disconnect=True, checked_release=True)

@@ -1,6 +1,6 @@
-"""One fetcher, and the leader finder, against a broker that answers as its script says.
+"""One fetcher, and the leader finder, against a scripted broker.
 
-What the names of Kafka's own tests stand for is in `test_fetching_live.py`, on a live broker.
+Kafka's own tests, under their names, are in `test_fetching_live.py` on a live broker.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def test_partition_that_is_there_already_keeps_its_offset():
 
 @pytest.mark.parametrize(("reset", "timestamp", "begin"), [("smallest", -2, 3), ("largest", -1, 5)])
 def test_offset_out_of_range_sets_both_offsets_to_where_the_setting_says(reset, timestamp, begin):
-    """Whether it is found out when the partition is added (nothing was committed) or by an answer."""
+    """Whether it is noticed when the partition is added (nothing was committed) or in a response."""
 
     async def story():
         async with scripted_broker() as broker, fetching(broker, auto_offset_reset=reset) as f:
@@ -190,7 +190,7 @@ def test_error_gives_back_that_partition_only():
 
 
 def test_request_that_fails_is_repeated_once_on_a_new_connection():
-    """SimpleConsumer.sendRequest: nothing comes back for one failure, everything for two."""
+    """SimpleConsumer.sendRequest: one failure gives nothing back, two give everything back."""
 
     async def story():
         async with scripted_broker() as broker, fetching(broker) as f:

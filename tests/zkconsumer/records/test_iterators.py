@@ -20,7 +20,7 @@ TP = TopicPartition("t", 0)
 
 
 class Reading:
-    """A stream, its iterator, and what the consumer heard of."""
+    """A stream, its iterator, and the records reported to the consumer."""
 
     def __init__(self, *, timeout_ms: int | None = 50, chunks_max: int = 10) -> None:
         self.stream = Stream("g_c-3", chunks_max, asyncio.Event())
@@ -79,7 +79,7 @@ def test_records_below_the_position_are_skipped_wherever_the_chunk_begins():
 
 
 def test_consumer_iterator_decoding_failure():
-    """ConsumerIteratorTest: values are decoded by the application, whose failure stops no iterator."""
+    """ConsumerIteratorTest: the application decodes values, so a decoding error does not stop the iterator."""
 
     async def story():
         reading = Reading()

@@ -1,4 +1,4 @@
-"""What a stream hands out, and which offset that leaves behind."""
+"""The records that a stream hands out, and the position afterwards."""
 
 from __future__ import annotations
 

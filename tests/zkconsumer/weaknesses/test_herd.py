@@ -1,7 +1,7 @@
-"""Everybody is told and everybody stops, for one that comes or goes; and what many that go at once wait for.
+"""One member that joins or leaves notifies and stops every other; and what many that leave at once wait for.
 
 On the originals: a join of one notifies N-1, a leave N; 50 members that leave at once take 22 to 51 s with 0.8.2.2,
-which does not look at its shutdown flag between attempts, and half a second with 1.1.1.
+which does not check its shutdown flag between attempts, and half a second with 1.1.1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""1.1's listener inside the attempt: who raises there harms the others.
+"""1.1's listener inside the attempt: if it raises, the other members pay.
 
 On the original (1.1.1): the attempt fails before the release, its member keeps its nodes, and the innocent joiner gets
 the exception. 0.8.2 has no listener; ours is called outside the attempt there.

@@ -1,4 +1,4 @@
-"""Two owners, or none: deletes that look at no owner, and owner nodes that belong to nobody who is alive.
+"""Two owners, or none: unconditional deletes, and owner nodes that belong to no live member.
 
 On the originals: a release that was cut off by the expiry was repeated in the new session and deleted 3 owner nodes of
 another member; held before its release, that member and the returning one delivered the same 200 messages.
@@ -63,7 +63,7 @@ async def cut_off_in_its_release(chroot, session, link_a, link_b, **settings):
 
 
 async def session_is_idle(*members):
-    """No rebalance is under way: the next request of each is the answer to something new."""
+    """No rebalance is running: the next request of each member reacts to something new."""
     for who in members:
         await until(
             lambda who=who: len(who.tracer.of("rebalance_started")) == len(who.tracer.of("rebalance_ended")),
@@ -286,7 +286,7 @@ def test_what_the_same_thread_leaked_is_its_own_at_the_next_attempt(chroot, tmp_
 
 
 def test_streams_are_made_once(chroot, tmp_path):
-    """KAFKA-242: a second call had wrong offsets; since then it is refused, and the first ones go on."""
+    """KAFKA-242: a second call got wrong offsets; now it is refused, and the first streams go on."""
 
     async def story():
         async with running_broker(chroot, tmp_path, {"t": 1}) as broker, joined(chroot, "c1", {"t": 1}) as c1:

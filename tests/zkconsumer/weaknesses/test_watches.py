@@ -1,4 +1,4 @@
-"""What a one-shot watch can miss, and what one event thread that is busy keeps waiting; kazoo's traps, shown absent."""
+"""What a one-shot watch can miss, and what a busy event thread delays; kazoo's traps, shown not to happen."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def notified(who, path="/consumers/g/ids"):
 
 
 def test_what_changes_between_a_watch_and_the_next_one_is_told_to_nobody_and_seen_nevertheless(chroot, tmp_path):
-    """Lost only if somebody acted on what was read before: the rebalance reads the members after the new watch."""
+    """It would be lost only if the member used an older read: the rebalance reads the members after the new watch."""
 
     async def story():
         async with (
@@ -103,7 +103,7 @@ def test_a_change_of_a_topics_partitions_while_disconnected_is_noticed(chroot, t
 
 
 def test_the_new_session_that_kazoo_opens_by_itself_is_registered_in_and_its_watches_are_set_again(chroot, tmp_path):
-    """To kazoo an expiry is one more reconnect: without a word to the application its nodes would be gone for good."""
+    """kazoo treats an expiry as a reconnect and does not notify the application; its nodes would be lost for good."""
 
     async def story():
         async with (
@@ -123,7 +123,7 @@ def test_the_new_session_that_kazoo_opens_by_itself_is_registered_in_and_its_wat
 
 
 def test_while_a_new_sessions_rebalance_runs_no_other_change_is_answered(chroot, tmp_path):
-    """One event thread: it rebalances for up to retries x backoff, and what is told meanwhile waits, unwatched."""
+    """One event thread: it rebalances for up to retries x backoff; changes meanwhile wait, without a new watch."""
 
     async def story():
         async with (

@@ -1,4 +1,4 @@
-"""A member that is cut off from ZooKeeper and not from Kafka: it goes on, and knows of nothing.
+"""A member that is cut off from ZooKeeper but not from Kafka: it keeps delivering and notices nothing.
 
 On the originals: the fetcher ran on for the whole cut, past the expiry, and after the heal both offsets moved back. The
 member that is frozen as a whole is in `test_frozen_members.py`.
@@ -72,7 +72,7 @@ def test_a_member_that_is_cut_from_zookeeper_only_delivers_on_past_its_expiry(ch
     ],
 )
 def test_a_short_cut_is_not_told_to_the_fetchers(chroot, tmp_path, settings, delivers):
-    """The session outlives the cut, so nothing is taken over: what the fix costs is shown as well."""
+    """The session outlives the cut, so nothing is taken over; also shows the cost of the fix."""
 
     async def story():
         async with (

@@ -1,4 +1,4 @@
-"""Znodes that others wrote into a live group: what fails says which node it was, and everything recovers after it."""
+"""Bad znodes in a live group: the error names the node, and everything recovers afterwards."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def group(chroot: str, folder: Path, **settings: str) -> AsyncIterator[tup
 
 
 async def everybody_fails(members: list[Member], named: str, before: list[int]) -> None:
-    """Each member's rebalance has failed since, and its last attempt says because of which node."""
+    """Every member's rebalance has failed since, and the error of its last attempt names the node."""
 
     def failed() -> bool:
         return all(each.rebalances("failed") > number for each, number in zip(members, before, strict=True))
@@ -71,7 +71,7 @@ def failures(members: list[Member]) -> list[int]:
 
 
 async def touch(session: ZooKeeperSession) -> None:
-    """A change that everybody is told of."""
+    """A change that notifies every member."""
     data, _ = await session.get(paths.topic("t"))
     await session.set(paths.topic("t"), data)
 
@@ -181,7 +181,7 @@ def test_a_topic_that_cannot_be_read_fails_everybody_by_name(chroot, tmp_path, d
 
 
 def test_a_topic_without_json_or_partitions_has_none_and_fails_nobody(chroot, tmp_path):
-    """As the original reads it: nobody owns anything until there are partitions again."""
+    """As in the original, no member owns anything until there are partitions again."""
 
     async def story():
         async with group(chroot, tmp_path) as (session, members):
