@@ -174,10 +174,10 @@ class KafkaOffsets:
             await self.pause()
 
     async def _find_once(self) -> BrokerConnection:
-        asked = await self._any_broker()
+        broker = await self._any_broker()
         keep = False
         try:
-            answer = await asked.call(
+            answer = await broker.call(
                 Api.FindCoordinator,
                 {"key": self._config.group_id},
                 version=FIND_VERSION,
@@ -185,15 +185,15 @@ class KafkaOffsets:
                 group=self._config.group_id,
             )
             if answer.error_code is not ErrorCode.none:
-                raise Unavailable(f"{asked.host}:{asked.port} answered {error_name(answer.error_code)}")
-            if (answer.host, answer.port) == (asked.host, asked.port):
+                raise Unavailable(f"{broker.host}:{broker.port} answered {error_name(answer.error_code)}")
+            if (answer.host, answer.port) == (broker.host, broker.port):
                 keep = True
-                return asked
+                return broker
             return await self._open(BrokerAddress(answer.node_id, answer.host, answer.port))
         finally:
             if not keep:
-                asked.close()
-                await asked.wait_closed()
+                broker.close()
+                await broker.wait_closed()
 
     async def _any_broker(self) -> BrokerConnection:
         brokers = await read_brokers(self._watcher, step="offsets-channel")

@@ -79,7 +79,7 @@ def _offset_path(machine: Rebalance, claim: Claim) -> str:
     return paths.offset(machine.config.group, claim.topic, claim.partition)
 
 
-def shutdown_heeded(machine: Rebalance, _: Responses) -> Rebalance:
+def shutdown_checked(machine: Rebalance, _: Responses) -> Rebalance:
     if machine.closing:
         raise AttemptFailed("shutting down")
     return machine

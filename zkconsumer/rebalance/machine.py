@@ -2,7 +2,7 @@
 
 A rebalance is a series of at most `max_retries` attempts (`attempt.py` walks one through the table). After a failed
 attempt the member backs off, after the last one too. When all have failed, the error is reported to the caller or, if
-nobody asked for the rebalance, logged; the member stays registered and idle (KAFKA-4228).
+no caller waits for it, logged; the member stays registered and idle (KAFKA-4228).
 
 Between rebalances:
 
@@ -293,7 +293,7 @@ def _while_closing(result: BatchResult) -> Effects:
     return (Warn(f"while shutting down: {result.error}"),) if isinstance(result, StepFailed) else ()
 
 
-#: What handles the result of a batch in the states that are no step of an attempt.
+#: What handles the result of a batch in the states outside attempts.
 _OUTSIDE_ATTEMPTS: Mapping[RebalanceState, Callable[[Rebalance, BatchResult], Decision]] = MappingProxyType(
     {
         RebalanceState.GIVING_UP: _gave_up,

@@ -59,11 +59,11 @@ class RebalanceState(Enum):
     READING_GROUP_TOPICS = auto()  #: R6 of 1.1, waits for all topics of the group; then DECIDING
     #: R7, waits for nothing; then READING_KAFKA_OFFSETS or READING_OFFSETS, or CLAIMING if that comes first
     DECIDING = auto()
-    #: R8, waits for the offsets in Kafka; then READING_OFFSETS with dual commit, or HEEDING_SHUTDOWN
+    #: R8, waits for the offsets in Kafka; then READING_OFFSETS with dual commit, or CHECKING_SHUTDOWN
     READING_KAFKA_OFFSETS = auto()
-    READING_OFFSETS = auto()  #: R8, waits for the offsets in ZooKeeper; then HEEDING_SHUTDOWN
+    READING_OFFSETS = auto()  #: R8, waits for the offsets in ZooKeeper; then CHECKING_SHUTDOWN
     #: R9, waits for nothing: fails if the member is closing; then CLAIMING, or OWNING if that came first
-    HEEDING_SHUTDOWN = auto()
+    CHECKING_SHUTDOWN = auto()
     #: R11, waits for one create of an owner node; then BUMPING_EPOCH or COUNTING, or CHECKING_CLAIM if it exists
     CLAIMING = auto()
     CHECKING_CLAIM = auto()  #: R11, waits for the data of an owner node that exists; then BUMPING_EPOCH or COUNTING

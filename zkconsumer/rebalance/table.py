@@ -95,7 +95,7 @@ _RELEASE: Steps = {
     S.RELEASING: Step(
         "R5",
         "release",
-        "delete the owner nodes, topic by topic, whoever owns them",
+        "delete the owner nodes, topic by topic, unconditionally",
         "delete x k",
         releasing.release,
         releasing.released,
@@ -208,8 +208,10 @@ _ZOOKEEPER_OFFSETS: Steps = {
     ),
 }
 
-_HEED_SHUTDOWN: Steps = {
-    S.HEEDING_SHUTDOWN: Step("R9", "decide", "fail if the member is closing", "", no_effects, deciding.shutdown_heeded),
+_CHECK_SHUTDOWN: Steps = {
+    S.CHECKING_SHUTDOWN: Step(
+        "R9", "decide", "fail if the member is closing", "", no_effects, deciding.shutdown_checked
+    ),
 }
 
 _CLAIM: Steps = {
@@ -374,7 +376,7 @@ def _from_the_decision(config: RebalanceConfig) -> Steps:
 def _offsets(config: RebalanceConfig) -> Steps:
     kafka = _KAFKA_OFFSETS if "kafka" in config.offsets_from else {}
     zookeeper = _ZOOKEEPER_OFFSETS if "zookeeper" in config.offsets_from else {}
-    return {**kafka, **zookeeper, **_HEED_SHUTDOWN}
+    return {**kafka, **zookeeper, **_CHECK_SHUTDOWN}
 
 
 def _claim(config: RebalanceConfig) -> Steps:

@@ -197,7 +197,7 @@ class Fetcher:
             try:
                 return await question(await self._connected())
             except RebalanceLabError as error:
-                log.info("%s did not answer, connecting anew: %s", self.broker, error)
+                log.info("%s did not answer, reconnecting: %s", self.broker, error)
             await self._disconnect()
             try:
                 return await question(await self._connected())

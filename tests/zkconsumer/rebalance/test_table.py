@@ -50,7 +50,7 @@ OPTIONS = [
     ({"fence_epochs": True}, "BUMPING_EPOCH MAKING_EPOCH", "", ""),
     ({"offsets_from": frozenset({"kafka"})}, "READING_KAFKA_OFFSETS", "READING_OFFSETS", ""),
     ({"offsets_from": frozenset({"kafka", "zookeeper"})}, "READING_KAFKA_OFFSETS", "", ""),
-    ({"claim_before_offsets": True}, "", "", "READING_OFFSETS HEEDING_SHUTDOWN"),
+    ({"claim_before_offsets": True}, "", "", "READING_OFFSETS CHECKING_SHUTDOWN"),
     ({"stop_on_disconnect": True, "retry_when_free": True, "quiet_ms": 9, "retry_while_closing": False}, "", "", ""),
 ]
 #: Options that change decisions, but not the table.
