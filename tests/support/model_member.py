@@ -122,8 +122,6 @@ class Wish:
 
 
 class ModelMember:
-    """See the module."""
-
     def __init__(self, zookeeper: ModelZooKeeper, name: str, wish: Wish, *, server: int = 0) -> None:
         self.zookeeper = zookeeper
         self.name = name
