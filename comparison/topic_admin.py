@@ -1,4 +1,4 @@
-"""Topics from a client's side: create, list, describe and delete them, at our broker or a real one.
+"""A client that creates, lists, describes and deletes topics, on our broker or a real one.
 
 Source: the requests of Kafka's kafka-topics tool (TopicCommand of 3.9). CreateTopics and DeleteTopics go to the
 controller, Metadata to any broker, ListOffsets to each partition's leader.
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from kernel.client.client import ClusterClient
     from kernel.client.connection import BrokerConnection
 
-#: How long the controller may take, in milliseconds.
+#: Timeout for the controller, in milliseconds.
 TIMEOUT_MS = 10_000
-#: How long a topic's leaders may take, in seconds.
+#: Timeout for the election of a topic's leaders, in seconds.
 LED_S = 60.0
 NO_LEADER = -1
 TOPIC = 2  #: ConfigResource.Type
 
 
 class TopicRefused(UserError):
-    """The cluster did not do what was asked with a topic; the message has Kafka's name for the reason."""
+    """The cluster refused a request about a topic; the message has Kafka's name of the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """`leader` is -1 while nobody leads; the offsets are then None."""
+    """`leader` is -1 and the offsets are None while the partition has no leader."""
 
     number: int
     leader: int
@@ -51,7 +51,7 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class SettingDescription:
-    """A setting of the topic's own; `note` says what it does not come to on this broker, '' where it is applied."""
+    """A setting of the topic; `note` says how far this broker does not apply it, '' if it does."""
 
     name: str
     value: str
@@ -60,7 +60,7 @@ class SettingDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """`topic_id` is None where the broker does not tell it (Metadata before version 10); `settings` are its own."""
+    """`topic_id` is None from brokers that do not report it (Metadata before version 10)."""
 
     name: str
     topic_id: UUID | None
@@ -70,7 +70,7 @@ class TopicDescription:
 
 
 class TopicAdmin:
-    """Uses a client of the cluster, which its caller opens and closes."""
+    """Requests about topics over a client that its caller opens and closes."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
@@ -83,7 +83,7 @@ class TopicAdmin:
         replication_factor: int = -1,
         configs: Mapping[str, str] | None = None,
     ) -> int:
-        """Create a topic; -1 leaves a number to the broker's defaults. Its number of partitions, once each is led.
+        """Create a topic and wait for its leaders; its number of partitions. -1 means the broker's default.
 
         Raises `TopicRefused`, `Unavailable`.
         """
@@ -102,7 +102,7 @@ class TopicAdmin:
         return len(await partitions_led(self._client, name))
 
     async def settings(self, name: str) -> tuple[SettingDescription, ...]:
-        """A topic's own settings as the controller describes them, right after `create` too. Raises as `describe`."""
+        """A topic's settings from the controller, which knows them right after `create`. Raises as `describe`."""
         return await _settings(await self._controller(), name)
 
     async def delete(self, name: str) -> None:
@@ -113,7 +113,7 @@ class TopicAdmin:
         _raise_if_refused(f"topic {name!r} was not deleted", answer.responses[0])
 
     async def list(self) -> dict[str, int]:
-        """{topic: number of partitions}, in order of name, without Kafka's own. Raises `Unavailable`."""
+        """{topic: number of partitions}, sorted by name, without internal topics. Raises `Unavailable`."""
         metadata = await self._client.refresh()
         sizes = metadata.sizes()
         return {name: sizes[name] for name in sorted(sizes) if name not in metadata.internal}
@@ -147,7 +147,7 @@ class TopicAdmin:
         )
 
     async def _offsets(self, leaders: Mapping[TopicPartition, int], at: int) -> dict[TopicPartition, int]:
-        """Where each partition that is led begins (EARLIEST) or ends (LATEST)."""
+        """The first (EARLIEST) or next (LATEST) offset of each partition with a leader."""
         offsets: dict[TopicPartition, int] = {}
         for leader in sorted(set(leaders.values()) - {NO_LEADER}):
             led = [tp for tp, node_id in leaders.items() if node_id == leader]
@@ -159,11 +159,11 @@ class TopicAdmin:
             connection = await self._client.connection(leader)
             found = await list_offset(connection, dict.fromkeys(led, at))
         except Unavailable:
-            return {}  # it has just gone; what it led is shown without offsets
+            return {}  # it has just gone: its partitions are shown without offsets
         return {tp: offset for tp, (error, offset) in found.items() if not error}
 
     async def _controller(self) -> BrokerConnection:
-        """The only broker of a ZooKeeper-era cluster that creates and deletes; any broker where none is named."""
+        """The controller, which alone creates and deletes topics in a ZooKeeper cluster; else any broker."""
         metadata = await self._client.refresh([])
         if metadata.controller_id in metadata.brokers:
             return await self._client.connection(metadata.controller_id)
@@ -171,9 +171,9 @@ class TopicAdmin:
 
 
 async def partitions_led(client: ClusterClient, topic: str, *, create: bool = False) -> list[TopicPartition]:
-    """The topic's partitions, once each has a leader; `create` lets auto.create.topics.enable do its work.
+    """Wait for every partition of a topic to have a leader; the partitions. `create` allows automatic creation.
 
-    Raises `Unavailable` when that is not so in time.
+    Raises `Unavailable` after `LED_S` seconds.
     """
 
     async def led() -> list[TopicPartition]:
@@ -185,7 +185,7 @@ async def partitions_led(client: ClusterClient, topic: str, *, create: bool = Fa
 
 
 async def _settings(connection: BrokerConnection, name: str) -> tuple[SettingDescription, ...]:
-    """The topic's own settings; none from a broker that does not describe them (before 0.11)."""
+    """The topic's settings; none from a broker before 0.11, which cannot describe them."""
     if Api.DescribeConfigs not in connection.offered:
         return ()
     resource = {"resource_type": TOPIC, "resource_name": name, "configuration_keys": None}
@@ -200,11 +200,11 @@ async def _settings(connection: BrokerConnection, name: str) -> tuple[SettingDes
 
 
 def _note(documentation: str) -> str:
-    """What our broker writes behind a setting's documentation when it is not, or not wholly, applied."""
+    """The note that our broker appends to a setting's documentation when it does not fully apply it."""
     return next((note for note in NOTES.values() if documentation.endswith(f"({note})")), "")
 
 
 def _raise_if_refused(what: str, row: Any) -> None:
     if row.error_code != ErrorCode.none:
-        told = getattr(row, "error_message", None)
-        raise TopicRefused(f"{what}: {error_name(row.error_code)}{f' ({told})' if told else ''}")
+        message = getattr(row, "error_message", None)
+        raise TopicRefused(f"{what}: {error_name(row.error_code)}{f' ({message})' if message else ''}")

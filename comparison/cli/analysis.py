@@ -1,4 +1,4 @@
-"""From run folders to a result that is kept and shown: the one place where Spark is started."""
+"""Analyses run folders, stores the result and shows it: the only place that starts Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RESULT, REPORT = "result.json", "report.html"
 
-#: Of several verdicts the worst decides: a violation before what could not be told.
+#: The worst verdict decides: a violation before an unknown one.
 _EXITS = {"as expected": Exit.AS_EXPECTED, "unknown": Exit.UNKNOWN, "not as expected": Exit.NOT_AS_EXPECTED}
 
 
@@ -37,15 +37,15 @@ def analysed(
     master: str = "local[*]",
     progress: Callable[[str], None] = lambda _: None,
 ) -> Mapping[str, Any]:
-    """Analyse and keep the result beside the runs, as `result.json` and, to be looked at, as `report.html`.
+    """Analyse the runs and store the result in `folder` as `result.json` and `report.html`.
 
-    Raises `EnvironmentFault` when there is no room for it.
+    Raises `EnvironmentFault` when the disk is full.
     """
-    # Only here: loading Spark takes longer than most commands.
+    # Imported only here: loading Spark takes longer than most commands.
     from comparison.pipeline.analysis import analyze
     from comparison.pipeline.session import spark_session
 
-    # Of an interrupt py4j logs tracebacks, some to the root logger; what went wrong is raised as well.
+    # After an interrupt py4j logs tracebacks, some to the root logger. The error itself is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(not_of_py4j)
     try:
@@ -56,21 +56,21 @@ def analysed(
         if error.errno not in UNWRITABLE:
             raise
         raise EnvironmentFault(
-            f"the analysis cannot write in {tempfile.gettempdir()} or {folder}: {os.strerror(error.errno)}; "
-            "make room, or set TMPDIR to a folder that has some"
+            f"the analysis cannot write to {tempfile.gettempdir()} or {folder}: {os.strerror(error.errno)}; "
+            "free some space, or set TMPDIR to another disk"
         ) from error
     write_json(folder / RESULT, result)
     return result
 
 
 def not_of_py4j(record: logging.LogRecord) -> bool:
-    """A logging filter."""
+    """A logging filter that drops py4j's records."""
     return "py4j" not in Path(record.pathname).parts
 
 
 @contextlib.contextmanager
 def interrupted_by_sigterm() -> Iterator[None]:
-    """Inside the block SIGTERM acts as Ctrl-C, so that children and files are cleared away."""
+    """Treat SIGTERM as Ctrl-C inside the block, so that children and files are cleaned up."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -79,7 +79,7 @@ def interrupted_by_sigterm() -> Iterator[None]:
 
 
 def shown(result: Mapping[str, Any], form: str) -> int:
-    """Print the result to standard output; the exit code that its verdicts mean."""
+    """Print the result to standard output; the exit code for its verdicts."""
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2))
     else:

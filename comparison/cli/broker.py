@@ -1,4 +1,4 @@
-"""`rebalance-lab broker`: one broker with the coordinator, in the foreground or detached."""
+"""`rebalance-lab broker`: one broker with the coordinator, in the foreground or in the background."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from kernel.broker.broker import Broker
     from kernel.trace.writer import Tracer
 
-#: Where Kafka's defaults hide what the lab is to show: a replication factor of 3 would keep a single broker from ever
-#: coordinating a group, and of several members only one can own a topic's only partition.
+#: Instead of Kafka's defaults: with a replication factor of 3 a single broker could not coordinate any group, and of a
+#: topic's single partition only one member could own anything.
 LAB_DEFAULTS = {"offsets.topic.replication.factor": "1", "num.partitions": "6"}
 DEFAULT_PORT = 9092
 
@@ -46,22 +46,36 @@ Examples:
   rebalance-lab broker stop --port 9093
 
 \b
-A broker that is started again with the same data folder is the same broker, with its topics and offsets, after Ctrl-C
-and after kill -9. Without broker.id it becomes the one of that folder that last had its port, or else one that does
-not run; broker.id is only needed to choose between several.
---set takes Kafka's own names. A Kafka setting that is not implemented warns; any other name is an error.
-offsets.topic.replication.factor is 1 unless set, so that one broker is enough for groups; nobody takes over from it.
-num.partitions is 6 unless set, so that several members share a topic that was created without a number.
-To see a takeover start three, each with offsets.topic.replication.factor=3 and default.replication.factor=3.""",
+A broker restarted with the same data folder keeps its id, topics and offsets, after Ctrl-C and after kill -9. Without
+broker.id it takes the id that last used its port, or else an id of the folder that is not running. Set broker.id only
+to choose between several.
+--set takes Kafka's setting names. A Kafka setting that is not implemented causes a warning, an unknown name an error.
+offsets.topic.replication.factor defaults to 1, so that one broker can coordinate groups; no other broker takes over.
+num.partitions defaults to 6, so that several members can share a topic.
+To see a takeover, start three brokers with offsets.topic.replication.factor=3 and default.replication.factor=3.""",
 )
-@click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot]; default: the one started from here.")
-@click.option("--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: a free one.")
 @click.option(
-    "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting by its name; repeatable."
+    "--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot].  [default: the one started by `zookeeper start`]"
 )
-@click.option("--folder", type=click.Path(path_type=Path), help="Data; by default beside the state file.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
+@click.option(
+    "--set",
+    "-c",
+    "--config",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A Kafka broker setting. May be repeated.",
+)
+@click.option("--folder", type=click.Path(path_type=Path), help="Data folder.  [default: in the state folder]")
 @click.option("--trace", type=click.Path(path_type=Path), help="Write the broker's events to this file.")
-@click.option("--detach", "in_background", is_flag=True, help="Return once it serves; end it with `broker stop`.")
+@click.option("--detach", "in_background", is_flag=True, help="Run in the background; stop it with `broker stop`.")
 @state_option
 @click.pass_context
 def broker(
@@ -73,7 +87,7 @@ def broker(
     trace: Path | None,
     in_background: bool,
 ) -> None:
-    """Run one broker; prints its address. Brokers of one machine share the data folder."""
+    """Run one broker and print its address. Brokers of one machine share the data folder."""
     if context.invoked_subcommand is not None:
         return
     given, warnings = for_part(BROKER_SETTINGS, split_pairs(pairs))
@@ -125,7 +139,7 @@ async def _serve(connect: str, settings: dict[str, str], folder: Path, trace: Pa
 
 
 async def _started(stopping: asyncio.Event, server: Broker) -> bool:
-    """Start it; False when it is told to stop before it serves."""
+    """Start the broker; False when a signal stops it before it serves."""
     starting, waiting = asyncio.create_task(server.start()), asyncio.create_task(stopping.wait())
     await asyncio.wait([starting, waiting], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
@@ -138,7 +152,7 @@ async def _started(stopping: asyncio.Event, server: Broker) -> bool:
 
 
 async def _stopped_or_failed(stopping: asyncio.Event, server: Broker) -> None:
-    """Until it is told to stop. Raises what made it useless, if a mistake of ours did."""
+    """Wait for a signal. Raises the error that made the broker unusable, if a bug of ours did."""
     waiting = [asyncio.create_task(stopping.wait()), asyncio.create_task(server.failed())]
     _, failed = waiting
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -169,12 +183,12 @@ Example:
 )
 @state_option
 def status() -> int:
-    """The brokers started from here; exit code 1 when none runs."""
+    """List the running brokers started by `rebalance-lab broker`; exit code 1 if there are none."""
     running = [state for state in states("broker-") if state.running]
     for state in running:
         click.echo(f"{state.address} pid={state.pid} zookeeper={state.details.get('zookeeper', '')}")
     if not running:
-        click.echo("no broker started from here is running", err=True)
+        click.echo("no broker started by `rebalance-lab broker` is running", err=True)
     return Exit.AS_EXPECTED if running else Exit.NOT_AS_EXPECTED
 
 
@@ -184,10 +198,10 @@ Examples:
   rebalance-lab broker stop
   rebalance-lab broker stop --port 9093"""
 )
-@click.option("--port", type=click.IntRange(1, 65535), help="Only the broker on this port; default: all of them.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Stop only the broker on this port.  [default: all]")
 @state_option
 def stop(port: int | None) -> int:
-    """Stop brokers started from here: pid and start time must both be theirs."""
+    """Stop brokers started by `rebalance-lab broker`, identified by pid and start time."""
     found = [state for state in states("broker-") if port is None or state.name == f"broker-{port}"]
     stopped = [state for state in found if stop_server(state)]
     for state in stopped:

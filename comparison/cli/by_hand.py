@@ -1,4 +1,4 @@
-"""What the commands for use by hand have in common: where state is kept, and which servers are meant."""
+"""Shared by the commands for use by hand: the state folder, and the default servers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def state_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--state FOLDER`, which keeps the servers of one set apart from those of another."""
+    """`--state FOLDER`: each folder has its own set of servers."""
 
     def keep(_context: click.Context, _parameter: click.Parameter, folder: Path | None) -> None:
         if folder is not None:
-            os.environ[STATE_VARIABLE] = str(folder.absolute())  # children started in the background inherit it
+            os.environ[STATE_VARIABLE] = str(folder.absolute())  # inherited by servers started in the background
 
     return click.option(
         "--state",
@@ -30,7 +30,7 @@ def state_option(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=keep,
         expose_value=False,
         is_eager=True,
-        help=f"Folder of the servers started from here and their data.  [env: {STATE_VARIABLE}]",
+        help=f"State folder: which servers were started, and their data.  [env: {STATE_VARIABLE}]",
     )(command)
 
 
@@ -39,43 +39,41 @@ def zookeeper_at(text: str) -> str:
     target = parse_target(text)
     if target.kind is not TargetKind.RUNNING:
         raise UserError(
-            f"--zookeeper {text}: give HOST:PORT of one that runs; `rebalance-lab zookeeper start` starts one"
+            f"--zookeeper {text}: give HOST:PORT of a running server; `rebalance-lab zookeeper start` starts one"
         )
     return target.connect_string
 
 
 def report_silence(connect: str, wait_ms: int | None = None) -> None:
-    """Say on standard error when a ZooKeeper does not serve yet, and how long it is waited for. Takes up to 3 s."""
+    """Report on standard error that a ZooKeeper does not answer yet, and the timeout. Takes up to 3 s."""
     try:
         require_serving(parse_target(connect))
     except Unavailable:
         setting = "zookeeper.connection.timeout.ms"
-        how_long = f"as long as {setting} says" if wait_ms is None else f"up to {wait_ms / 1000:g} s ({setting})"
+        how_long = f"({setting})" if wait_ms is None else f"up to {wait_ms / 1000:g} s ({setting})"
         click.echo(f"no ZooKeeper answers at {connect} yet; waiting {how_long}", err=True)
 
 
 def started_zookeeper() -> str:
-    """The address of the ZooKeeper started from here; raises `EnvironmentFault` when there is none."""
+    """The address of the server that `zookeeper start` started. Raises `EnvironmentFault` when none runs."""
     state = read_state("zookeeper")
     if state is None or not state.running:
         raise EnvironmentFault(
-            "no ZooKeeper: start one with `rebalance-lab zookeeper start`, or name one with --zookeeper HOST:PORT"
+            "no ZooKeeper: start one with `rebalance-lab zookeeper start`, or give --zookeeper HOST:PORT"
         )
     return state.address
 
 
 def started_brokers() -> str:
-    """Addresses of the brokers started from here; raises `EnvironmentFault` when none runs."""
+    """The addresses of the brokers started by `rebalance-lab broker`. Raises `EnvironmentFault` when none runs."""
     running = [state.address for state in states("broker-") if state.running]
     if not running:
-        raise EnvironmentFault(
-            "no broker: start one with `rebalance-lab broker`, or name one with --bootstrap-server HOST:PORT"
-        )
+        raise EnvironmentFault("no broker: start one with `rebalance-lab broker`, or give --bootstrap-server HOST:PORT")
     return ",".join(running)
 
 
 def bootstrap_of(given: str | None) -> str:
-    """Checked text of --bootstrap-server, or the brokers started from here."""
+    """The checked text of --bootstrap-server, or the brokers started by `rebalance-lab broker`."""
     text = given or started_brokers()
     try:
         addresses(text)

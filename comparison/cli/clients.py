@@ -1,4 +1,4 @@
-"""`consume` and `produce`: members and load by hand, in as many terminals as one likes."""
+"""`rebalance-lab consume` and `rebalance-lab produce`: members and load by hand, in several terminals."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 POLL_MS = 200
 _LINE_MAX = 1 << 20
-#: Streams of one `consume`; each has queues, and in the coordinator designs a member and a connection, of its own.
+#: Streams of one `consume`. Each has its own queues, and in the coordinator designs a member and a connection.
 STREAMS_MAX = 1_000
 
 
 def zookeeper_of(design: str, given: str | None, bootstrap: str | None) -> str:
-    """--zookeeper, or where what is started from here is registered; '' for designs without a session.
+    """--zookeeper, or where the started brokers are registered; '' for designs without ZooKeeper sessions.
 
-    The coordinator of the server design sees its members only where its brokers are registered, chroot included. Raises
-    `ConfigurationError` when brokers started from here are registered in several places.
+    The coordinator of the server design sees only members in the ZooKeeper and chroot of its brokers. Raises
+    `ConfigurationError` when the started brokers are registered in several places.
     """
     if not DESIGNS[design].zookeeper_sessions:
         return ""
@@ -56,8 +56,8 @@ def zookeeper_of(design: str, given: str | None, bootstrap: str | None) -> str:
         return started_zookeeper()
     if len(registered) > 1:
         raise ConfigurationError(
-            f"the brokers started from here are registered in {' and '.join(sorted(registered))}: "
-            "say where with --zookeeper, and which brokers with --bootstrap-server"
+            f"the started brokers are registered in {' and '.join(sorted(registered))}: "
+            "choose with --zookeeper and --bootstrap-server"
         )
     return registered.pop()
 
@@ -70,34 +70,34 @@ def topics_of(texts: Sequence[str]) -> dict[str, int]:
         number = _number(streams) if colon else 1
         if not topic or not 1 <= number <= STREAMS_MAX:
             raise ConfigurationError(
-                f"--topic {text!r}: write TOPIC or TOPIC:STREAMS, with one stream or more, at most {STREAMS_MAX:,}"
+                f"--topic {text!r}: write TOPIC or TOPIC:STREAMS, with 1 to {STREAMS_MAX:,} streams"
             )
         topics[topic] = number
     return topics
 
 
 def _number(text: str) -> int:
-    """0 for what is no number, or has more digits than any that is allowed."""
+    """The number; 0 for anything else, and for more digits than the maximum has."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(STREAMS_MAX)) else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a consumer asks for: topics by name with their streams, or a pattern."""
+    """A subscription: topics with their numbers of streams, or a pattern."""
 
     topics: Mapping[str, int]
     pattern: str = ""
-    excluded: TopicFilter | None = None  #: a black list, which the zookeeper design alone has
-    streams: int = 1  #: of the pattern or the black list
+    excluded: TopicFilter | None = None  #: a blacklist; only the zookeeper design has them
+    streams: int = 1  #: of the pattern or the blacklist
 
     @classmethod
     def of(
         cls, design: str, topics: Sequence[str], white: str | None, black: str | None, streams: int | None
     ) -> Wanted:
-        """Exactly one of the three ways. Raises `UserError` otherwise, and for what is no pattern."""
+        """A subscription in exactly one of the three ways. Raises `UserError` otherwise, and for an invalid pattern."""
         if bool(topics) + (white is not None) + (black is not None) != 1:
             raise ConfigurationError(
-                "say which topics in one way: --topic (repeatable), one --whitelist, or one --blacklist"
+                "choose topics in one way: --topic (may be repeated), one --whitelist, or one --blacklist"
             )
         if white is not None:
             if design == ZOOKEEPER:
@@ -108,11 +108,11 @@ class Wanted:
         if black is not None:
             if design != ZOOKEEPER:
                 raise ConfigurationError(
-                    "only the zookeeper design has black lists: a --whitelist of (?!(?:PATTERN)$).* means the same"
+                    "only the zookeeper design has --blacklist: use --whitelist '(?!(?:PATTERN)$).*'"
                 )
             return cls({}, excluded=TopicFilter.black(black), streams=streams or 1)
         if streams is not None:
-            raise ConfigurationError(f"--streams is for a pattern: say --topic {topics[0].split(':')[0]}:{streams}")
+            raise ConfigurationError(f"--streams is for patterns: use --topic {topics[0].split(':')[0]}:{streams}")
         return cls(topics_of(topics))
 
     async def subscribe(self, consumer: GroupConsumer, listener: RebalanceListener) -> None:
@@ -125,12 +125,12 @@ class Wanted:
 
 
 class Printer:
-    """Says what happens, in words or as JSON lines; also the consumer's listener."""
+    """Prints events as text or as JSON lines; also the consumer's listener."""
 
     def __init__(self, form: str) -> None:
         self._json = form == "json"
         self.records = 0
-        #: What each stream owns now, kept partitions included.
+        #: The current assignment of each stream, kept partitions included.
         self.assignment: Callable[[], Mapping[int, frozenset[TopicPartition]]] = dict
 
     def say(self, event: str, text: str, **fields: object) -> None:
@@ -148,7 +148,7 @@ class Printer:
 
     async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
         kept = sorted(self.assignment().get(stream, frozenset()) - partitions)
-        self.partitions("assigned", stream, partitions, f", beside {', '.join(map(str, kept))}" if kept else "")
+        self.partitions("assigned", stream, partitions, f", keeps {', '.join(map(str, kept))}" if kept else "")
 
     async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
         self.partitions("revoked", stream, partitions)
@@ -192,23 +192,31 @@ Examples:
   rebalance-lab consume --design eager --group g --topic orders --set session.timeout.ms=6000 --format json
 
 \b
-Without --zookeeper and --bootstrap-server, the servers started from here are used. Ctrl-C leaves the group."""
+The default servers are those started by `zookeeper start` and `broker`. Ctrl-C leaves the group."""
 )
-@click.option("--design", type=click.Choice(DESIGN_NAMES), required=True)
-@click.option("--group", required=True)
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:STREAMS]", help="Repeatable.")
+@click.option("--design", type=click.Choice(DESIGN_NAMES), required=True, help="How the group assigns partitions.")
+@click.option("--group", required=True, help="The group to join.")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:STREAMS]", help="A topic. May be repeated.")
 @click.option(
-    "--whitelist", "white", metavar="PATTERN", help="All topics that match, now and later: a Java regular expression."
+    "--whitelist", "white", metavar="PATTERN", help="Topics that match this Java regular expression, now or later."
 )
-@click.option("--blacklist", "black", metavar="PATTERN", help="For design zookeeper: all topics that do not match.")
-@click.option("--streams", type=click.IntRange(1, STREAMS_MAX), help="Streams of a pattern.  [default: 1]")
-@click.option("--zookeeper", "connect", help="For zookeeper and server: HOST:PORT[,HOST:PORT...][/chroot].")
-@click.option("--bootstrap-server", "bootstrap", help="For all designs but zookeeper: HOST:PORT[,HOST:PORT...].")
+@click.option("--blacklist", "black", metavar="PATTERN", help="Topics that do not match it (zookeeper only).")
+@click.option("--streams", type=click.IntRange(1, STREAMS_MAX), help="Number of streams of a pattern.  [default: 1]")
+@click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot] (zookeeper and server).")
+@click.option("--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...] (all designs but zookeeper).")
 @click.option(
-    "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting by its name; repeatable."
+    "--set",
+    "-c",
+    "--config",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A Kafka consumer setting. May be repeated.",
 )
-@click.option("--max-records", type=click.IntRange(1), help="Leave after this many records.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--max-records", type=click.IntRange(1), help="Leave the group after this many records.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
+)
 @state_option
 def consume(  # noqa: PLR0913  # click hands each option over by its name
     design: str,
@@ -223,7 +231,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     max_records: int | None,
     form: str,
 ) -> None:
-    """Be a member of a group; shows what is assigned, revoked and read."""
+    """Join a consumer group; print assignments, revocations and records."""
     wanted = Wanted.of(design, topics, white, black, streams)
     settings, warnings = for_part(CONSUMERS[design].settings, split_pairs(pairs))
     for warning in warnings:
@@ -268,10 +276,10 @@ async def _poll(design: str, consumer: GroupConsumer, wanted: Wanted, printer: P
     try:
         await wanted.subscribe(consumer, printer)
     except RebalanceFailed as error:
-        # As the original: registered, idle, and cured by the next change of the group.
+        # As the original: it stays registered and idle until the next change of the group.
         printer.say("failed", str(error), error=str(error))
     else:
-        # The listeners of the zookeeper design hear nothing of a rebalance that gives them nothing.
+        # The zookeeper design does not call listeners after a rebalance that assigns nothing.
         if design == ZOOKEEPER and not any(consumer.assignment().values()):
             printer.partitions("assigned", 0, ())
     while most is None or printer.records < most:
@@ -282,19 +290,31 @@ async def _poll(design: str, consumer: GroupConsumer, wanted: Wanted, printer: P
 @click.command(
     epilog="""\b
 Examples:
-  rebalance-lab produce --topic orders                    numbered records, five a second, until Ctrl-C
+  rebalance-lab produce --topic orders                    five numbered records per second, until Ctrl-C
   rebalance-lab produce --topic orders --count 100 --rate 50
   printf 'a\\nb\\n' | rebalance-lab produce --topic orders --stdin"""
 )
-@click.option("--topic", required=True)
-@click.option("--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...]; default: brokers started from here.")
-@click.option("--rate", type=click.FloatRange(0, 100_000, min_open=True), default=5.0, show_default=True)
-@click.option("--count", type=click.IntRange(1), help="End after this many records.")
-@click.option("--stdin", "from_stdin", is_flag=True, help="Send the lines of standard input instead of numbered ones.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--topic", required=True, help="Topic to produce to. It is created if it does not exist.")
+@click.option(
+    "--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...].  [default: the brokers started by `broker`]"
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, 100_000, min_open=True),
+    default=5.0,
+    show_default=True,
+    help="Records per second.",
+)
+@click.option("--count", type=click.IntRange(1), help="Stop after this many records.")
+@click.option(
+    "--stdin", "from_stdin", is_flag=True, help="Send the lines of standard input instead of numbered records."
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
+)
 @state_option
 def produce(topic: str, bootstrap: str | None, rate: float, count: int | None, from_stdin: bool, form: str) -> None:
-    """Produce records, one partition after the other; shows where each is stored."""
+    """Produce records round-robin to all partitions; print where each is stored."""
     asyncio.run(_produce(bootstrap_of(bootstrap), topic, rate, count, Printer(form), from_stdin=from_stdin))
 
 
@@ -325,10 +345,10 @@ async def _produce(
 
 
 async def _lines_of_stdin() -> Callable[[], Awaitable[bytes]]:
-    """What reads one line of standard input.
+    """A function that reads one line of standard input.
 
-    A pipe or terminal is read on the event loop, since a thread that waits for a line could not be told to end; a
-    file never keeps anybody waiting, and the event loop cannot watch one.
+    A pipe or terminal is read on the event loop, since a thread that waits for a line could not be stopped. A file
+    never blocks, and the event loop cannot watch one.
     """
     mode = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
@@ -340,13 +360,13 @@ async def _lines_of_stdin() -> Callable[[], Awaitable[bytes]]:
 
 
 async def _line_unless(stopping: asyncio.Event, readline: Callable[[], Awaitable[bytes]]) -> bytes:
-    """The next line, or nothing at the end of the input and when told to end. Raises `UserError` for a long one."""
+    """The next line; b'' at the end of the input or after a signal. Raises `UserError` for a line that is too long."""
     reading, waiting = asyncio.ensure_future(readline()), asyncio.ensure_future(stopping.wait())
     try:
         await asyncio.wait([reading, waiting], return_when=asyncio.FIRST_COMPLETED)
         return reading.result() if reading.done() else b""
     except ValueError as error:
-        raise UserError(f"a line of standard input is longer than {_LINE_MAX} bytes: send shorter ones") from error
+        raise UserError(f"a line of standard input is longer than {_LINE_MAX} bytes: send shorter lines") from error
     finally:
         for task in (reading, waiting):
             task.cancel()

@@ -1,4 +1,4 @@
-"""`diagram`: pictures and tables of what a group did, made from its traces."""
+"""`rebalance-lab diagram`: diagrams and tables of a group's rebalances, from its traces."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from comparison.report.group_history import MemberRebalance
     from kernel.trace.reader import Trace
 
-#: What can be shown in which form; the first form is the one that it has by itself.
+#: The formats of each kind of diagram, its default first.
 FORMS = {"sequence": ("mermaid", "markdown"), "timeline": ("mermaid", "svg", "markdown"), "steps": ("markdown",)}
 
-#: What a file's name says of the form that is wanted.
+#: The format that a file's suffix asks for.
 SUFFIXES = {".svg": "svg", ".md": "markdown", ".mmd": "mermaid"}
 
 
@@ -46,31 +46,42 @@ Examples:
   rebalance-lab diagram runs/latest/crash/zookeeper --format markdown --rebalance 2 > crash.md"""
 )
 @click.argument("sources", metavar="RUN_OR_TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--list", "as_list", is_flag=True, help="Which rebalances there are, with their numbers.")
+@click.option("--list", "as_list", is_flag=True, help="List the rebalances with their numbers.")
 @click.option(
     "--show",
     type=click.Choice(list(FORMS)),
-    help="sequence: who asked whom what, in one rebalance; timeline: who owned and delivered what; steps: one member's "
-    "rebalance as a table.  [default: sequence; timeline as svg; all of them as markdown]",
+    help="sequence: the messages of one rebalance; timeline: who owned and delivered each partition; steps: one "
+    "member's rebalance as a table.  [default: sequence; timeline for svg; all of them for markdown]",
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(["mermaid", "markdown", "svg"]),
-    help="[default: as the file's name says (.mmd, .md, .svg), else mermaid, markdown for steps]",
+    help="Output format.  [default: by the suffix of --output (.mmd, .md, .svg), else mermaid, or markdown for steps]",
 )
-@click.option("--rebalance", "number", type=int, metavar="N", help="Which one.  [default: the first after the change]")
-@click.option("--member", "names", multiple=True, metavar="NAME", help="Only this member; repeatable.")
-@click.option("--from", "from_s", type=float, metavar="S", help="Seconds since the first event: instead of a number.")
-@click.option("--to", "to_s", type=float, metavar="S", help="Until then.")
+@click.option(
+    "--rebalance",
+    "number",
+    type=int,
+    metavar="N",
+    help="Number of the rebalance.  [default: the first one after the change]",
+)
+@click.option("--member", "names", multiple=True, metavar="NAME", help="Show only this member. May be repeated.")
+@click.option(
+    "--from", "from_s", type=float, metavar="S", help="Start of the window, in seconds (instead of --rebalance)."
+)
+@click.option("--to", "to_s", type=float, metavar="S", help="End of the window, in seconds.")
 @click.option(
     "--brief/--full",
     default=None,
-    help="One arrow a step, or one for each kind of request.  [default: brief for several members]",
+    help="One arrow per step, or one per kind of request.  [default: brief if several members are shown]",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file instead of standard output.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of standard output.")
 def diagram(sources: tuple[Path, ...], as_list: bool, show: str | None, form: str | None, **options: Any) -> int:
-    """Draw a rebalance from the traces of a run: nothing is run, nothing is analysed."""
+    """Draw rebalances from a run's traces.
+
+    RUN_OR_TRACE is a run's folder or a trace file (*.jsonl). Give several to combine their traces.
+    """
     if form is None and options["output"] is not None:
         form = SUFFIXES.get(options["output"].suffix)
     shown, form = _what(show, form)
@@ -91,18 +102,18 @@ def diagram(sources: tuple[Path, ...], as_list: bool, show: str | None, form: st
 
 
 def _what(show: str | None, form: str | None) -> tuple[list[str], str]:
-    """What is shown, and how. Raises `UserError` for what cannot be shown that way."""
+    """The kinds of diagram to show, and their format. Raises `UserError` for a combination that does not exist."""
     if show is None:
         return {"svg": ["timeline"], "markdown": list(FORMS)}.get(form or "", ["sequence"]), form or "mermaid"
     if form is None:
         return [show], FORMS[show][0]
     if form not in FORMS[show]:
-        raise UserError(f"--show {show} can be {' or '.join(FORMS[show])}, not {form}")
+        raise UserError(f"--show {show} has no format {form}: use {' or '.join(FORMS[show])}")
     return [show], form
 
 
 class _Chosen:
-    """What of the history is shown: one round, or what overlaps a stretch of time; of all members, or of some."""
+    """What is shown: one round or a window of time, of all members or of some."""
 
     def __init__(
         self, history: GroupHistory, number: int | None, names: Sequence[str], from_s: float | None, to_s: float | None
@@ -113,7 +124,7 @@ class _Chosen:
             rounds = [history.chosen_round() if number is None else history.round_numbered(number)]
             self.window = around(history, rounds[0])
         elif number is not None:
-            raise UserError("--rebalance and --from/--to both choose what is shown: give one of them")
+            raise UserError("--rebalance and --from/--to exclude each other")
         else:
             self.window = _window(history, from_s, to_s)
             rounds = [r for r in history.rounds if r.began_ns < self.window[1] and r.ended_ns > self.window[0]]
@@ -123,20 +134,20 @@ class _Chosen:
         ]
 
     def rebalances(self) -> list[MemberRebalance]:
-        """Raises `UserError` when nothing is left."""
+        """The chosen rebalances. Raises `UserError` when there are none."""
         left = [r for r in self._rebalances if not self.members or r.member.name in self.members]
         if not left:
             there = sorted({r.member.name for r in self._rebalances})
             raise UserError(
-                f"{', '.join(self.members)} does not rebalance there, only {', '.join(there)}: see --list"
+                f"{', '.join(self.members)} has no rebalance in this window, only {', '.join(there)}: see --list"
                 if there
-                else "nobody rebalances between these two moments: see --list"
+                else "no member rebalances in this window: see --list"
             )
         return left
 
 
 def _window(history: GroupHistory, from_s: float | None, to_s: float | None) -> tuple[int, int]:
-    """Raises `UserError` when nothing can be between these moments."""
+    """The window in nanoseconds. Raises `UserError` when it is outside of the traces."""
     last_s = history.seconds(history.events[-1]["ns"])
     began_s, ended_s = from_s or 0.0, last_s if to_s is None else to_s
     if not (0 <= began_s < min(ended_s, last_s)):
@@ -192,7 +203,7 @@ def _print_list(history: GroupHistory) -> None:
 
 
 def _read(sources: Sequence[Path]) -> list[Trace]:
-    """The traces, each file once; what cannot be used of them is told on standard error."""
+    """Read each trace file once; warn of lines that cannot be used."""
     traces = []
     for path in dict.fromkeys(file for source in sources for file in _files(source)):
         try:
@@ -201,7 +212,7 @@ def _read(sources: Sequence[Path]) -> list[Trace]:
             raise UserError(f"cannot read {path}: {error.strerror}") from error
         if trace.quarantined:
             reasons = ", ".join(sorted({each.reason.value for each in trace.quarantined}))
-            click.echo(f"warning: {path}: {len(trace.quarantined)} lines cannot be used ({reasons})", err=True)
+            click.echo(f"warning: {path}: {len(trace.quarantined)} unusable lines ignored ({reasons})", err=True)
         traces.append(
             replace(trace, header=printable_all(trace.header), events=tuple(map(printable_all, trace.events)))
         )
@@ -213,16 +224,16 @@ def _files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
     if not source.is_dir():
-        raise UserError(f"{source} is neither a trace file nor a folder: give trace/*.jsonl, or a run's folder")
+        raise UserError(f"{source} is neither a trace file nor a folder: give trace/*.jsonl or the folder of a run")
     for folder in (source, source / "trace"):
         if found := sorted(folder.glob("*.jsonl")):
             return found
     runs = sorted(path for path in source.rglob("trace") if any(path.glob("*.jsonl")))
     if not runs:
-        raise UserError(f"{source} holds no trace (*.jsonl): give the folder of a run")
+        raise UserError(f"no trace (*.jsonl) in {source}: give the folder of a run")
     if len(runs) > 1:
         named = ", ".join(str(path.parent) for path in runs[:8])
-        raise UserError(f"{source} holds {len(runs)} runs, give one of them: {named}")
+        raise UserError(f"{len(runs)} runs in {source}: give one of them: {named}")
     return sorted(runs[0].glob("*.jsonl"))
 
 

@@ -1,4 +1,4 @@
-"""`rebalance-lab doctor`: is this machine fit for it? Each check is done for real, and says the remedy."""
+"""`rebalance-lab doctor`: checks this machine by doing what a run does, and suggests fixes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 OPEN_FILES_MIN = 1024
 DISK_FREE_MIN = 500 * 1024 * 1024
 PORTS_NEEDED = 40
-#: The transaction log has wall-clock milliseconds; a clock that is stepped between would misplace its events.
+#: The transaction log has wall-clock milliseconds; stepping the clock would misplace its events.
 CLOCK_STEP_MS_MAX = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found; `remedy` is '' when nothing is wrong."""
+    """The result of a check; `remedy` is '' when nothing is wrong."""
 
     check: str
     found: str
@@ -58,10 +58,8 @@ def check_zookeeper() -> Finding:
             with EmbeddedZooKeeper(Path(folder)):
                 took = time.monotonic() - begun
         except RebalanceLabError as error:
-            return Finding(
-                "zookeeper", str(error), "see the message; a ZooKeeper of your own can be given with --zookeeper"
-            )
-    return Finding("zookeeper", f"serves {took:.1f} s after its start")
+            return Finding("zookeeper", str(error), "see the message, or use a ZooKeeper of your own with --zookeeper")
+    return Finding("zookeeper", f"started in {took:.1f} s")
 
 
 def check_spark() -> Finding:
@@ -74,7 +72,7 @@ def check_spark() -> Finding:
             rows = spark.range(3).count()
     except RebalanceLabError as error:
         return Finding("spark", str(error), "see the message; Spark needs the Java above and about 1 GB of memory")
-    return Finding("spark", f"counted {rows} rows {time.monotonic() - begun:.1f} s after its start")
+    return Finding("spark", f"counted {rows} rows in {time.monotonic() - begun:.1f} s, start included")
 
 
 def check_ports() -> Finding:
@@ -91,14 +89,14 @@ def check_ports() -> Finding:
     finally:
         for listener in held:
             listener.close()
-    return Finding("ports", f"{PORTS_NEEDED} free loopback ports at once")
+    return Finding("ports", f"{PORTS_NEEDED} loopback ports are free")
 
 
 def check_open_files() -> Finding:
     try:
         import resource
     except ImportError:
-        return Finding("open files", "cannot be asked on this system")
+        return Finding("open files", "unknown on this system")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < OPEN_FILES_MIN:
         return Finding("open files", f"{soft} allowed (hard limit {hard})", f"ulimit -n {OPEN_FILES_MIN}")
@@ -110,25 +108,31 @@ def check_disk() -> Finding:
     found = f"{free // (1024 * 1024)} MB free here"
     if free < DISK_FREE_MIN:
         return Finding(
-            "disk", found, f"make {DISK_FREE_MIN // (1024 * 1024)} MB free, or choose --output on another disk"
+            "disk", found, f"free {DISK_FREE_MIN // (1024 * 1024)} MB, or choose a folder on another disk with --output"
         )
     if not os.access(Path.cwd(), os.W_OK):
-        return Finding("disk", f"{Path.cwd()} cannot be written", "change to a folder of your own, or choose --output")
+        return Finding(
+            "disk", f"{Path.cwd()} is not writable", "change to a folder of your own, or choose one with --output"
+        )
     return Finding("disk", found)
 
 
 def check_clock() -> Finding:
-    """Wall and monotonic clock run alike over a moment, and monotonic times of two processes compare."""
+    """The wall clock is not stepped, and monotonic times of two processes can be compared."""
     wall, monotonic = time.time_ns(), time.monotonic_ns()
     time.sleep(0.2)
     apart_ms = abs((time.time_ns() - wall) - (time.monotonic_ns() - monotonic)) / 1e6
     if apart_ms > CLOCK_STEP_MS_MAX:
         return Finding(
-            "clock", f"the wall clock moved by {apart_ms:.0f} ms in 0.2 s", "let time synchronisation settle first"
+            "clock",
+            f"the wall clock was stepped by {apart_ms:.0f} ms in 0.2 s",
+            "wait for time synchronisation to settle",
         )
     if not boot_id():
-        return Finding("clock", "no boot id", "run on Linux: elsewhere, times of processes compare by wall clock only")
-    return Finding("clock", f"wall and monotonic clock agree to {apart_ms:.1f} ms")
+        return Finding(
+            "clock", "no boot id", "run on Linux: elsewhere the times of processes can be compared only by wall clock"
+        )
+    return Finding("clock", f"wall and monotonic clock agree within {apart_ms:.1f} ms")
 
 
 CHECKS: tuple[Callable[[], Finding], ...] = (
@@ -149,11 +153,13 @@ Examples:
   rebalance-lab doctor --format json
   rebalance-lab doctor --broker 127.0.0.1:9092 --reset"""
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--broker", metavar="HOST:PORT", help="Instead: how long a running broker's event loop is busy at once.")
-@click.option("--reset", is_flag=True, help="With --broker: it counts anew from now on.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output."
+)
+@click.option("--broker", metavar="HOST:PORT", help="Show event-loop latency of a running broker instead.")
+@click.option("--reset", is_flag=True, help="With --broker: reset its counters.")
 def doctor(form: str, broker: str | None, reset: bool) -> int:
-    """Check what a comparison needs, and say the remedy for what is missing; exit code 1 when something is."""
+    """Check prerequisites and suggest fixes; exit code 1 if something is missing."""
     if broker is not None:
         _show_loop(broker, form, reset=reset)
         return Exit.AS_EXPECTED

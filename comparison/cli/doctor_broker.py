@@ -1,4 +1,4 @@
-"""What `rebalance-lab doctor --broker` asks a broker of ours: how long the turns of its event loop take."""
+"""`rebalance-lab doctor --broker`: the event-loop latency of one of our brokers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BrokerLoop(NamedTuple):
-    """`longest_piece` is what took longest of all that is done in turns: a request, or 'answer'."""
+    """`longest_piece` names the longest piece of work: a request, or 'answer'."""
 
     figures: LoopFigures
     longest_piece: str
@@ -40,7 +40,7 @@ class BrokerLoop(NamedTuple):
         return found
 
     def as_json(self) -> dict[str, object]:
-        """By the names of the request's fields."""
+        """With the field names of the response."""
         return {
             **self.figures._asdict(),
             "longest_piece": self.longest_piece,
@@ -49,19 +49,19 @@ class BrokerLoop(NamedTuple):
 
 
 def loop_of(address: str, *, reset: bool) -> BrokerLoop:
-    """The figures of the broker at `HOST:PORT`; `reset` makes it count anew from now on.
+    """The figures of the broker at `HOST:PORT`; `reset` resets its counters.
 
-    Raises `ConfigurationError` for another form, `EnvironmentFault` where none of ours answers.
+    Raises `ConfigurationError` for a malformed address, `EnvironmentFault` when no broker of ours answers.
     """
     try:
         ((host, port),) = addresses(address)
     except ValueError as error:
-        raise ConfigurationError(f"--broker {address!r}: write HOST:PORT of one broker") from error
+        raise ConfigurationError(f"--broker {address!r}: give the HOST:PORT of one broker") from error
     try:
         return asyncio.run(_ask(host, port, reset=reset))
     except (Unavailable, ProtocolError) as error:
         raise EnvironmentFault(
-            f"{error}; name a broker that `rebalance-lab broker` runs (see `broker status`)"
+            f"{error}; give a broker started by `rebalance-lab broker` (see `broker status`)"
         ) from error
 
 
@@ -70,11 +70,13 @@ async def _ask(host: str, port: int, *, reset: bool) -> BrokerLoop:
     try:
         if Api.DescribeLoop not in connection.offered:
             raise Unavailable(
-                f"the broker at {host}:{port} is not one of rebalance-lab's: it has no figures of its loop"
+                f"the broker at {host}:{port} is not one of rebalance-lab's: it does not measure its event loop"
             )
         answer: Any = await connection.call(Api.DescribeLoop, {"reset": reset})
         if answer.error_code is not ErrorCode.none:
-            raise Unavailable(f"the broker at {host}:{port} runs inside another program, whose loop is not measured")
+            raise Unavailable(
+                f"the broker at {host}:{port} runs inside another program, whose event loop is not measured"
+            )
     finally:
         connection.close()
         await connection.wait_closed()

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.vocabulary import Step
     from comparison.scenarios.run.experiments import Planned
 
-#: More repeats than these would be an accident: a day and more.
+#: More repeats would take longer than a day: a mistake.
 REPEATS_MAX = 200
 
 
@@ -56,10 +56,10 @@ Examples:
   rebalance-lab scenarios --show split-brain
   rebalance-lab scenarios --json"""
 )
-@click.option("--json", "as_json", is_flag=True, help="The whole catalogue as JSON.")
-@click.option("--show", metavar="NAME", help="One scenario: the symptom, what is done, what to look for.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole catalogue as JSON.")
+@click.option("--show", metavar="NAME", help="Describe one scenario: the symptom, the steps, what to look for.")
 def scenarios(as_json: bool, show: str | None) -> None:
-    """List the scenarios, or show one."""
+    """List the scenarios, or describe one."""
     chosen = [scenario_named(show)] if show else list(CATALOGUE.values())
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode([described(scenario) for scenario in chosen]), indent=2))
@@ -75,7 +75,7 @@ def scenarios(as_json: bool, show: str | None) -> None:
 
 
 def described(scenario: Scenario) -> dict[str, Any]:
-    """A scenario as JSON; steps as their names with their parameters."""
+    """A scenario as JSON; each step is its name with its parameters."""
     return {
         "name": scenario.name,
         "symptom": scenario.symptom,
@@ -96,11 +96,11 @@ def _show(scenario: Scenario) -> None:
     click.echo(f"{scenario.name}: {scenario.symptom}\n\nWhat to look for:")
     for line in scenario.look_for:
         click.echo(f"  - {line}")
-    click.echo("\nWhat is done:")
+    click.echo("\nSteps:")
     for step in scenario.steps:
         click.echo(f"  - {_in_words(step)}")
     if scenario.settings:
-        click.echo(f"\nWith: {', '.join(f'{name}={value}' for name, value in scenario.settings.items())}")
+        click.echo(f"\nSettings: {', '.join(f'{name}={value}' for name, value in scenario.settings.items())}")
     for design, why in scenario.not_applicable.items():
         click.echo(f"\nNot for {design}: {why}.")
     if scenario.references:
@@ -109,47 +109,59 @@ def _show(scenario: Scenario) -> None:
 
 
 def _in_words(step: Step) -> str:
-    """The step's own description, and what it is given here; `change` only names what is measured."""
+    """A step's description and parameters, without `change`, which only names the measurement."""
     given = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "change"}
     if settings := given.pop("settings", None):
         given |= settings
-    told = ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
+    shown_with = ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
     words = " ".join((inspect.getdoc(step) or "").split("\n\n", maxsplit=1)[0].split())
-    return f"{words} [{told}]" if told else words
+    return f"{words} [{shown_with}]" if shown_with else words
 
 
 def design_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--design`, as often as one likes."""
-    told = f"{', '.join(DESIGN_NAMES)} or all; repeatable, or with commas.  [default: zookeeper, eager]"
-    return click.option("--design", "designs", multiple=True, metavar="NAME", help=told)(command)
+    """`--design`, which may be repeated."""
+    text = f"{', '.join(DESIGN_NAMES)}, or all. Repeat it, or separate with commas.  [default: zookeeper, eager]"
+    return click.option("--design", "designs", multiple=True, metavar="NAME", help=text)(command)
 
 
 def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that `run` and `compare` share."""
+    return _of_the_runs(_of_the_command(command))
+
+
+def _of_the_runs(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
-        click.option("--members", type=int, help="Members at the start."),
-        click.option("--partitions", type=int, help="Partitions of every topic."),
-        click.option("--topics", type=int, help="Topics."),
-        click.option("--streams", type=int, help="Streams of every member and topic."),
-        click.option("--rate", type=int, help="Records a second."),
-        click.option("--brokers", type=int, help="Brokers."),
-        click.option("--time-limit", "time_limit_s", type=float, help="Seconds after which a run is given up."),
-        click.option("--seed", type=click.IntRange(0, SEED_MAX), help="For every random choice; printed always."),
+        click.option("--members", type=int, help="Number of members at the start."),
+        click.option("--partitions", type=int, help="Number of partitions of each topic."),
+        click.option("--topics", type=int, help="Number of topics."),
+        click.option("--streams", type=int, help="Number of streams of each member, per topic."),
+        click.option("--rate", type=int, help="Records produced per second."),
+        click.option("--brokers", type=int, help="Number of brokers."),
+        click.option("--time-limit", "time_limit_s", type=float, help="Abort a run after this many seconds."),
+        click.option(
+            "--seed",
+            type=click.IntRange(0, SEED_MAX),
+            help="Seed of all random choices. It is always printed.  [default: random]",
+        ),
         click.option(
             "--repeat",
             "repeats",
             type=click.IntRange(1, REPEATS_MAX),
             default=1,
             show_default=True,
-            help="Runs of each: with SEED, SEED+1, ...; figures are then medians with their ranges.",
+            help="Repeat each run with seeds SEED, SEED+1, ... and report medians and ranges.",
         ),
-        click.option("--preset", type=click.Choice(sorted(PRESETS)), help="Timers.  [default: equal-timers]"),
+        click.option(
+            "--preset",
+            type=click.Choice(sorted(PRESETS)),
+            help="The same timers in all designs, or the defaults of each Kafka release.  [default: equal-timers]",
+        ),
         click.option(
             "--session-timeout",
             "session_timeout_ms",
             type=int,
             metavar="MS",
-            help="Sessions of all designs, with heartbeats and backoffs to match.  [default: the preset's]",
+            help="Session timeout in all designs; heartbeats and backoffs are scaled with it.  [default: the preset's]",
         ),
         click.option(
             "-c",
@@ -158,13 +170,40 @@ def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "pairs",
             multiple=True,
             metavar="KEY=VALUE",
-            help="A setting by its name; repeatable.",
+            help="A Kafka setting, for every part that has it. May be repeated.",
         ),
-        click.option("--zookeeper", default="embedded", show_default=True, help="embedded, docker or HOST:PORT,..."),
-        click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("runs"), show_default=True),
-        click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True),
-        click.option("--dry-run", is_flag=True, help="Print the plan and end."),
-        click.option("-q", "--quiet", is_flag=True, help="No progress."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _of_the_command(command: Callable[..., Any]) -> Callable[..., Any]:
+    options = (
+        click.option(
+            "--zookeeper",
+            default="embedded",
+            show_default=True,
+            help="embedded, docker, or HOST:PORT,... of a running one.",
+        ),
+        click.option(
+            "-o",
+            "--output",
+            type=click.Path(path_type=Path),
+            default=Path("runs"),
+            show_default=True,
+            help="Folder for traces and reports.",
+        ),
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(["table", "json"]),
+            default="table",
+            show_default=True,
+            help="Format of the report on standard output.",
+        ),
+        click.option("--dry-run", is_flag=True, help="Print the plan and exit."),
+        click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
     )
     for option in reversed(options):
         command = option(command)
@@ -178,14 +217,14 @@ Examples:
   rebalance-lab run rolling-restart --design all   what each design pays for a deployment
   rebalance-lab run pause join --design zookeeper
   rebalance-lab run crash --members 6 --rate 500 --session-timeout 6000
-  rebalance-lab run join --design eager --repeat 10  medians and ranges over ten phases of the heartbeats
+  rebalance-lab run join --design eager --repeat 10  medians and ranges of ten runs
   rebalance-lab run herd --seed 7 --dry-run"""
 )
 @click.argument("names", metavar="SCENARIO...", nargs=-1, required=True)
 @design_option
 @experiment_options
 def run(names: tuple[str, ...], designs: tuple[str, ...], **options: Any) -> int:
-    """Run scenarios, analyse them and report."""
+    """Run scenarios, analyse them and report the verdicts."""
     scenarios = expanded(names)
     return experiment("run", scenarios, designs_for(scenarios, designs), options)
 
@@ -193,14 +232,14 @@ def run(names: tuple[str, ...], designs: tuple[str, ...], **options: Any) -> int
 @click.command(
     epilog="""\b
 Examples:
-  rebalance-lab compare            the faults under zookeeper and eager: at most six minutes
+  rebalance-lab compare            the faults, in zookeeper and eager: at most six minutes
   rebalance-lab compare --smoke    crash and herd only
-  rebalance-lab compare --all      every scenario under every design: --dry-run says how long it takes
+  rebalance-lab compare --all      every scenario in every design; --dry-run estimates how long it takes
   rebalance-lab compare --design eager,cooperative
   rebalance-lab compare --format json > comparison.json"""
 )
-@click.option("--smoke", is_flag=True, help="Only crash and herd.")
-@click.option("--all", "everything", is_flag=True, help="Every scenario under every design.")
+@click.option("--smoke", is_flag=True, help="Run only crash and herd.")
+@click.option("--all", "everything", is_flag=True, help="Run every scenario in every design.")
 @design_option
 @experiment_options
 def compare(smoke: bool, everything: bool, designs: tuple[str, ...], **options: Any) -> int:
@@ -212,7 +251,7 @@ def compare(smoke: bool, everything: bool, designs: tuple[str, ...], **options: 
 
 
 def experiment(name: str, names: Sequence[str], designs: Sequence[str], options: dict[str, Any]) -> int:
-    """Plan, perform, analyse, report; the exit code."""
+    """Plan the runs, perform, analyse and report them; the exit code."""
     settings = split_pairs(options.pop("pairs"))
     root, form, dry_run, quiet, zookeeper, repeats = (
         options.pop(key) for key in ("output", "form", "dry_run", "quiet", "zookeeper", "repeats")
@@ -223,7 +262,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     without = left_out(names, designs)
     if not planned:
         raise ConfigurationError(
-            "; ".join(f"{each.scenario} makes no sense for {each.design}: {each.reason}" for each in without)
+            "; ".join(f"{each.scenario} is not applicable to {each.design}: {each.reason}" for each in without)
         )
     warnings = [*check(settings), *check_applicability(designs, settings), *ineffective(names, options)]
     warnings += not_judged_on(zookeeper, names, designs)
@@ -232,7 +271,8 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     click.echo(f"seed {options['seed']}", err=True)
     minutes = -(-estimated_s(planned) // 60)
     several = f" ({repeats} repeats of {len(planned) // repeats})" if repeats > 1 else ""
-    click.echo(f"{len(planned)} runs{several}, about {minutes} minute{'s' if minutes != 1 else ''}", err=True)
+    runs, about = _plural(len(planned), "run"), _plural(minutes, "minute")
+    click.echo(f"{runs}{several}, about {about}", err=True)
     if dry_run:
         for each in planned:
             scenario = scenario_named(each.scenario)
@@ -240,7 +280,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
                 f"{each.title}: about {scenario.budget_s} s, {msgspec.json.encode(each.parameters.as_json()).decode()}"
             )
         for left in without:
-            click.echo(f"{left.scenario} · {left.design}: not run: {left.reason}")
+            click.echo(f"{left.scenario} · {left.design}: skipped: {left.reason}")
         return Exit.AS_EXPECTED
     require_zookeeper(zookeeper, planned)
     with RunProgress(len(planned), quiet=quiet) as progress:
@@ -255,40 +295,43 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         )
         result = _performed(experiments, planned, progress)
         if result is None:
-            progress.say(f"interrupted; the traces are kept: rebalance-lab analyze {experiments.bundle}")
+            progress.say(f"interrupted; to analyse the traces: rebalance-lab analyze {experiments.bundle}")
             return Exit.INTERRUPTED
     code = shown(result, form)
-    click.echo(f"kept in {experiments.bundle}; again: {shlex.join(command)}", err=True)
+    click.echo(f"results in {experiments.bundle}; to repeat: {shlex.join(command)}", err=True)
     return code
 
 
 def _performed(experiments: Experiments, planned: Sequence[Planned], progress: RunProgress) -> Mapping[str, Any] | None:
-    """The analysed result of the whole plan; None after an interrupt, which skips what is left."""
+    """Perform and analyse the whole plan; None after an interrupt."""
     try:
         finished = experiments.perform(planned)
         if finished.interrupted:
             return None
-        runs = len(finished.run_dirs)
-        progress.say(f"analysing {runs} run{'s' if runs != 1 else ''} on Spark")
+        progress.say(f"analysing {_plural(len(finished.run_dirs), 'run')} on Spark")
         return analysed(finished.run_dirs, finished.bundle, progress=progress.stage)
     except KeyboardInterrupt:
         return None
 
 
 def ineffective(names: Sequence[str], options: Mapping[str, object]) -> list[str]:
-    """Warnings for options that a scenario takes no notice of."""
+    """Warnings for options that a scenario ignores."""
     sized = [name for name in names if all(not isinstance(s, Form) or s.members for s in scenario_named(name).steps)]
     if options["members"] is None or not sized:
         return []
-    return [f"--members {options['members']} does not reach {', '.join(sized)}: the sizes of its groups are its own"]
+    return [f"--members {options['members']} is ignored by {', '.join(sized)}, which sets its own group sizes"]
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def with_seed(command: list[str], given: int | None) -> tuple[list[str], int]:
-    """The command that repeats this one, and its seed: `given` with an option, in whichever spelling, or drawn here."""
+    """The command that repeats this one, and its seed: the given one, or a random one that is added to the command."""
     if given is not None:
         return command, given
     seed = random.SystemRandom().randint(0, SEED_MAX)
-    end = command.index("--") if "--" in command else len(command)  # what follows `--` is not read as options
+    end = command.index("--") if "--" in command else len(command)  # arguments after `--` are no options
     return [*command[:end], "--seed", str(seed), *command[end:]], seed
 
 
@@ -299,9 +342,16 @@ Examples:
   rebalance-lab analyze runs/latest/crash --format json"""
 )
 @click.argument("run_dir", type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="Format of the report on standard output.",
+)
+@click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 def analyze(run_dir: Path, form: str, master: str) -> int:
-    """Analyse runs again from their traces, without running anything."""
+    """Analyse finished runs again from their traces. RUN_DIR is a run's folder, or one with runs in it."""
     folder = run_dir.resolve()
     return shown(analysed(run_dirs_in(folder), folder, master=master), form)

@@ -1,4 +1,4 @@
-"""What a ZooKeeper that is not embedded means for a plan of runs: said, or refused, before anything starts."""
+"""Checks of a plan against a ZooKeeper that is not embedded, before anything starts."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from comparison.scenarios.run.experiments import Planned
 
 _CONNECT_MS = 10_000
-#: Scenarios whose joins are held against the servers' own counters, where they are ours.
+#: Scenarios whose joins are compared with the servers' own counters, if the servers are ours.
 _COUNTED = ("herd", "join")
 
 
 def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:
-    """The scenarios that can be run on that ZooKeeper; the others are named on standard error.
+    """The scenarios that can run on this ZooKeeper; the others are reported on standard error as skipped.
 
-    Only servers of our own can be cut from one another. Raises `ConfigurationError` when nothing is left.
+    Only the links of embedded servers can be cut. Raises `ConfigurationError` when no scenario is left.
     """
     if parse_target(zookeeper).kind is TargetKind.EMBEDDED:
         return list(names)
@@ -37,7 +37,7 @@ def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:
     skipped = [name for name in names if name not in possible]
     if not possible:
         raise ConfigurationError(
-            f"{', '.join(skipped)} needs an embedded ensemble, whose servers it cuts from one another: "
+            f"{', '.join(skipped)} needs an embedded ensemble, since it cuts the links between servers: "
             "leave out --zookeeper"
         )
     if skipped:
@@ -46,21 +46,21 @@ def possible_on(zookeeper: str, names: Sequence[str]) -> list[str]:
 
 
 def not_judged_on(zookeeper: str, names: Sequence[str], designs: Sequence[str]) -> list[str]:
-    """Warnings of checks that cannot be made there."""
+    """Warnings of checks that are not possible on this ZooKeeper."""
     counted = [name for name in names if name in _COUNTED]
     if parse_target(zookeeper).kind is TargetKind.EMBEDDED or ZOOKEEPER not in designs or not counted:
         return []
     return [
-        f"the servers' own counters are not compared in {' and '.join(counted)}: with --zookeeper {zookeeper} an "
-        "observer of the runner's is counted too"
+        f"the servers' own counters are not compared in {' and '.join(counted)}: with --zookeeper {zookeeper} they "
+        "include the runner's observer"
     ]
 
 
 def require_zookeeper(spec: str, planned: Sequence[Planned]) -> None:
-    """Refuse a running ZooKeeper that does not serve, or that grants other sessions than the runs ask for.
+    """Check that a running ZooKeeper serves and grants the session timeouts that the runs request.
 
-    Raises `UserError` for a target that makes no sense, `Unavailable` when it does not serve, and
-    `ConfigurationError` for the sessions.
+    Raises `UserError` for a malformed target, `Unavailable` when it does not serve, `ConfigurationError` when it
+    grants another session timeout.
     """
     target = parse_target(spec)
     if target.kind is not TargetKind.RUNNING:
@@ -72,9 +72,9 @@ def require_zookeeper(spec: str, planned: Sequence[Planned]) -> None:
         granted_ms = asyncio.run(_granted_ms(hosts, asked_ms))
         if granted_ms != asked_ms:
             raise ConfigurationError(
-                f"the ZooKeeper at {spec} grants sessions of {granted_ms} ms where {asked_ms} ms are asked for (its "
+                f"the ZooKeeper at {spec} grants sessions of {granted_ms} ms where {asked_ms} ms were requested (see "
                 f"minSessionTimeout and maxSessionTimeout, by default 2 and 20 ticks): use --session-timeout "
-                f"{granted_ms}, or set these on the server"
+                f"{granted_ms}, or change these limits on the server"
             )
 
 

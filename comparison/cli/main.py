@@ -1,7 +1,7 @@
 """The command line: `rebalance-lab`. Data goes to standard output, progress and messages to standard error.
 
-Every error that we raise on purpose ends in one line and an exit code (`comparison.exits`); a mistake of ours
-ends in one line too, with the traceback in a file that the line names.
+Every error that we raise on purpose is reported in one line, with an exit code (`comparison.exits`). So is a bug of
+ours; the line names a file with the traceback.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """Where a command is, and what it does in one line; only the one that is asked for is loaded."""
+    """A command's module and its line of help. A module is imported only when its command is used."""
 
     module: str
     does: str
@@ -31,15 +31,15 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "compare": Command("comparison.cli.experiments", "Run the scenarios under several designs and compare them."),
-    "run": Command("comparison.cli.experiments", "Run some scenarios, analyse them and report."),
-    "scenarios": Command("comparison.cli.experiments", "List the scenarios, or show one."),
-    "analyze": Command("comparison.cli.experiments", "Analyse runs again from their traces."),
+    "run": Command("comparison.cli.experiments", "Run scenarios, analyse them and report the verdicts."),
+    "scenarios": Command("comparison.cli.experiments", "List the scenarios, or describe one."),
+    "analyze": Command("comparison.cli.experiments", "Analyse finished runs again from their traces."),
     "diagram": Command("comparison.cli.diagram", "Draw rebalances from a run's traces."),
-    "zookeeper": Command("comparison.cli.zookeeper", "Start, look at and stop a ZooKeeper server."),
+    "zookeeper": Command("comparison.cli.zookeeper", "Start, check and stop a ZooKeeper server."),
     "broker": Command("comparison.cli.broker", "Run a broker with the group coordinator."),
     "topic": Command("comparison.cli.topic", "Create, list, describe and delete topics."),
-    "consume": Command("comparison.cli.clients", "Be a member of a group."),
-    "produce": Command("comparison.cli.clients", "Produce records."),
+    "consume": Command("comparison.cli.clients", "Join a consumer group and print its records."),
+    "produce": Command("comparison.cli.clients", "Produce records to a topic."),
     "doctor": Command("comparison.cli.doctor", "Check prerequisites and suggest fixes."),
 }
 
@@ -67,13 +67,13 @@ class Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="""\b
 Examples:
-  rebalance-lab compare --smoke                 two scenarios, both designs, about two minutes
-  rebalance-lab scenarios --show pause          what a scenario does and what to look for
-  rebalance-lab run crash --design zookeeper    one scenario, one design
-  rebalance-lab doctor                          is this machine fit for it?
+  rebalance-lab compare --smoke                 two scenarios in two designs, about two minutes
+  rebalance-lab scenarios --show pause          what a scenario does, and what to look for
+  rebalance-lab run crash --design zookeeper    one scenario in one design
+  rebalance-lab doctor                          check this machine
 
 \b
-By hand, in a few terminals:
+By hand, in several terminals:
   rebalance-lab zookeeper start
   rebalance-lab broker --zookeeper 127.0.0.1:2181 --port 9092
   rebalance-lab topic create orders --partitions 6
@@ -86,10 +86,10 @@ Exit codes: 0 as expected, 1 not as expected, 2 unknown, 130 interrupted, 254 us
 )
 @click.version_option(package_name="rebalance-lab")
 def cli() -> None:
-    """Kafka's ways of sharing out partitions, side by side under a real ZooKeeper.
+    """Compare the designs of Kafka's consumer groups, against a real ZooKeeper.
 
-    Runs consumer groups of all designs under the same load and the same faults, and shows what each costs and
-    what it lets go wrong.
+    Runs consumer groups of every design under the same load and the same faults, and reports what each design
+    costs and which promises it breaks.
     """
 
 
@@ -114,7 +114,7 @@ def _exit_code(arguments: list[str] | None) -> int:
     except RebalanceLabError as error:
         return _report(str(error), Exit.INTERNAL)
     except BrokenPipeError:
-        # Whoever read our output has had enough (`| head`); Python would complain once more at its end.
+        # The reader closed the pipe (`| head`). Python would report it again at exit.
         sys.stdout = None
         return Exit.AS_EXPECTED
     except OSError as error:
@@ -128,7 +128,7 @@ def _report(message: str, code: Exit) -> int:
 
 
 def _internal_error(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
-    """The interpreter's last word: one line, the traceback in a file, our exit code."""
+    """The exception hook: one line, the traceback in a file, our exit code."""
     text = "".join(traceback.format_exception(kind, error, where))
     with tempfile.NamedTemporaryFile(
         "w", prefix="rebalance-lab-", suffix=".txt", delete=False, encoding="utf-8"

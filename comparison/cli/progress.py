@@ -1,4 +1,4 @@
-"""What runs and what is left, on standard error: a live line on a terminal, plain lines elsewhere."""
+"""Progress on standard error: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class RunProgress:
-    """Progress over a number of runs and the analysis after them."""
+    """Progress of a number of runs and of the analysis after them."""
 
     def __init__(self, total: int, console: Console | None = None, *, quiet: bool = False) -> None:
         self._console = console or Console(stderr=True)
@@ -46,7 +46,7 @@ class RunProgress:
         self.leave()
 
     def leave(self) -> None:
-        """Give the terminal back as it was: the line gone, the cursor shown."""
+        """Restore the terminal: remove the line, show the cursor."""
         if self._live is not None:
             self._live.stop()
 

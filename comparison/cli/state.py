@@ -1,7 +1,7 @@
-"""Servers that a user has started: one state file each, and whether its process still is the one that wrote it.
+"""State files of the servers that a user has started, one each.
 
-A process id alone may have gone to somebody else since; so the file holds the process's start time as well, in
-the kernel's own clock ticks since boot together with the boot id, which no correction of the clock can change.
+A pid alone may have been reused by another process, so the file holds the process's start time as well: in the
+operating system's clock ticks since boot, with the boot id, so that changes of the clock do not matter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kernel.errors import EnvironmentFault
 from kernel.trace.writer import boot_id
 from kernel.waiting import wait_until
 
-#: Where the state files are kept, when it is set.
+#: The environment variable for the folder of the state files.
 STATE_VARIABLE = "REBALANCE_LAB_STATE"
 _STOP_S = 15.0
 
@@ -30,18 +30,18 @@ class ServerState:
     name: str  #: `zookeeper`, or `broker-<port>`
     pid: int
     started: str  #: see `process_start`
-    address: str  #: what a client is to connect to
+    address: str  #: for clients
     folder: str
     details: dict[str, str] = field(default_factory=dict)
 
     @property
     def running(self) -> bool:
-        """Whether the process of this state is alive: the id and its start time both agree."""
+        """Whether the process that wrote this state is alive: both pid and start time match."""
         return process_start(self.pid) == self.started
 
 
 def state_dir() -> Path:
-    """$REBALANCE_LAB_STATE, or the place that the XDG convention names."""
+    """$REBALANCE_LAB_STATE, or a folder by the XDG convention."""
     chosen = os.environ.get(STATE_VARIABLE)
     if chosen:
         return Path(chosen)
@@ -49,9 +49,9 @@ def state_dir() -> Path:
 
 
 def process_start(pid: int) -> str | None:
-    """When a process was started, in terms that stay the same; None when there is no such process (or a zombie)."""
+    """A value that identifies a process's start time; None when there is no such process, or it is a zombie."""
     try:
-        # The second field is the program's name in brackets, which may hold anything.
+        # The second field is the program's name in parentheses, which may contain anything.
         after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
     except OSError:
         return None if Path("/proc/self").exists() else _start_elsewhere(pid)
@@ -81,9 +81,9 @@ def write_state(state: ServerState) -> None:
     path = _path(state.name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_suffix(f".{state.pid}")
-        beside.write_bytes(msgspec.json.encode(asdict(state)))
-        beside.replace(path)
+        temporary = path.with_suffix(f".{state.pid}")
+        temporary.write_bytes(msgspec.json.encode(asdict(state)))
+        temporary.replace(path)
     except OSError as error:
         raise EnvironmentFault(
             f"cannot write the state file {path}: {error.strerror}; set {STATE_VARIABLE} to a folder of your own"
@@ -91,7 +91,7 @@ def write_state(state: ServerState) -> None:
 
 
 def read_state(name: str) -> ServerState | None:
-    """The state of a server, None when none was written or it is unreadable."""
+    """The state of a server; None when it does not exist or is unreadable."""
     try:
         return msgspec.json.decode(_path(name).read_bytes(), type=ServerState)
     except (OSError, msgspec.DecodeError):
@@ -99,20 +99,20 @@ def read_state(name: str) -> ServerState | None:
 
 
 def states(prefix: str) -> list[ServerState]:
-    """All states whose names start with `prefix`, in order of name."""
+    """All states whose names start with `prefix`, sorted by name."""
     names = sorted(path.stem for path in state_dir().glob(f"{prefix}*.json"))
     return [state for name in names if (state := read_state(name)) is not None]
 
 
 def forget(state: ServerState) -> None:
-    """Remove the state file, unless it has become another process's."""
+    """Remove the state file, unless another process has written it since."""
     current = read_state(state.name)
     if current is not None and (current.pid, current.started) == (state.pid, state.started):
         _path(state.name).unlink(missing_ok=True)
 
 
 def stop_server(state: ServerState) -> bool:
-    """End the server in order; False when the process is not the one that wrote the state (nothing is killed).
+    """Stop the server by SIGTERM; False when its process has already ended.
 
     Raises `Unavailable` when it does not end.
     """

@@ -24,15 +24,17 @@ T = TypeVar("T")
 
 
 def topic_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What all of them share."""
-    told = "HOST:PORT[,HOST:PORT...]; default: brokers started from here."
-    return click.option("--bootstrap-server", "bootstrap", help=told)(state_option(command))
+    """The options that all topic commands share."""
+    text = "HOST:PORT[,HOST:PORT...].  [default: the brokers started by `broker`]"
+    return click.option("--bootstrap-server", "bootstrap", help=text)(state_option(command))
 
 
 def format_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Words or JSON."""
+    """`--format`: text or JSON."""
     forms = click.Choice(["text", "json"])
-    return click.option("--format", "form", type=forms, default="text", show_default=True)(command)
+    return click.option("--format", "form", type=forms, default="text", show_default=True, help="Output format.")(
+        command
+    )
 
 
 @click.group(
@@ -54,10 +56,16 @@ Examples:
   rebalance-lab topic create orders --replication-factor 3 --set max.message.bytes=20000"""
 )
 @click.argument("name")
-@click.option("--partitions", type=click.IntRange(1), help="Default: the broker's num.partitions.")
-@click.option("--replication-factor", type=click.IntRange(1), help="Default: the broker's default.replication.factor.")
 @click.option(
-    "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A topic's setting; repeatable."
+    "--partitions", type=click.IntRange(1), help="Number of partitions.  [default: the broker's num.partitions]"
+)
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(1),
+    help="Number of replicas.  [default: the broker's default.replication.factor]",
+)
+@click.option(
+    "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A topic setting. May be repeated."
 )
 @topic_options
 def create(
@@ -85,7 +93,7 @@ def create(
 @format_option
 @topic_options
 def list_topics(form: str, bootstrap: str | None) -> None:
-    """List the topics with their numbers of partitions, without Kafka's own."""
+    """List the topics and their numbers of partitions, without internal topics."""
     found = _with_admin(bootstrap_of(bootstrap), TopicAdmin.list)
     if form == "json":
         click.echo(msgspec.json.encode([{"topic": name, "partitions": size} for name, size in found.items()]))
@@ -93,7 +101,7 @@ def list_topics(form: str, bootstrap: str | None) -> None:
     for name, size in found.items():
         click.echo(f"{name}: {_plural(size, 'partition')}")
     if not found:
-        click.echo("no topics; `rebalance-lab topic create NAME` makes one", err=True)
+        click.echo("no topics; create one with `rebalance-lab topic create NAME`", err=True)
 
 
 @topic.command()
@@ -101,7 +109,7 @@ def list_topics(form: str, bootstrap: str | None) -> None:
 @format_option
 @topic_options
 def describe(name: str, form: str, bootstrap: str | None) -> None:
-    """Show a topic's partitions (leader, replicas, first and next offset) and its own settings."""
+    """Show a topic's partitions (leader, replicas, first and next offset) and its settings."""
     found = _with_admin(bootstrap_of(bootstrap), lambda admin: admin.describe(name))
     if form == "json":
         click.echo(msgspec.json.encode(asdict(found)))
@@ -119,8 +127,8 @@ def delete(name: str, bootstrap: str | None) -> None:
 
 
 def _show(found: TopicDescription) -> None:
-    told = f"{found.name}: {_plural(len(found.partitions), 'partition')}"
-    click.echo(told + (f", id {found.topic_id}" if found.topic_id else ""))
+    summary = f"{found.name}: {_plural(len(found.partitions), 'partition')}"
+    click.echo(summary + (f", id {found.topic_id}" if found.topic_id else ""))
     for each in found.partitions:
         leader = f"leader {each.leader}" if each.leader >= 0 else "no leader"
         replicas = ",".join(map(str, each.replicas))

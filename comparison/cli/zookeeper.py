@@ -1,4 +1,4 @@
-"""`rebalance-lab zookeeper`: a real ZooKeeper of one's own, in the foreground or detached."""
+"""`rebalance-lab zookeeper`: a real ZooKeeper server, in the foreground or in the background."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ DEFAULT_PORT = 2181
 @click.group(
     epilog="""\b
 Examples:
-  rebalance-lab zookeeper start                 until Ctrl-C
+  rebalance-lab zookeeper start                       until Ctrl-C
   rebalance-lab zookeeper start --detach --port 2182
   rebalance-lab zookeeper status
   rebalance-lab zookeeper stop"""
 )
 def zookeeper() -> None:
-    """Start, look at and stop a ZooKeeper server (the one in the PySpark wheel; no Java needed)."""
+    """Start, check and stop a ZooKeeper server.
+
+    It is the one in the PySpark wheel, and runs on a bundled Java.
+    """
 
 
 @zookeeper.command(
@@ -38,22 +41,30 @@ Examples:
   rebalance-lab zookeeper start --port 0 --detach     on a free port, in the background
 
 \b
-To have two at once, give each a folder of its own, and the same to the commands that are to use it:
+To run two at once, give each its own --state folder, and give that folder to the commands that use it:
   rebalance-lab zookeeper start --state ./second --port 0 --detach
   rebalance-lab broker --state ./second --port 0 --detach
   rebalance-lab consume --state ./second --design eager --group g --topic orders"""
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: a free one.")
-@click.option("--folder", type=click.Path(path_type=Path), help="Data and log; by default beside the state file.")
-@click.option("--detach", "in_background", is_flag=True, help="Return once it serves; end it with `zookeeper stop`.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
+@click.option(
+    "--folder", type=click.Path(path_type=Path), help="Folder for data and log.  [default: in the state folder]"
+)
+@click.option("--detach", "in_background", is_flag=True, help="Run in the background; stop it with `zookeeper stop`.")
 @state_option
 def start(port: int, folder: Path | None, in_background: bool) -> None:
-    """Start a server; prints what clients connect to."""
+    """Start a server and print its address."""
     running = read_state(NAME)
     if running is not None and running.running:
         raise EnvironmentFault(
-            f"a ZooKeeper runs already at {running.address} (pid {running.pid}): stop it first, or give this one a"
-            " folder of its own with --state"
+            f"a ZooKeeper runs already at {running.address} (pid {running.pid}): stop it first, or choose another "
+            "folder with --state"
         )
     if in_background:
         arguments = ["zookeeper", "start", "--port", str(port)]
@@ -81,10 +92,10 @@ Example:
 )
 @state_option
 def status() -> int:
-    """Whether the started server serves; exit code 1 when it does not."""
+    """Show whether the server started by `zookeeper start` is serving; exit code 1 if it is not."""
     state = read_state(NAME)
     if state is None or not state.running:
-        click.echo("no ZooKeeper started from here is running", err=True)
+        click.echo("no ZooKeeper started by `zookeeper start` is running", err=True)
         return Exit.NOT_AS_EXPECTED
     host, _, port = state.address.partition(":")
     answer = four_letter(host, int(port), "ruok")
@@ -100,13 +111,13 @@ Example:
 )
 @state_option
 def stop() -> int:
-    """Stop the server that `zookeeper start` started: pid and start time must both be its own."""
+    """Stop the server started by `zookeeper start`, identified by pid and start time."""
     state = read_state(NAME)
     if state is None:
-        click.echo("no ZooKeeper was started from here", err=True)
+        click.echo("no ZooKeeper was started by `zookeeper start`", err=True)
         return Exit.NOT_AS_EXPECTED
     if not stop_server(state):
-        click.echo(f"the ZooKeeper started as pid {state.pid} is gone already; nothing was stopped", err=True)
+        click.echo(f"the ZooKeeper with pid {state.pid} has already ended; nothing was stopped", err=True)
         return Exit.NOT_AS_EXPECTED
     click.echo(f"stopped {state.address}", err=True)
     return Exit.AS_EXPECTED

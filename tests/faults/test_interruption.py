@@ -77,7 +77,7 @@ def test_ctrl_c_in_the_middle_ends_without_an_analysis_and_keeps_what_was_measur
     assert (tmp_path / "result").read_text() == ""
     told = (tmp_path / "progress").read_text()
     assert "on Spark" not in told
-    assert "interrupted; the traces are kept: rebalance-lab analyze" in told
+    assert "interrupted; to analyse the traces: rebalance-lab analyze" in told
     analysis = subprocess.run(
         [sys.executable, "-m", "comparison.cli.main", "analyze", str(tmp_path / "runs" / "latest"), "--format", "json"],
         capture_output=True,

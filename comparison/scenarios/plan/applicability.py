@@ -1,7 +1,7 @@
-"""Which of the chosen designs a setting reaches, before anything starts.
+"""Checks which of the chosen designs a setting applies to, before anything starts.
 
-A comparison under "equal timers" in which one design got another session timeout compares timers. So a setting that
-only some of the chosen designs take is a warning, and one that none of them takes is an error.
+If only one design got another session timeout, a comparison under "equal timers" would compare timers. So a setting
+that applies to some of the chosen designs causes a warning, and one that applies to none of them an error.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from kernel.settings import Setting, boolean
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: What the 0.8 consumer has; it takes any other word for range without an error, and a run would not be what it says.
+#: The strategies of the 0.8 consumer. It treats any other word as range, without an error.
 _OLD_STRATEGIES = ("range", "roundrobin")
 
 
 def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> list[str]:
-    """Warnings for settings that reach only some of `designs`, one a setting.
+    """One warning for each setting that applies to some of `designs` only.
 
-    Raises `ConfigurationError` for a value that a design which knows the name cannot take: any number or boolean,
-    and any word that none of them takes; and for a setting that reaches nothing.
+    Raises `ConfigurationError` for a setting that applies to none of them, and for an invalid value: a number or
+    boolean that one design refuses, or a word that all refuse.
     """
     warnings = []
     for name, value in given.items():
         if not any(name in consumers.settings for consumers in CONSUMERS.values()):
-            continue  # the brokers' alone, or nobody's here, of which the check of names warns
+            continue  # a broker's setting, or one of no part: `configuration.check` warns of those
         lacking = {design: why for design in designs if (why := _why_not(design, name, value))}
         taking = [design for design in designs if design not in lacking]
         if not lacking:
@@ -42,9 +42,9 @@ def check_applicability(designs: Sequence[str], given: Mapping[str, str]) -> lis
         reasons = "; ".join(f"{design} {why}" for design, why in lacking.items())
         if taking:
             hint = "; --session-timeout sets it in all designs" if name in SESSION_TIMERS else ""
-            warnings.append(f"{name}={value} reaches {', '.join(taking)} only: {reasons}{hint}")
+            warnings.append(f"{name}={value} applies only to {', '.join(taking)}: {reasons}{hint}")
         elif name not in BROKER_SETTINGS:
-            raise ConfigurationError(f"{name}={value} reaches none of the chosen designs: {reasons}{_remedy(name)}")
+            raise ConfigurationError(f"{name}={value} applies to none of the chosen designs: {reasons}{_remedy(name)}")
     return warnings
 
 
@@ -55,31 +55,31 @@ def _remedy(name: str) -> str:
 
 
 def _why_not(name: str, setting: str, value: str) -> str:
-    """Why a design does not take a setting; '' when it does. Raises `ConfigurationError` for a broken number."""
+    """Why a setting does not apply to a design; '' if it does. Raises `ConfigurationError` for an invalid number."""
     consumers = CONSUMERS[name]
     if setting in consumers.made_by:
-        # The server design has a strategy of its own, and the brokers are told.
-        return _server_strategy(value) if name == SERVER else f"is what it is by its own {setting}"
+        # The server design assigns on the broker: its strategy is a broker setting.
+        return _server_strategy(value) if name == SERVER else f"is defined by its own {setting}"
     if setting not in consumers.settings:
-        return "does not know it"
+        return "does not have it"
     if setting == STRATEGY and name == ZOOKEEPER:
         known = value in _OLD_STRATEGIES
-        return "" if known else f"knows {' and '.join(_OLD_STRATEGIES)} only"
+        return "" if known else f"supports only {' and '.join(_OLD_STRATEGIES)}"
     if start_of_reading(setting, value) is not None:
         return ""
     complaint = complaint_about(consumers.settings, setting, value)
     if complaint is not None and _is_exact(consumers.settings[setting]):
         raise complaint
-    return f"cannot take it ({complaint})" if complaint is not None else ""
+    return f"does not accept it ({complaint})" if complaint is not None else ""
 
 
 def _is_exact(setting: Setting) -> bool:
-    """Numbers and booleans mean the same in every era; words do not."""
+    """Numbers and booleans mean the same in every Kafka release; words may not."""
     return setting.parse in (int, boolean)
 
 
 def _server_strategy(value: str) -> str:
     complaint = complaint_about(CONSUMER_SETTINGS, STRATEGY, value)
     if complaint is not None or value in ("delayed", *COOPERATIVE) or "," in value:
-        return f"cannot assign by {value!r}"
+        return f"has no strategy {value!r}"
     return ""

@@ -1,16 +1,16 @@
-"""The experiments, as a table that can be read and checked: what a user saw, what is done, what to look for.
+"""The catalogue of scenarios, as a table: the symptom that users see, the steps, what to look for.
 
-Each scenario is real processes under a producer that numbers its records. Its plan is a literal sequence of
-steps; `comparison.scenarios.run.steps` performs them one after the other, each ending when a condition holds (as
-told by the members' own events), never after a guessed time. After the last step every run does the same:
-heal what is still broken, drain what was produced, commit, read the final offsets, stop.
+A scenario runs real processes, and a producer that numbers its records. Its steps are a literal sequence, which
+`comparison.scenarios.run.steps` performs in order. A step ends when a condition on the members' events holds, never
+after a guessed time. After the last step every run heals the remaining faults, waits until all records are delivered,
+commits, reads the final offsets and stops.
 
-Vocabulary of the faults, as in the trace:
+The faults, as named in the trace:
 
-- *kill*: SIGKILL to the process; its sessions and sockets end as the operating system ends them.
-- *freeze*: SIGSTOP for longer than the session timeout, then SIGCONT; commits are asked for just before and
-  wait in the process's input while it is frozen, so that the first thing it does afterwards is to commit.
-- *cut*: bytes between two ends are held and delivered at the heal, as TCP does; neither end is told.
+- *kill*: SIGKILL to the process. The operating system closes its sockets.
+- *freeze*: SIGSTOP for longer than the session timeout, then SIGCONT. Commits are requested just before, and wait in
+  the process's input while it is frozen, so that the first thing it does afterwards is to commit.
+- *cut*: bytes between two ends are held until the heal, as in a network partition. Neither end gets an error.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def herd_steps(sizes: tuple[int, ...]) -> tuple[Step, ...]:
-    """Grow the group to each size, and let one more join there."""
+    """Grow the group to each size, and let one more member join."""
     steps: list[Step] = []
     for round_, size in enumerate(sizes, start=1):
         steps += [Form(size, "form" if round_ == 1 else "grow"), JoinOne(round_)]
@@ -50,16 +50,16 @@ def herd_steps(sizes: tuple[int, ...]) -> tuple[Step, ...]:
 
 HERD_SIZES = (2, 5, 10, 20)
 
-#: What goes wrong, and the changes that nobody can do without: the first thing that a comparison shows.
+#: Faults, and changes that every group sees. A comparison shows them first.
 FAULTS = (
     Scenario(
         name="herd",
-        symptom="One new consumer wakes everybody: why does adding a member cost all the others?",
+        symptom="Adding one consumer wakes all the others: why does one join cost every member?",
         look_for=(
-            "notifications: N-1 for one join in zookeeper, none at a member of any other design",
-            "reads of one join: N^2 + N(T+3B+9) + P + T in zookeeper (the linear terms rule while N is small)",
-            "requests of one join into a group of N: N+2 JoinGroup and N+1 SyncGroup in eager, one JoinGroup less in "
-            "static, twice as many rounds in cooperative and delayed",
+            "notifications: N-1 per join in zookeeper; none to members of the other designs",
+            "reads per join: N^2 + N(T+3B+9) + P + T in zookeeper (the linear terms dominate while N is small)",
+            "requests when one member joins a group of N: N+2 JoinGroup and N+1 SyncGroup in eager, one JoinGroup less "
+            "in static, two rounds instead of one in cooperative and delayed",
         ),
         steps=herd_steps(HERD_SIZES),
         defaults=Parameters(members=HERD_SIZES[0], partitions=24, rate=100, time_limit_s=60),
@@ -69,13 +69,13 @@ FAULTS = (
     ),
     Scenario(
         name="split-brain",
-        symptom="Two consumers own my partition: the old owner was cut from what decides, not from its data.",
+        symptom="Two consumers own my partition: the old owner was cut off from the authority, not from its data.",
         look_for=(
-            "partition-seconds in which two members deliver: zookeeper about the length of the cut less "
-            "the takeover, eager none (a race it wins narrowly)",
-            "offset writes accepted while the authority names another member, and committed offsets moved "
-            "back: zookeeper some, after the heal, in the new session; eager none, all refused",
-            "server: nothing tells the member either, and it goes on delivering, but its commits are refused",
+            "partition-seconds in which two members deliver: in zookeeper about the cut minus the takeover; in eager "
+            "none (a race that it wins narrowly)",
+            "offset writes accepted from a member that is no longer the owner, and committed offsets that move back: "
+            "some in zookeeper, after the heal, in the new session; none in eager, which refuses them all",
+            "server: the member is not notified either and keeps delivering, but its commits are refused",
         ),
         steps=(Form(), Steady(), CutAuthority()),
         defaults=Parameters(time_limit_s=60),
@@ -87,11 +87,11 @@ FAULTS = (
     ),
     Scenario(
         name="split-brain-ensemble",
-        symptom="One ZooKeeper server was cut off from the other two: who believes what meanwhile?",
+        symptom="One ZooKeeper server was cut off from the other two: who owns what in the meantime?",
         look_for=(
-            "zookeeper: the same run as split-brain, whose owner uses the cut server",
-            "the coordinator designs: the coordinating broker uses the cut server; the group moves to the other "
-            "broker, and the old coordinator can acknowledge nothing",
+            "zookeeper: the same run as split-brain, where the owner uses the server that is cut off",
+            "the other designs: the coordinating broker uses the server that is cut off; the group moves to the other "
+            "broker, and the old coordinator cannot acknowledge anything",
         ),
         steps=(Form(), Steady(), CutEnsemble()),
         defaults=Parameters(time_limit_s=60),
@@ -103,23 +103,23 @@ FAULTS = (
     ),
     Scenario(
         name="crash",
-        symptom="A consumer died: how long do its partitions stand still, and is anything lost or read twice?",
+        symptom="A consumer died: how long do its partitions stop, and are records lost or delivered twice?",
         look_for=(
-            "the timers decide: the designs settle about a session timeout after the kill, delayed its delay later",
-            "duplicates: what was delivered and not yet committed",
-            "no lost record, but perhaps the one in hand in zookeeper: the 0.8 consumer commits by timer what "
-            "it has handed out, not what was processed",
+            "the timers decide: the group settles about one session timeout after the kill; in delayed, plus its delay",
+            "duplicates: the records that were delivered but not yet committed",
+            "no lost records, except perhaps the one being processed in zookeeper: the 0.8 consumer's timer commits "
+            "what was delivered, not what was processed",
         ),
         members_min=2,
         steps=(Form(), Steady(), KillOwner()),
     ),
     Scenario(
         name="pause",
-        symptom="A long garbage collection, and afterwards offsets have moved back: the zombie commit.",
+        symptom="After a long garbage collection pause, committed offsets have moved back: the zombie commit.",
         look_for=(
-            "zookeeper: offset writes accepted from the member that had been replaced, in its new session",
-            "eager: every commit with the old generation or member id refused; a client that notices drops its "
-            "own, so one that was long on its way is sent in its name while it is frozen",
+            "zookeeper: offset writes are accepted from the replaced member, in its new session",
+            "eager: every commit with the old generation or member id is refused. A client that notices drops its own "
+            "commits, so the runner sends a late one in the member's name while it is frozen",
         ),
         members_min=2,
         needs_steady_load=True,
@@ -128,29 +128,29 @@ FAULTS = (
     ),
     Scenario(
         name="join",
-        symptom="I added one consumer: which partitions stop, which move, for how long?",
+        symptom="I added one consumer: which partitions stop, which move, and for how long?",
         look_for=(
-            "stopped partitions against moved ones: zookeeper, server, eager and static stop all of them, cooperative "
-            "and delayed those that move",
+            "stopped and moved partitions: zookeeper, server, eager and static stop all partitions; cooperative and "
+            "delayed stop only those that move",
         ),
         steps=(Form(), Steady(), JoinOne()),
     ),
     Scenario(
         name="leave",
-        symptom="I stopped one consumer in order: how soon do the others go on with its partitions?",
+        symptom="I shut one consumer down cleanly: how soon do the others take over its partitions?",
         look_for=(
-            "no session timeout to wait for, but in static: it does not leave, for it may come back",
-            "delayed waits for it as long as its delay",
+            "no wait for a session timeout, except in static, whose members do not leave: they may come back",
+            "delayed waits for its delay",
         ),
         members_min=2,
         steps=(Form(), Steady(), LeaveOne()),
     ),
     Scenario(
         name="mass-start",
-        symptom="All consumers were started at once and the group would not settle.",
+        symptom="I started all consumers at once, and the group did not settle.",
         look_for=(
-            "attempts and conflicts in zookeeper: every conflict costs a whole backoff",
-            "rounds in eager: who comes too late for the first one causes a second one",
+            "attempts and conflicts in zookeeper: each conflict costs a whole backoff",
+            "rounds in eager: a member that is too late for the first one causes a second one",
         ),
         steps=(Form(change="mass-start"), Steady()),
         defaults=Parameters(members=8),
@@ -158,10 +158,10 @@ FAULTS = (
     ),
 )
 
-#: The order in which a comparison shows them: the product's reason first.
+#: In the order in which a comparison shows them.
 CATALOGUE: Mapping[str, Scenario] = MappingProxyType({scenario.name: scenario for scenario in (*FAULTS, *CHANGES)})
 
-#: What `compare` runs unless it is told otherwise.
+#: What `compare` runs by default.
 COMPARED = tuple(scenario.name for scenario in FAULTS)
 
 #: What `compare --smoke` runs.
@@ -172,15 +172,15 @@ COMPARED_DESIGNS = (ZOOKEEPER, EAGER)
 
 
 def scenario_named(name: str) -> Scenario:
-    """Raises `ConfigurationError` that lists the names there are."""
+    """Raises `ConfigurationError` with the names of the scenarios."""
     scenario = CATALOGUE.get(name)
     if scenario is None:
-        raise ConfigurationError(f"unknown scenario {name!r}: there are {', '.join(CATALOGUE)}")
+        raise ConfigurationError(f"unknown scenario {name!r}: use one of {', '.join(CATALOGUE)}")
     return scenario
 
 
 def designs_for(scenarios: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """As `designs_named`; where none are named, and the two have no part in these scenarios, those that have."""
+    """As `designs_named`. If none are named and no default is applicable, all designs that are."""
     designs = designs_named(names)
     applicable = [d for d in DESIGN_NAMES if any(d not in scenario_named(name).not_applicable for name in scenarios)]
     if not names and not set(designs) & set(applicable):
@@ -189,11 +189,11 @@ def designs_for(scenarios: Sequence[str], names: Sequence[str]) -> tuple[str, ..
 
 
 def designs_named(names: Sequence[str]) -> tuple[str, ...]:
-    """The designs of `--design`, each once and in the catalogue's order; `all` is every one, none named are the two."""
+    """The designs of `--design` in their order, each once. `all` means every design, no names the defaults."""
     asked = {part for name in names for part in name.split(",") if part}
     unknown = asked - {*DESIGN_NAMES, "all"}
     if unknown:
-        raise ConfigurationError(f"unknown design {sorted(unknown)[0]!r}: there are {', '.join(DESIGN_NAMES)}, or all")
+        raise ConfigurationError(f"unknown design {sorted(unknown)[0]!r}: use {', '.join(DESIGN_NAMES)}, or all")
     if not asked:
         return COMPARED_DESIGNS
     return DESIGN_NAMES if "all" in asked else tuple(design for design in DESIGN_NAMES if design in asked)

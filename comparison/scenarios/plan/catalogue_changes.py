@@ -1,4 +1,4 @@
-"""The part of the catalogue that is about what operators do on purpose, and what it costs by the design."""
+"""The scenarios of the catalogue that are planned changes: what they cost in each design."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _STRATEGY = "partition.assignment.strategy"
-#: KIP-429: everybody understands the new one before anybody speaks it alone.
+#: KIP-429: all members support the new strategy before any member supports it alone.
 _BEFORE = MappingProxyType({_STRATEGY: "range"})
 _BOTH = MappingProxyType({_STRATEGY: "range,cooperative-sticky"})
 _AFTER = MappingProxyType({_STRATEGY: "cooperative-sticky"})
 
-#: Long enough that a static member that is away for a second, and slow to start, is not given up meanwhile.
+#: Long enough for a static member to be away for a second and start slowly without losing its place in the group.
 _PATIENT: Mapping[str, str] = MappingProxyType(
     {"session.timeout.ms": "10000", "heartbeat.interval.ms": "1000", "zookeeper.session.timeout.ms": "10000"}
 )
@@ -36,14 +36,15 @@ _PATIENT: Mapping[str, str] = MappingProxyType(
 CHANGES = (
     Scenario(
         name="rolling-restart",
-        symptom="Every deployment stops the whole group: each of my processes is restarted in turn.",
+        symptom="Every deployment stops the whole group: my processes are restarted one after the other.",
         look_for=(
-            "rebalances: two for every process in eager and zookeeper (it goes, it comes), three in cooperative (what "
-            "moves is given back first), none in static as long as it is back within the session timeout",
-            "partitions stopped at members that were not restarted: static none, cooperative and delayed few, eager "
-            "and server every one of them, twice for every process",
-            "unowned partition-seconds: static does not save them (nobody else may have its partitions meanwhile); "
-            "cooperative may pay more of them than eager, and delayed the whole delay for every process",
+            "rebalances per process: two in eager and zookeeper (it leaves, it returns), three in "
+            "cooperative (moving partitions are revoked first), none in static if it returns within its session "
+            "timeout",
+            "partitions stopped on members that were not restarted: none in static, few in cooperative and delayed, "
+            "all in eager and server, twice per process",
+            "unowned partition-seconds: static does not avoid them (no other member may take the partitions); "
+            "cooperative may have more than eager, and delayed waits for its delay, for each process",
         ),
         steps=(Form(), Steady(), RestartEach()),
         defaults=Parameters(members=5, partitions=12),
@@ -53,15 +54,15 @@ CHANGES = (
     ),
     Scenario(
         name="slow-member",
-        symptom="One consumer took long over one record, and the whole group stood still: its rate was zero.",
+        symptom="One consumer took long over one record, and the whole group stopped: its rate was zero.",
         look_for=(
-            "seconds without a record: eager and static wait in the rebalance for the slow member, until "
-            "max.poll.interval.ms; what they own is stopped meanwhile",
-            "cooperative and delayed wait as well, but go on delivering what they keep: only the slow member's "
-            "partitions stand still, and the new member has nothing",
-            "zookeeper and server wait for nobody: their members rebalance behind the application's back, and what "
-            "the slow one has in hand counts as processed",
-            "the slow member itself: thrown out of the group, back with another rebalance when it is done",
+            "seconds without a record: in eager and static the rebalance waits for the slow member, up to "
+            "max.poll.interval.ms, and all partitions are stopped",
+            "cooperative and delayed wait as well, but keep delivering the partitions that do not move: only the "
+            "slow member's partitions stop, and the new member has none yet",
+            "zookeeper and server do not wait: members rebalance in the background, and the record that the slow "
+            "member is processing counts as processed",
+            "the slow member is removed from the group, and rejoins with another rebalance when it is done",
         ),
         steps=(Form(), Steady(), SlowOwner()),
         settings=MappingProxyType({"max.poll.interval.ms": "5000", "group.server.rebalance.timeout.ms": "5000"}),
@@ -70,10 +71,10 @@ CHANGES = (
     ),
     Scenario(
         name="scale-out",
-        symptom="The load has grown and I add consumers: better one after the other, or all at once?",
+        symptom="The load has grown and I add consumers: one after the other, or all at once?",
         look_for=(
-            "every join by itself is a rebalance (cooperative: two); several at once may share one",
-            "stopped partitions against moved ones, and the time until the last new member has something to do",
+            "each single join is a rebalance (two in cooperative); several at once may share one",
+            "stopped and moved partitions, and the time until the last new member owns a partition",
         ),
         steps=(Form(), Steady(), JoinOne(1), JoinOne(2), Form(more=4, change="scale-out")),
         defaults=Parameters(members=4),
@@ -82,18 +83,17 @@ CHANGES = (
     ),
     Scenario(
         name="coordinator-failover",
-        symptom="The broker that coordinates my group died: must all join again, and are the offsets still there?",
+        symptom="The broker that coordinates my group died: must all members rejoin, and are the offsets still there?",
         look_for=(
-            "no rebalance: the next broker finds generation, members and assignment in __consumer_offsets and goes on "
-            "with them",
-            "no committed offset lost: none moves back",
-            "how long nobody can commit: about the broker's session, plus loading; members whose own session is "
-            "shorter than that give up, and all of them join again (-c session.timeout.ms=3000)",
-            "zookeeper: no coordinator to lose, so its offsets are never out of reach; only the partitions that the "
-            "lost broker led stand still until another one leads them",
+            "no rebalance: the next coordinator reads generation, members and assignment from __consumer_offsets",
+            "no committed offset is lost, and none moves back",
+            "how long members cannot commit: about the broker's session timeout, plus loading. Members with a shorter "
+            "session timeout give up, and all of them rejoin (-c session.timeout.ms=3000)",
+            "zookeeper: there is no coordinator, so offsets are always available; only the partitions that the killed "
+            "broker led stop, until another broker leads them",
         ),
         steps=(Form(), Steady(), KillCoordinator()),
-        # Longer than the brokers' sessions: a coordinator that comes back in time is what is looked at.
+        # Longer than the brokers' sessions, so that the new coordinator is there in time.
         settings=MappingProxyType({"session.timeout.ms": "10000"}),
         brokers_min=2,
         budget_s=12,
@@ -101,12 +101,11 @@ CHANGES = (
     ),
     Scenario(
         name="partition-increase",
-        symptom="I added partitions to the topic: when does somebody read them, and what does it cost the others?",
+        symptom="I added partitions to the topic: when are they read, and what does it cost the others?",
         look_for=(
-            "how soon: a watch fires at once in zookeeper and server; elsewhere the leader sees it when its metadata "
-            "is due (metadata.max.age.ms, five minutes by default, one second here)",
-            "stopped partitions: all of them in zookeeper, server, eager and static, none or few in cooperative and "
-            "delayed",
+            "how soon: in zookeeper and server a watch fires at once; in the others the leader notices when it "
+            "refreshes its metadata (metadata.max.age.ms: five minutes by default, one second here)",
+            "stopped partitions: all in zookeeper, server, eager and static; none or few in cooperative and delayed",
         ),
         steps=(Form(), Steady(), AddPartitions()),
         settings=MappingProxyType({"metadata.max.age.ms": "1000"}),
@@ -115,13 +114,13 @@ CHANGES = (
     ),
     Scenario(
         name="subscription-change",
-        symptom="Some of my consumers are to read another topic from now on: can they change over while they run?",
+        symptom="Some of my consumers should read another topic: can they switch while they run?",
         look_for=(
-            "zookeeper: a consumer's streams are made once, so its process has to be restarted, two rebalances for "
-            "one change; the other designs subscribe again, one rebalance (cooperative: two)",
-            "partitions of the topics that nobody changed: stopped all the same where the whole group rebalances",
+            "zookeeper: a consumer creates its streams once, so its process must be restarted: two rebalances. In the "
+            "other designs it subscribes again: one rebalance (two in cooperative)",
+            "partitions of unaffected topics: stopped as well in designs where the whole group stops",
         ),
-        # Two members for each of two topics; then one of each side goes over to the other.
+        # Two members read each of two topics; then one of each switches to the other topic.
         steps=(Form(), Steady(), Resubscribe(1, (1,), 1), Resubscribe(3, (0,), 2)),
         defaults=Parameters(members=4, topics=2, partitions=6),
         first_topics=MappingProxyType({1: (0,), 2: (0,), 3: (1,), 4: (1,)}),
@@ -131,13 +130,13 @@ CHANGES = (
     ),
     Scenario(
         name="protocol-migration",
-        symptom="From eager to cooperative without stopping the group: KIP-429's two rolling bounces.",
+        symptom="I migrate from eager to cooperative without stopping the group: KIP-429's two rolling bounces.",
         look_for=(
-            "in the first bounce members of both kinds are in one group, which goes on with range: eager, everything "
-            "stops at every restart",
-            "in the second one the group goes over to cooperative-sticky as soon as all list it, and what is kept "
-            "goes on",
-            "nobody is refused, nothing is lost, and no partition is owned twice while both kinds are in the group",
+            "first bounce: members of both kinds share a group, which stays eager (range): everything stops at each "
+            "restart",
+            "second bounce: the group switches to cooperative-sticky as soon as all members support it, and partitions "
+            "that do not move are no longer stopped",
+            "no member is refused, no record is lost, and no partition is owned twice while both kinds share the group",
         ),
         steps=(
             Form(settings=_BEFORE),
@@ -150,14 +149,12 @@ CHANGES = (
         budget_s=30,
         not_applicable=MappingProxyType(
             {
-                ZOOKEEPER: "members decide each for itself and vote on nothing: those that decide in another way "
-                "claim the same partitions, so all of them have to be stopped first",
-                SERVER: "the coordinator decides by a setting of the broker: it is the broker that is restarted",
-                EAGER: "it is where the migration begins; the run is that of the design it ends in, cooperative",
-                STATIC: "the design is eager with a name for each member; with cooperative-sticky it would be "
-                "another one",
-                DELAYED: "its protocol stands alone: a member cannot list it beside another one, so there is no "
-                "group in which both kinds meet",
+                ZOOKEEPER: "each member decides by itself, without a vote: members with different strategies would "
+                "claim the same partitions, so all of them must be stopped first",
+                SERVER: "the strategy is a setting of the broker, so the broker would be restarted",
+                EAGER: "the migration begins there; it is a run of the design in which it ends, cooperative",
+                STATIC: "it is eager with a name for each member; with cooperative-sticky it would be another design",
+                DELAYED: "a member cannot list its protocol with another one, so both kinds cannot share a group",
             }
         ),
         references=("KIP-429",),

@@ -1,8 +1,8 @@
-"""Which part of a run gets which setting: the preset first, then what the user gave with `-c`, by name.
+"""The settings of each part of a run: the preset, then the user's `-c` settings over it.
 
-A name goes to every part that knows it (`zookeeper.session.timeout.ms` to the old consumer and to the
-brokers). A name that only another design knows is no mistake: `compare` runs several. A name that no part and
-no Kafka knows is a `ConfigurationError`.
+A setting goes to every part that has it (`zookeeper.session.timeout.ms` to the old consumer and to the brokers). A
+setting that only another design has is no mistake, since `compare` runs several. A name that neither a part nor
+Kafka has is a `ConfigurationError`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.parameters import Parameters
     from kernel.settings import Setting
 
-#: Set by a run itself: a user's value would take its members apart.
+#: Set by the run itself: with a user's values its parts would not find each other.
 _OWN = frozenset(
     {
         "group.id",
@@ -41,22 +41,22 @@ _OWN = frozenset(
 
 STRATEGY = "partition.assignment.strategy"
 _RESET = "auto.offset.reset"
-#: Where a member starts to read, in the words of both eras. Whoever starts at the end skips records, which a run would
-#: count as lost.
+#: The values of both eras for starting at the first record. A member that starts at the end skips records, which a run
+#: would count as lost.
 _FROM_THE_START = frozenset({"earliest", "smallest"})
 _REPLICAS = ("default.replication.factor", "offsets.topic.replication.factor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What the parts of one run are started with."""
+    """The settings of the parts of one run, and what the runner derives from them."""
 
     member: Mapping[str, str]
     broker: Mapping[str, str]
-    session_ms: int  #: how long until a silent member is given up
-    delay_ms: int  #: how long the group then leaves its partitions to nobody; 0 but in delayed
-    heartbeat_ms: int  #: between two words of a member; 0 where nothing of a change depends on it
-    max_poll_ms: int  #: how slow an application may be; the same for those that do not care
+    session_ms: int  #: how long a silent member stays in the group
+    delay_ms: int  #: how long the group then waits before it reassigns; 0 in all designs but delayed
+    heartbeat_ms: int  #: a member's heartbeat interval; 0 where no change depends on it
+    max_poll_ms: int  #: max.poll.interval.ms; also set for designs that do not have it
     commit_interval_ms: int
     broker_session_ms: int
 
@@ -74,7 +74,7 @@ def configuration(design: str, parameters: Parameters) -> Configuration:
     replicas = {name: str(min(int(preset.brokers[name]), parameters.brokers)) for name in _REPLICAS}
     broker = {**preset.brokers, **replicas, **of_brokers, **_known(BROKER_SETTINGS, parameters.settings)}
     if design == SERVER and (strategy := parameters.settings.get(STRATEGY)):
-        broker["group.server.assignment.strategy"] = strategy  # the brokers' to say, not the members'
+        broker["group.server.assignment.strategy"] = strategy  # a broker setting, not a member's
     return Configuration(
         member=member,
         broker=broker,
@@ -88,13 +88,13 @@ def configuration(design: str, parameters: Parameters) -> Configuration:
 
 
 def for_part(table: Mapping[str, Setting], given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The settings that a part by itself (a broker, a consumer, a producer) is started with, and the warnings.
+    """The settings of a part that is started by hand (a broker, a consumer), and warnings.
 
-    As in a run: a name of another part's is Kafka's, so it is left out with a warning. Raises `ConfigurationError`
-    for a name that nobody knows, or a value that does not do.
+    As in a run, another part's setting is ignored with a warning. Raises `ConfigurationError` for an unknown name or
+    an invalid value.
     """
     warnings = [
-        f"{name} is a Kafka setting of another part: ignored here"
+        f"{name} is a Kafka setting of another part: ignored"
         for name in given
         if name not in table and any(name in known for known, _ in _tables())
     ]
@@ -106,7 +106,7 @@ def for_part(table: Mapping[str, Setting], given: Mapping[str, str]) -> tuple[di
 
 
 def start_of_reading(name: str, value: str) -> str | None:
-    """`auto.offset.reset` that every era has under a word of its own; None for anything else."""
+    """An `auto.offset.reset` that starts at the first record, in the words of either era; None for anything else."""
     return value if name == _RESET and value in _FROM_THE_START else None
 
 
@@ -118,7 +118,7 @@ def _tables() -> list[tuple[Mapping[str, Setting], frozenset[str]]]:
 
 
 def _unimplemented(given: Mapping[str, str]) -> list[str]:
-    """Warnings for names that are Kafka's and nobody's here. Raises `ConfigurationError` for names of nobody's."""
+    """Warnings for Kafka settings that no part implements. Raises `ConfigurationError` for unknown names."""
     tables = _tables()
     everything = frozenset[str]().union(*(table.keys() | elsewhere for table, elsewhere in tables))
     strangers = {name: value for name, value in given.items() if not any(name in table for table, _ in tables)}
@@ -126,25 +126,25 @@ def _unimplemented(given: Mapping[str, str]) -> list[str]:
 
 
 def check(given: Mapping[str, str]) -> list[str]:
-    """Check every given name and value; the warnings. Raises `ConfigurationError`."""
+    """Check every given name and value; warnings. Raises `ConfigurationError`."""
     warnings = _unimplemented({name: value for name, value in given.items() if name not in _OWN})
     for name, value in given.items():
         if name in _OWN:
             raise ConfigurationError(f"{name} is set by the run itself: leave it out")
         if (name, value) == ("offsets.storage", "kafka"):
             raise ConfigurationError(
-                "a run judges the zookeeper design by the offsets in ZooKeeper: leave offsets.storage out "
+                "a run judges the zookeeper design by its offsets in ZooKeeper: leave offsets.storage out "
                 "(rebalance-lab consume takes it)"
             )
         if name == _RESET and value not in _FROM_THE_START:
             raise ConfigurationError(
-                f"{_RESET}={value}: a run counts every record, and members that do not start with the first one would "
-                "seem to lose some: leave it out (rebalance-lab consume takes it)"
+                f"{_RESET}={value}: a run counts every record, and would count those that members skip as lost: "
+                "leave it out (rebalance-lab consume takes it)"
             )
         knowing = [table for table, _ in _tables() if name in table]
         complaints = [error for table in knowing if (error := complaint_about(table, name, value))]
         if knowing and len(complaints) == len(knowing):
-            # One part that takes the value is enough: auto.offset.reset is smallest in one era, earliest in another.
+            # It is enough that one part accepts it: auto.offset.reset is smallest in one era, earliest in another.
             raise complaints[0]
     return warnings
 
@@ -154,7 +154,7 @@ def _known(table: Mapping[str, Setting], given: Mapping[str, str]) -> dict[str, 
 
 
 def complaint_about(table: Mapping[str, Setting], name: str, value: str) -> ConfigurationError | None:
-    """What is wrong with a value, by a table that has the name; None: nothing."""
+    """The error for an invalid value of a setting in `table`; None for a valid one."""
     try:
         resolve({name: table[name]}, {name: value})
     except ConfigurationError as error:

@@ -1,6 +1,6 @@
-"""What cannot work is refused before anything starts, with the remedy, instead of a run that waits for its time limit.
+"""Refuses runs that cannot work before anything starts, and names the remedy.
 
-Every rule looks at one run: its scenario, its design, its parameters and what they were made into.
+Otherwise they would wait for their time limit. Each rule checks one run: scenario, design, parameters and settings.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.parameters import Parameters
     from comparison.scenarios.plan.scenario import Scenario
 
-#: A run waits a minute until every partition has been delivered and committed; with less load it would give up.
+#: A run waits up to a minute for every partition to be delivered and committed; with less load it would time out.
 SECONDS_A_RECORD_MAX = 10
 
 
 class Case(NamedTuple):
-    """One run that is asked for."""
+    """One requested run."""
 
     scenario: Scenario
     design: str
@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 
 def require_feasible(case: Case) -> None:
-    """Raises `ConfigurationError` with the first reason why this run cannot work, and what to do about it."""
+    """Raises `ConfigurationError` with the first reason why this run cannot work, and the remedy."""
     for rule in RULES:
         for reason in rule(case):
             raise ConfigurationError(f"{case.scenario.name} in {case.design}: {reason}")
@@ -45,16 +45,16 @@ def _replicas(case: Case) -> Iterator[str]:
     brokers = case.parameters.brokers
     for name in ("default.replication.factor", "offsets.topic.replication.factor"):
         if (factor := int(case.made.broker[name])) > brokers:
-            yield f"{name}={factor}, and there are {brokers} brokers: use --brokers {factor}, or leave the setting out"
+            yield f"{name}={factor}, but there are {brokers} brokers: use --brokers {factor}, or leave the setting out"
 
 
 def _every_member_owns(case: Case) -> Iterator[str]:
-    """The one that is cut off is chosen before anybody starts."""
+    """The member to be cut off is chosen before any member starts, so each must own something."""
     parameters = case.parameters
     needed = (parameters.members - 1) * parameters.streams + 1
     if case.scenario.zookeeper_servers > 1 and parameters.partitions < needed:
         yield (
-            f"the member that is cut off has to own something, and {parameters.members} members share "
+            f"the member to be cut off must own a partition, but {parameters.members} members share "
             f"{parameters.partitions} partitions: use --partitions {needed} or more, or fewer members"
         )
 
@@ -67,7 +67,7 @@ def _load(case: Case) -> Iterator[str]:
         least = max(least, partitions)
     if parameters.rate < least:
         yield (
-            f"at {parameters.rate} records a second, {partitions} partitions get too few records to be judged by: "
+            f"at {parameters.rate} records per second, {partitions} partitions get too few records for a verdict: "
             f"use --rate {least} or more, or fewer partitions"
         )
 
@@ -77,12 +77,12 @@ def _sessions(case: Case) -> Iterator[str]:
     least, most = ZOOKEEPER_SESSION_MS
     if design.zookeeper_sessions:
         if not least <= made.session_ms <= most:
-            yield (f"zookeeper.session.timeout.ms={made.session_ms}: the run's ZooKeeper grants {least} to {most} ms")
+            yield (f"zookeeper.session.timeout.ms={made.session_ms}: the run's ZooKeeper allows {least} to {most} ms")
         return
     least, most = (_of_brokers(made, f"group.{end}.session.timeout.ms") for end in ("min", "max"))
     if not least <= made.session_ms <= most:
         yield (
-            f"session.timeout.ms={made.session_ms}: the brokers grant {least} to {most} ms "
+            f"session.timeout.ms={made.session_ms}: the brokers allow {least} to {most} ms "
             "(group.min.session.timeout.ms, group.max.session.timeout.ms)"
         )
 
@@ -91,7 +91,7 @@ def _broker_session(case: Case) -> Iterator[str]:
     least, most = ZOOKEEPER_SESSION_MS
     if not least <= case.made.broker_session_ms <= most:
         yield (
-            f"zookeeper.session.timeout.ms={case.made.broker_session_ms} of the brokers: the run's ZooKeeper grants "
+            f"zookeeper.session.timeout.ms={case.made.broker_session_ms} of the brokers: the run's ZooKeeper allows "
             f"{least} to {most} ms"
         )
 
@@ -100,7 +100,7 @@ def _group_size(case: Case) -> Iterator[str]:
     most, parameters = _of_brokers(case.made, "group.max.size"), case.parameters
     members = parameters.members * parameters.streams
     if DESIGNS[case.design].coordinator and most <= members:
-        yield f"group.max.size={most}: the group has {members} members and may get more: leave the setting out"
+        yield f"group.max.size={most}: the group has {members} members and may grow: leave the setting out"
 
 
 def _of_brokers(made: Configuration, name: str) -> int:
@@ -111,13 +111,12 @@ def _automatic_commits(case: Case) -> Iterator[str]:
     for name in ("enable.auto.commit", "auto.commit.enable"):
         if case.made.member.get(name, "true").strip().lower() == "false":
             yield (
-                f"{name}=false: a run is judged by what its members commit by their timers; "
-                "set auto.commit.interval.ms instead"
+                f"{name}=false: a run is judged by its members' automatic commits; set auto.commit.interval.ms instead"
             )
 
 
 def _parts_start(case: Case) -> Iterator[str]:
-    """Contradicting settings: refused here instead of by the process that would start with them."""
+    """Contradicting settings are refused here, not by the process that would be started with them."""
     request = ConsumerRequest(
         process="m1",
         group="lab",

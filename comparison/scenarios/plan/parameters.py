@@ -1,4 +1,4 @@
-"""What a user may choose about a run, with the ranges that make sense on one machine."""
+"""The parameters of a run, with the ranges that work on one machine."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ RANGES: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """One run's parameters; every scenario of the catalogue has its own defaults."""
+    """One run's parameters. Every scenario has its own defaults."""
 
-    members: int = 4  #: members at the start
-    partitions: int = 12  #: of every topic
+    members: int = 4  #: at the start
+    partitions: int = 12  #: of each topic
     topics: int = 1
-    streams: int = 1  #: of every member and topic
-    rate: int = 200  #: records a second, over all partitions
+    streams: int = 1  #: of each member, per topic
+    rate: int = 200  #: records per second, over all partitions
     brokers: int = 2
-    time_limit_s: float = 120.0  #: after which a run is given up (its verdicts are then unknown)
+    time_limit_s: float = 120.0  #: after which a run is aborted, with unknown verdicts
     seed: int = 0
     preset: str = "equal-timers"
-    session_timeout_ms: int | None = None  #: of members of all designs, over the preset and the scenario's own
-    settings: Mapping[str, str] = field(default_factory=dict)  #: Kafka's names, as given with -c
+    session_timeout_ms: int | None = None  #: in all designs; overrides the preset and the scenario
+    settings: Mapping[str, str] = field(default_factory=dict)  #: Kafka settings given with -c
 
     def __post_init__(self) -> None:
         for name, (low, high) in RANGES.items():
@@ -56,7 +56,7 @@ class Parameters:
         return tuple(f"orders-{number}" if self.topics > 1 else "orders" for number in range(self.topics))
 
     def overridden(self, **given: object) -> Parameters:
-        """These parameters with what was given (None: not given) put over them."""
+        """These parameters, overridden by those that are not None."""
         known = {f.name for f in fields(self)}
         assert given.keys() <= known, given.keys() - known
         return replace(self, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]  # checked by name above, by range in __post_init__
@@ -66,5 +66,5 @@ class Parameters:
 
 
 def spread(partitions: list[TopicPartition], index: int) -> TopicPartition:
-    """The partition of the index-th record: one after the other, so that all carry the same load."""
+    """The partition of the index-th record: round-robin, so that all carry the same load."""
     return partitions[index % len(partitions)]

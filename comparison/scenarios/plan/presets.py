@@ -1,8 +1,8 @@
-"""Timers, by Kafka's own names, for each design's members, for the brokers and for ZooKeeper.
+"""Presets of timers, by Kafka's setting names, for each design's members, for the brokers and for ZooKeeper.
 
-Different defaults would otherwise compare timers, not designs: so `equal-timers` is what `compare` uses, and
-`kafka-defaults` gives each design its own era's values. What a user gives with `-c` goes over the preset, to
-every part that knows the name.
+With different defaults a comparison would compare timers, not designs. So the default is `equal-timers`;
+`kafka-defaults` gives each design the defaults of its Kafka release. A user's `-c` setting overrides the preset in
+every part that has it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ZOOKEEPER_TICK_MS = 500
-#: Without these bounds a server clamps session timeouts to 2..20 ticks and says nothing.
+#: Without these bounds a server silently clamps session timeouts to 2 to 20 ticks.
 ZOOKEEPER_SESSION_MS = (200, 60_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Settings as texts, as a user would write them."""
+    """Settings as text, as a user would write them."""
 
     name: str
     members: Mapping[str, Mapping[str, str]]  #: by design
@@ -76,8 +76,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 EAGER: _EQUAL_CLASSIC,
                 STATIC: _EQUAL_CLASSIC,
                 COOPERATIVE: {**_EQUAL_CLASSIC, _STRATEGY: "cooperative-sticky"},
-                # A session timeout more until what is lost is given away: the five minutes of Connect would be all
-                # that a run shows.
+                # One session timeout: Connect's five minutes would be all that a run shows.
                 DELAYED: {**_EQUAL_CLASSIC, _STRATEGY: "delayed", _DELAY: "3000"},
             },
             brokers={
@@ -91,8 +90,8 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "kafka-defaults": Preset(
             name="kafka-defaults",
             members={
-                # 0.8.2: ConsumerConfig.scala. Its auto.offset.reset is `largest`: a run would then count the
-                # records before a member's first position as lost, so the reset is not the era's here.
+                # 0.8.2: ConsumerConfig.scala, except auto.offset.reset: with its `largest` a run would count the
+                # records before a member's first position as lost.
                 ZOOKEEPER: {
                     "zookeeper.session.timeout.ms": "6000",
                     "rebalance.backoff.ms": "2000",
@@ -100,7 +99,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                     "auto.commit.interval.ms": "60000",
                     "auto.offset.reset": "smallest",
                 },
-                # Never released: ZooKeeper's side as in 0.8.2, the rest as in the first release with a coordinator.
+                # Never released: ZooKeeper timers as in 0.8.2, the rest as in the first release with a coordinator.
                 SERVER: {
                     "zookeeper.session.timeout.ms": "6000",
                     "command.wait.ms": "3000",
@@ -129,7 +128,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 )
 
 
-#: What depends on how long a silent member is waited for, in members and brokers of all designs.
+#: The settings of members and brokers that --session-timeout sets, in all designs.
 SESSION_TIMERS = frozenset(
     {
         "session.timeout.ms",
@@ -144,11 +143,11 @@ SESSION_TIMERS = frozenset(
 
 
 def equal_sessions(preset: Preset, design: str, session_ms: int) -> tuple[dict[str, str], dict[str, str]]:
-    """The settings of a design's members, and of the brokers, that make sessions of `session_ms`: as in equal-timers.
+    """Settings of a design's members, and of the brokers, for a session timeout of `session_ms`.
 
-    A heartbeat every third of it; four tries with as much between them, so that a rebalance outlasts a dead member.
-    Connect's delay stays where a preset has one of its own. The brokers' own sessions are not made longer: how soon
-    they are given up is another question.
+    Heartbeats and the backoff between the four tries are a third of it, as in equal-timers, so that a rebalance
+    outlasts a dead member's session. kafka-defaults keeps Connect's delay. The brokers' own sessions are never made
+    longer: how soon a broker is given up is another question.
     """
     whole, third = str(session_ms), str(session_ms // 3)
     timers = {
@@ -168,8 +167,8 @@ def equal_sessions(preset: Preset, design: str, session_ms: int) -> tuple[dict[s
 
 
 def preset_named(name: str) -> Preset:
-    """Raises `ConfigurationError` that lists the names there are."""
+    """Raises `ConfigurationError` with the names of the presets."""
     preset = PRESETS.get(name)
     if preset is None:
-        raise ConfigurationError(f"unknown preset {name!r}: there are {', '.join(PRESETS)}")
+        raise ConfigurationError(f"unknown preset {name!r}: use one of {', '.join(PRESETS)}")
     return preset

@@ -1,4 +1,4 @@
-"""What is asked for: one run of a scenario under one design, with everything that decides how it goes."""
+"""The request for one run: a scenario in one design, with all parameters and settings."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """One run: a scenario under a design, with its folder."""
+    """One run: a scenario in a design, with its folder."""
 
     scenario: Scenario
     design: str
     parameters: Parameters
     configuration: Configuration
     zookeeper: str  #: embedded, docker or HOST:PORT...
-    run: str  #: the id that all traces of the run carry
+    run: str  #: the run id in all of its traces
     run_dir: Path
-    warnings: tuple[str, ...] = ()  #: what a reader of the result has to know of its settings
+    warnings: tuple[str, ...] = ()  #: about its settings, for the report
 
     @property
     def split_brain(self) -> bool:
@@ -41,17 +41,17 @@ class RunRequest:
 
     @property
     def victim_on_cut_server(self) -> bool:
-        """Whether the victim of the cut has its session with the server that is cut off."""
+        """Whether the victim's ZooKeeper session is with the server that is cut off."""
         design = DESIGNS[self.design]
         return design.zookeeper_sessions and not (self.cuts_ensemble and design.coordinator)
 
     @property
     def group_is_placed(self) -> bool:
-        """Whether the group must be one that the second broker coordinates."""
+        """Whether the second broker must coordinate the group."""
         return self.split_brain or any(isinstance(step, KillCoordinator) for step in self.scenario.steps)
 
     def trace_identity(self, role: Role, process: str) -> TraceIdentity:
-        """Whose trace it is, for what is written in our own process."""
+        """The identity of a trace that the runner writes itself."""
         return TraceIdentity(
             run=self.run,
             scenario=self.scenario.name,
@@ -62,7 +62,7 @@ class RunRequest:
         )
 
     def identity(self, process: str) -> dict[str, object]:
-        """The part of a child's configuration that goes to its trace's header."""
+        """The part of a child's configuration that identifies its trace."""
         return {
             "process": process,
             "run": self.run,

@@ -1,4 +1,4 @@
-"""What one experiment of the catalogue is."""
+"""The type of the catalogue's rows."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ class Scenario:
     """One experiment of the catalogue."""
 
     name: str
-    symptom: str  #: in the words of those who met it
+    symptom: str  #: in the words of users who have met it
     look_for: tuple[str, ...]
     steps: tuple[Step, ...]
     defaults: Parameters = field(default_factory=Parameters)
-    #: Over the preset and under what a user gives with -c; a name that a design does not know is not its business.
+    #: Override the preset, and are overridden by -c. A design ignores settings that it does not have.
     settings: Mapping[str, str] = field(default_factory=dict)
-    budget_s: int = 12  #: what one run should take on two cores
+    budget_s: int = 12  #: the expected length of a run on two cores
     zookeeper_servers: int = 1
     members_per_process: int = 1
     members_min: int = 1
     topics_min: int = 1
     brokers_min: int = 1
-    needs_steady_load: bool = False  #: judged by who delivers when: every partition needs a record a second or more
-    #: Designs whose run of this scenario is the same as their run of another one.
+    needs_steady_load: bool = False  #: its verdicts need a record per second in every partition
+    #: Designs in which this scenario is the same run as another one.
     same_run_as: Mapping[str, str] = field(default_factory=dict)
-    #: Designs for which it makes no sense, and why.
+    #: Designs that the scenario is not applicable to, and why.
     not_applicable: Mapping[str, str] = field(default_factory=dict)
-    #: Subscriptions at the start, as numbers of topics by the place of the process; the other places have all.
+    #: Subscriptions at the start: topic numbers by the place of the process. Other places subscribe to all topics.
     first_topics: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     references: tuple[str, ...] = ()
 
     def parameters(self, given: Mapping[str, object]) -> Parameters:
-        """Its own parameters and settings with what was given (None: not given) over them.
+        """The scenario's parameters and settings, overridden by those given (None: not given).
 
-        Raises `ConfigurationError` for what is out of range, or too little for what is done here.
+        Raises `ConfigurationError` for a value that is out of range, or too small for the scenario's steps.
         """
         settings = given.get("settings") or {}
         assert isinstance(settings, dict)

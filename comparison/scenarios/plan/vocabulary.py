@@ -1,7 +1,7 @@
-"""What a scenario's plan is written in: one class for each kind of step, as data.
+"""The steps of a scenario: one class for each kind, as data.
 
-The first paragraph of each one's text is what `rebalance-lab scenarios --show` says of it.
-`comparison.scenarios.run.steps` performs them.
+`rebalance-lab scenarios --show` prints the first paragraph of each docstring. `comparison.scenarios.run.steps`
+performs the steps.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Bring the group to so many members (--members where none is named), all new ones at once; wait until settled."""
+    """Grow the group to this many members (default: --members), all new ones at once, and wait until it has settled."""
 
     members: int | None = None
-    change: str = "form"  #: what it is called when it is measured: `mass-start`, or `grow` between others
-    more: int | None = None  #: instead of `members`: by how many it grows
-    settings: Mapping[str, str] = field(default_factory=dict)  #: over the design's own, for these members
+    change: str = "form"  #: the name of the measurement: `mass-start`, or `grow` between others
+    more: int | None = None  #: instead of `members`: grow by this many
+    settings: Mapping[str, str] = field(default_factory=dict)  #: of these members, over the design's own
 
     def size(self, present: int, asked: int) -> int:
-        """Of the group afterwards: `present` are there, a user has asked for `asked`."""
+        """The group's size afterwards, from its present size and the user's --members."""
         if self.more is not None:
             return present + self.more
         return self.members if self.members is not None else asked
@@ -31,59 +31,59 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Wait until every partition was delivered and committed, then for a random part of the timers' interval.
+    """Wait until every partition has been delivered and committed, then for a random part of the timers' interval.
 
-    The random part (from the seed) matters: how soon a change is noticed depends on the phase of the heartbeats, how
-    much is delivered twice on that of the automatic commits.
+    How soon a change is noticed depends on the phase of the heartbeats, and how much is delivered twice on that of the
+    automatic commits. So the phase is drawn from the seed.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class JoinOne:
-    """One more member joins a quiet group."""
+    """Let one more member join."""
 
     round: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveOne:
-    """A member that owns something leaves by itself."""
+    """Shut down a member that owns partitions; it leaves cleanly."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestartEach:
-    """Every process in turn leaves in its own order, is away for a while, and is started again; then the next one.
+    """Shut down each process cleanly, one after the other, and start it again after a while.
 
-    It is away at least until all others have been through the rebalance that its going causes, if it causes one: if it
-    came back in the middle of it, going and coming would be one rebalance or two by chance.
+    If leaving causes a rebalance, the process stays away until all others have been through it: if it came back in the
+    middle, chance would decide whether there are one or two rebalances.
 
-    The next one goes when every partition is owned once, nothing has changed for a moment, and a random part of the
-    heartbeat interval is over.
-    The new process has the old one's place in the group: its group.instance.id, where the design has one.
+    The next one is shut down when every partition has one owner, nothing has changed for a moment, and a random part
+    of the heartbeat interval has passed. The new process takes the old one's place in the group: its
+    group.instance.id, in designs that have one.
     """
 
     away_ms: int = 1000
-    settings: Mapping[str, str] = field(default_factory=dict)  #: over the design's own, from its new life on
+    settings: Mapping[str, str] = field(default_factory=dict)  #: of the restarted process, over the design's own
 
 
 @dataclass(frozen=True, slots=True)
 class KillOwner:
-    """SIGKILL to a member that owns something."""
+    """Kill a member that owns partitions (SIGKILL)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreezeOwner:
-    """SIGSTOP to a member that owns something for the session timeout and `over_ms` more, with commits asked for."""
+    """Freeze a member that owns partitions (SIGSTOP) for the session timeout plus `over_ms`, with commits requested."""
 
     over_ms: int = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class SlowOwner:
-    """A member that owns something polls no more for max.poll.interval.ms and `over_ms` more; meanwhile another joins.
+    """Stop polling in an owner for max.poll.interval.ms plus `over_ms`, and let another member join meanwhile.
 
-    As when one record takes its application very long: the process is well, and what its client does in the
-    background goes on. A group that waits in a rebalance for all of its members waits for this one.
+    As when an application takes very long to process a record: the process is healthy and its client's background
+    work continues. A group whose rebalance waits for all members waits for this one.
     """
 
     over_ms: int = 2000
@@ -91,11 +91,11 @@ class SlowOwner:
 
 @dataclass(frozen=True, slots=True)
 class CutAuthority:
-    """The owner loses what decides, not its data, for the session timeout and `over_ms` more.
+    """Cut an owner off from the authority, but not from its data, for the session timeout plus `over_ms`.
 
-    zookeeper: its server is a follower that is cut from the other two. server: that, and its connections to the
-    coordinating broker. The other designs: only its connections to the coordinating broker. Every partition it
-    reads is led by another broker.
+    zookeeper: its server is a follower that is cut off from the other two. server: the same, and its connections to
+    the coordinating broker. The other designs: only its connections to the coordinating broker. Other brokers lead
+    the partitions that it reads.
     """
 
     over_ms: int = 7000
@@ -103,37 +103,37 @@ class CutAuthority:
 
 @dataclass(frozen=True, slots=True)
 class CutEnsemble:
-    """A follower is cut from the other two; in the coordinator designs the one that the coordinating broker uses."""
+    """Cut a ZooKeeper follower off from the other two servers; with a coordinator, the follower that it uses."""
 
     over_ms: int = 7000
 
 
 @dataclass(frozen=True, slots=True)
 class KillCoordinator:
-    """SIGKILL to the broker that coordinates the group; it leads a share of the partitions as well, and stays dead.
+    """Kill the broker that coordinates the group (SIGKILL). It also leads some partitions, and is not restarted.
 
-    zookeeper has no coordinator: there the same broker is lost, and with it nothing but the partitions it led. The
-    step is over when every partition was delivered and committed anew.
+    zookeeper has no coordinator: there, killing the same broker affects only the partitions that it led. The step
+    ends when every partition has been delivered and committed again.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
-    """The topic gets more partitions while the group runs; the producer uses them at once."""
+    """Add partitions to the topic while the group runs. The producer uses them at once."""
 
     more: int = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Resubscribe:
-    """A member unsubscribes from its topics and subscribes to those named here.
+    """Change a member's subscription to other topics.
 
-    By the place of its process (m1 is 1). Where a design cannot change a subscription in place (zookeeper), the
-    process leaves and is started again with the other topics.
+    `place` is that of its process (1 is m1). In zookeeper a running member cannot change its subscription, so its
+    process is shut down and started again with the new topics.
     """
 
     place: int
-    topics: tuple[int, ...]  #: by their numbers
+    topics: tuple[int, ...]  #: topic numbers
     round: int = 1
 
 

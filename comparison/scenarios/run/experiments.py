@@ -118,7 +118,7 @@ def left_out(scenarios: Sequence[str], designs: Sequence[str]) -> list[LeftOut]:
         for design in designs:
             same = scenario.same_run_as.get(design)
             if same in scenarios:
-                reason = f"the same run as {same}"
+                reason = f"same run as {same}"
                 found.append(LeftOut(scenario=name, design=design, same_run_as=same, reason=reason))
             elif design in scenario.not_applicable:
                 reason = scenario.not_applicable[design]

@@ -44,7 +44,7 @@ def test_member_of_the_server_design_registers_where_its_brokers_are(
 
 def test_brokers_that_are_registered_in_two_places_have_to_be_chosen_from(started: Path) -> None:
     write_state(this_process("broker-9093", "127.0.0.1:9093", started, zookeeper="127.0.0.1:2181/other"))
-    with pytest.raises(ConfigurationError, match=r"2181/lab and 127\.0\.0\.1:2181/other: say where with --zookeeper"):
+    with pytest.raises(ConfigurationError, match=r"2181/lab and 127\.0\.0\.1:2181/other: choose with --zookeeper"):
         zookeeper_of("server", None, None)
 
 
@@ -62,8 +62,8 @@ def test_member_that_keeps_what_it_has_is_shown_with_it(capsys: pytest.CaptureFi
     asyncio.run(test())
     assert capsys.readouterr().out.splitlines() == [
         "assigned: t-0, t-1 (stream 0)",
-        "assigned: t-1 (stream 0), beside t-0",
-        "assigned: nothing (stream 0), beside t-0, t-1",
+        "assigned: t-1 (stream 0), keeps t-0",
+        "assigned: nothing (stream 0), keeps t-0, t-1",
         "assigned: nothing (stream 1)",
     ]
 
@@ -74,5 +74,5 @@ def test_topic_brings_its_number_of_streams() -> None:
 
 @pytest.mark.parametrize("streams", ["0", "1001", "99999999999", "9" * 5_000, "-1", "two", "²", ""])
 def test_topic_with_streams_that_nobody_can_have_is_refused_before_anything_starts(streams: str) -> None:
-    with pytest.raises(ConfigurationError, match="with one stream or more, at most 1,000"):
+    with pytest.raises(ConfigurationError, match="with 1 to 1,000 streams"):
         topics_of([f"t:{streams}"])

@@ -31,7 +31,7 @@ def test_this_machine_needs_no_remedy(check: object) -> None:
 
 
 def test_a_server_is_started_for_real() -> None:
-    assert doctor.check_zookeeper().found.startswith("serves ")
+    assert doctor.check_zookeeper().found.startswith("started in ")
 
 
 def test_no_java_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_no_java_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_full_disk_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(free=1024))
-    assert "choose --output on another disk" in doctor.check_disk().remedy
+    assert "choose a folder on another disk with --output" in doctor.check_disk().remedy
 
 
 def test_a_low_limit_of_open_files_is_named_with_the_command() -> None:

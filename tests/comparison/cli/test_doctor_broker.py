@@ -62,7 +62,7 @@ def test_broker_without_figures_is_named(run: Callable[[Coroutine[Any, Any, Any]
 
 def test_broker_that_is_not_there_is_named_with_a_remedy() -> None:
     (port,) = free_ports(1)
-    with pytest.raises(EnvironmentFault, match=r"no broker answers at .*name a broker"):
+    with pytest.raises(EnvironmentFault, match=r"no broker answers at .*give a broker"):
         loop_of(f"127.0.0.1:{port}", reset=False)
 
 

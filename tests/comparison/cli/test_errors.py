@@ -81,9 +81,9 @@ def test_help_and_readme_say_what_every_exit_code_means(capsys: pytest.CaptureFi
     [
         (["fly"], "No such command 'fly'"),
         (["run"], "Missing argument 'SCENARIO...'"),
-        (["run", "crush"], "unknown scenario 'crush': there are herd, "),
+        (["run", "crush"], "unknown scenario 'crush': use one of herd, "),
         (["run", "crash", "--design", "raft"], "unknown design 'raft'"),
-        (["run", "protocol-migration", "--design", "eager"], "protocol-migration makes no sense for eager: it is"),
+        (["run", "protocol-migration", "--design", "eager"], "protocol-migration is not applicable to eager: "),
         (["compare", "--smoke", "--all"], "--smoke and --all exclude each other"),
         (["run", "crash", "--members", "0"], "members is 0: must be between 1 and 200"),
         (["run", "crash", "--members", "many"], "'many' is not a valid integer"),
@@ -92,13 +92,13 @@ def test_help_and_readme_say_what_every_exit_code_means(capsys: pytest.CaptureFi
         (["run", "crash", "-c", "sesion.timeout.ms=1"], "did you mean 'session.timeout.ms'"),
         (["run", "crash", "-c", "session.timeout.ms"], "is not a setting: use key=value"),
         (["run", "crash", "-c", "session.timeout.ms=soon"], "session.timeout.ms='soon'"),
-        (["run", "crash", "-c", "partition.assignment.strategy=nonesuch"], "reaches none of the chosen designs"),
+        (["run", "crash", "-c", "partition.assignment.strategy=nonesuch"], "applies to none of the chosen designs"),
         (["run", "crash", "--seed", "-1"], "-1 is not in the range"),
         (["run", "crash", "--zookeeper", "somewhere"], "somewhere"),
         (["compare", "--zookeeper", "127.0.0.1:99999"], "99999 is not a port"),
         (["scenarios", "--show", "crush"], "unknown scenario 'crush'"),
-        (["analyze", "nowhere"], "is not a folder: give one that `run` or `compare` has made"),
-        (["analyze", "."], "holds no run"),
+        (["analyze", "nowhere"], "is not a folder: give one that `run` or `compare` created"),
+        (["analyze", "."], "no run in "),
         (["broker"], "no ZooKeeper: start one with `rebalance-lab zookeeper start`"),
         (["broker", "--zookeeper", "127.0.0.1:1", "--set", "brker.id=1"], "did you mean 'broker.id'"),
         (["broker", "--zookeeper", "127.0.0.1:1", "--port", "70000"], "70000 is not in the range"),
@@ -114,11 +114,11 @@ def test_help_and_readme_say_what_every_exit_code_means(capsys: pytest.CaptureFi
             ["consume", "--design", "eager", "--group", "g", "--topic", "t", "--bootstrap-server", "here"],
             "--bootstrap-server 'here': 'here' is not HOST:PORT",
         ),
-        (["consume", "--design", "zookeeper", "--group", "g"], "say which topics in one way: --topic"),
+        (["consume", "--design", "zookeeper", "--group", "g"], "choose topics in one way: --topic"),
         (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--whitelist", "t"], "in one way"),
-        (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--streams", "2"], "say --topic t:2"),
+        (["consume", "--design", "zookeeper", "--group", "g", "--topic", "t", "--streams", "2"], "use --topic t:2"),
         (["consume", "--design", "zookeeper", "--group", "g", "--blacklist", "t("], "t( is an invalid regex"),
-        (["consume", "--design", "eager", "--group", "g", "--blacklist", "t"], "(?!(?:PATTERN)$).* means the same"),
+        (["consume", "--design", "eager", "--group", "g", "--blacklist", "t"], "use --whitelist '(?!(?:PATTERN)$).*'"),
         (["consume", "--design", "eager", "--group", "g", "--whitelist", "t("], "t( is an invalid regex"),
         (["produce", "--topic", "t", "--rate", "0"], "0.0 is not in the range"),
     ],
@@ -225,7 +225,7 @@ def test_a_dry_run_prints_the_plan_and_the_seed_and_starts_nothing(
     told = capsys.readouterr()
     assert told.out.splitlines()[0].startswith("herd · zookeeper: about 20 s")
     assert len(told.out.splitlines()) == 16
-    assert told.out.splitlines()[-1] == "split-brain-ensemble · zookeeper: not run: the same run as split-brain"
+    assert told.out.splitlines()[-1] == "split-brain-ensemble · zookeeper: skipped: same run as split-brain"
     assert told.err.splitlines() == ["seed 5", "15 runs, about 5 minutes"]
     assert not (tmp_path / "runs").exists()
 
@@ -255,7 +255,7 @@ def test_a_comparison_of_everything_says_how_long_it_takes_and_what_makes_no_sen
     assert code_of("compare", "--all", "--dry-run") == Exit.AS_EXPECTED
     told = capsys.readouterr()
     assert "protocol-migration · cooperative: about" in told.out
-    assert "protocol-migration · eager: not run: it is where the migration begins" in told.out
+    assert "protocol-migration · eager: skipped: the migration begins there" in told.out
     assert "runs, about " in told.err
 
 
@@ -287,7 +287,7 @@ def test_a_setting_that_reaches_one_of_two_designs_warns_and_names_the_option_th
 ) -> None:
     assert code_of("run", "crash", "--dry-run", "-c", "session.timeout.ms=6000") == Exit.AS_EXPECTED
     assert (
-        "warning: session.timeout.ms=6000 reaches eager only: zookeeper does not know it; "
+        "warning: session.timeout.ms=6000 applies only to eager: zookeeper does not have it; "
         "--session-timeout sets it in all designs"
     ) in capsys.readouterr().err
     assert code_of("run", "crash", "--dry-run", "--session-timeout", "6000") == Exit.AS_EXPECTED
@@ -296,7 +296,7 @@ def test_a_setting_that_reaches_one_of_two_designs_warns_and_names_the_option_th
 
 def test_a_number_of_members_that_a_scenario_does_not_use_warns(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("run", "herd", "join", "--members", "6", "--dry-run") == Exit.AS_EXPECTED
-    assert "warning: --members 6 does not reach herd:" in capsys.readouterr().err
+    assert "warning: --members 6 is ignored by herd," in capsys.readouterr().err
 
 
 def test_a_mistake_of_ours_is_one_line_and_keeps_its_traceback_in_a_file(tmp_path: Path) -> None:

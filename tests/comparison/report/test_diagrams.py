@@ -168,13 +168,13 @@ def test_a_files_name_says_the_form(tmp_path, name, form):
         (["--rebalance", "3"], "they have 1 to 2"),
         (["--rebalance", "0"], "they have 1 to 2"),
         (["--member", "m9"], "only m1, m2, m3"),
-        (["--member", "m1"], "m1 does not rebalance there, only m2, m3"),
-        (["--rebalance", "1", "--from", "2"], "give one of them"),
+        (["--member", "m1"], "m1 has no rebalance in this window, only m2, m3"),
+        (["--rebalance", "1", "--from", "2"], "--rebalance and --from/--to exclude each other"),
         (["--from", "100"], "the traces last from 0 to"),
         (["--from", "3", "--to", "2"], "the traces last from 0 to"),
-        (["--from", "3", "--to", "4"], "nobody rebalances between these two moments"),
-        (["--show", "steps", "--format", "svg"], "--show steps can be markdown, not svg"),
-        (["--show", "sequence", "--format", "svg"], "can be mermaid or markdown"),
+        (["--from", "3", "--to", "4"], "no member rebalances in this window"),
+        (["--show", "steps", "--format", "svg"], "--show steps has no format svg: use markdown"),
+        (["--show", "sequence", "--format", "svg"], "has no format svg: use mermaid or markdown"),
         (["-o", "/nowhere/at/all"], "choose another with --output"),
     ],
 )
@@ -197,13 +197,13 @@ def changed(folder: Path, **header: object) -> Path:
     ("files", "complaint"),
     [
         (lambda folder: [folder / "none"], "neither a trace file nor a folder"),
-        (lambda folder: [folder], "holds no trace"),
+        (lambda folder: [folder], "no trace (*.jsonl) in "),
         (lambda folder: [written(folder / "x.jsonl", "not json\n")], "none of these files is a trace"),
         (lambda folder: [written(folder / "empty.jsonl", "")], "none of these files is a trace"),
         (lambda folder: [changed(folder, run="another"), RECORDED], "of several runs"),
         (lambda folder: [changed(folder, design="eager"), RECORDED], "of several designs (eager, zookeeper)"),
         (lambda _: [RECORDED / "runner.jsonl"], "nobody rebalances in these traces"),
-        (lambda folder: [two_runs(folder)], "holds 2 runs, give one of them"),
+        (lambda folder: [two_runs(folder)], "2 runs in "),
     ],
 )
 def test_files_that_are_no_traces_of_one_group_are_refused_with_a_reason(tmp_path, files, complaint):
@@ -230,7 +230,7 @@ def test_a_torn_line_is_warned_of_and_left_out(tmp_path):
     text = (RECORDED / "m2.jsonl").read_text(encoding="utf-8")
     written(tmp_path / "trace" / "m2.jsonl", text + '{"seq":')
     result = CliRunner().invoke(diagram, [str(tmp_path)])
-    assert "m2.jsonl: 1 lines cannot be used (torn)" in result.output
+    assert "m2.jsonl: 1 unusable lines ignored (torn)" in result.output
     assert "sequenceDiagram" in result.output
 
 

@@ -97,7 +97,7 @@ def test_slow_member_is_drawn_and_told(read: _Reader) -> None:
 
 
 def test_settings_that_reach_only_some_designs_are_told_once_above_the_figures() -> None:
-    told = "session.timeout.ms=6000 reaches eager only"
+    told = "session.timeout.ms=6000 applies only to eager"
     runs = [run("crash", design, parameters={"warnings": [told], "rate": 5}) for design in ("zookeeper", "eager")]
     assert _Reader(page(as_mapping(compose(runs)))).text.count(f"warning: {told}") == 1
 

@@ -92,7 +92,7 @@ def test_rolling_restart_is_told_by_its_costs_side_by_side() -> None:
 
 
 def test_settings_that_reach_only_some_designs_are_told_once_above_the_figures() -> None:
-    told = "session.timeout.ms=6000 reaches eager only"
+    told = "session.timeout.ms=6000 applies only to eager"
     runs = [run("crash", design, parameters={"warnings": [told], "rate": 5}) for design in ("zookeeper", "eager")]
     assert rendered(as_mapping(compose(runs))).count(f"warning: {told}") == 1
 

@@ -17,11 +17,11 @@ STRATEGY = "partition.assignment.strategy"
 @pytest.mark.parametrize(
     ("designs", "name", "value", "complaint"),
     [
-        (DESIGN_NAMES, STRATEGY, "nonesuch", f"{STRATEGY}=nonesuch reaches none of the chosen designs"),
-        (("zookeeper",), STRATEGY, "nonesuch", "zookeeper knows range and roundrobin only"),
-        (("zookeeper",), STRATEGY, "sticky", "zookeeper knows range and roundrobin only; choose .*eager"),
-        (("server",), STRATEGY, "cooperative-sticky", "server cannot assign by 'cooperative-sticky'"),
-        (("cooperative",), STRATEGY, "range", "cooperative is what it is by its own"),
+        (DESIGN_NAMES, STRATEGY, "nonesuch", f"{STRATEGY}=nonesuch applies to none of the chosen designs"),
+        (("zookeeper",), STRATEGY, "nonesuch", "zookeeper supports only range and roundrobin"),
+        (("zookeeper",), STRATEGY, "sticky", "zookeeper supports only range and roundrobin; choose .*eager"),
+        (("server",), STRATEGY, "cooperative-sticky", "server has no strategy 'cooperative-sticky'"),
+        (("cooperative",), STRATEGY, "range", "cooperative is defined by its own"),
         (("zookeeper", "eager"), "session.timeout.ms", "soon", "session.timeout.ms='soon': must be a whole number"),
         (("zookeeper", "eager"), "session.timeout.ms", "0", "must be between 1 and"),
         (("zookeeper", "eager"), "auto.commit.interval.ms", "-5", "auto.commit.interval.ms='-5': must be between"),
@@ -32,11 +32,11 @@ STRATEGY = "partition.assignment.strategy"
             ("eager",),
             "rebalance.backoff.ms",
             "10",
-            "eager does not know it; use --session-timeout, or",
+            "eager does not have it; use --session-timeout, or",
         ),
     ],
 )
-def test_a_setting_that_reaches_no_chosen_design_is_refused_with_the_remedy(
+def test_setting_that_applies_to_no_chosen_design_is_refused_with_the_remedy(
     designs: tuple[str, ...], name: str, value: str, complaint: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
@@ -50,20 +50,25 @@ def test_a_setting_that_reaches_no_chosen_design_is_refused_with_the_remedy(
             ("zookeeper", "eager"),
             "session.timeout.ms",
             "6000",
-            "session.timeout.ms=6000 reaches eager only: zookeeper does not know it; --session-timeout sets it in all",
+            "session.timeout.ms=6000 applies only to eager: zookeeper does not have it; --session-timeout sets it in",
         ),
         (
             ("zookeeper", "eager"),
             STRATEGY,
             "sticky",
-            "=sticky reaches eager only: zookeeper knows range and",
+            "=sticky applies only to eager: zookeeper supports only range and",
         ),
-        (("eager", "delayed"), STRATEGY, "sticky", f"{STRATEGY}=sticky reaches eager only: delayed is what it is by"),
-        (("zookeeper", "eager"), "zookeeper.session.timeout.ms", "6000", "reaches zookeeper only: eager does not know"),
-        (("zookeeper", "eager"), "fix.commit.fence", "session", "fix.commit.fence=session reaches zookeeper only"),
+        (("eager", "delayed"), STRATEGY, "sticky", f"{STRATEGY}=sticky applies only to eager: delayed is defined by"),
+        (
+            ("zookeeper", "eager"),
+            "zookeeper.session.timeout.ms",
+            "6000",
+            "applies only to zookeeper: eager does not have",
+        ),
+        (("zookeeper", "eager"), "fix.commit.fence", "session", "fix.commit.fence=session applies only to zookeeper"),
     ],
 )
-def test_a_setting_that_reaches_only_some_of_the_chosen_designs_is_a_warning_that_names_them(
+def test_setting_that_applies_to_some_designs_causes_a_warning_that_names_them(
     designs: tuple[str, ...], name: str, value: str, warning: str
 ) -> None:
     (told,) = check_applicability(designs, {name: value})
@@ -81,9 +86,7 @@ def test_a_setting_that_reaches_only_some_of_the_chosen_designs_is_a_warning_tha
         (("zookeeper", "eager"), {"offsets.topic.num.partitions": "5"}),
     ],
 )
-def test_a_setting_that_reaches_what_it_is_for_is_not_warned_of(
-    designs: tuple[str, ...], settings: dict[str, str]
-) -> None:
+def test_setting_that_applies_as_intended_causes_no_warning(designs: tuple[str, ...], settings: dict[str, str]) -> None:
     assert check_applicability(designs, settings) == []
 
 

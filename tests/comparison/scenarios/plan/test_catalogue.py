@@ -166,12 +166,12 @@ def test_a_run_made_once_has_the_folder_of_its_design() -> None:
 
 
 def test_an_unknown_scenario_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ConfigurationError, match="unknown scenario 'crush': there are herd, "):
+    with pytest.raises(ConfigurationError, match="unknown scenario 'crush': use one of herd, "):
         scenario_named("crush")
 
 
 def test_an_unknown_design_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ConfigurationError, match="unknown design 'raft': there are zookeeper, "):
+    with pytest.raises(ConfigurationError, match="unknown design 'raft': use zookeeper, "):
         designs_named(("eager", "raft"))
 
 
