@@ -1,1 +1,1 @@
-"""The command line: `main` puts it together, one module a group of commands."""
+"""The command line: `main` has the table of commands, and each group of commands has a module."""

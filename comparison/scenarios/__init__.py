@@ -1,1 +1,1 @@
-"""Experiments: `plan/` says what is done, `run/` does it, on a `testbed/` of `processes/`."""
+"""Experiments: `plan/` describes them, `run/` performs them, on a `testbed/` of `processes/`."""

@@ -80,7 +80,7 @@ def test_a_member_that_cannot_trace_ends_its_run_is_no_evidence_and_an_analysis_
     no_more_room(member)
     told = " ".join(crash.communicate(timeout=240)[1].split())
     assert crash.returncode == Exit.UNKNOWN, told
-    assert "m1 ended while being a member (exit code 74): it cannot write its trace" in told
+    assert "m1 ended while running (exit code 74): it cannot write its trace" in told
 
     analysis = subprocess.run(
         [sys.executable, "-m", "comparison.cli.main", "analyze", str(tmp_path / "latest")],

@@ -123,9 +123,7 @@ def test_a_member_that_dies_by_itself_fails_the_run_and_is_named(
     ]
     psutil.Process(started[0]["child_pid"]).kill()
     wait_until(
-        lambda: (
-            "m1 ended while being a member (exit code -9)" in (tmp_path / "progress").read_text().replace("\n", " ")
-        ),
+        lambda: "m1 ended while running (exit code -9)" in (tmp_path / "progress").read_text().replace("\n", " "),
         60,
         (tmp_path / "progress").read_text,
     )

@@ -1,1 +1,1 @@
-"""What is to be done, as data: the catalogue, its vocabulary, designs, settings, and what cannot work."""
+"""The plan of a run, as data: the catalogue and its steps, consumers, settings, and checks that it can work."""

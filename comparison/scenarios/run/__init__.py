@@ -1,1 +1,1 @@
-"""A run from start to end: its steps, faults, changes, and last readings."""
+"""Performs a run from start to end: steps, faults, changes, final reads."""

@@ -1,4 +1,4 @@
-"""One change of the group at a time: told, made, waited for until it is settled and quiet; and what heals a fault."""
+"""Makes one change of the group at a time, waits until the group has settled, and heals faults."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from comparison.scenarios.testbed.group_members import GroupMembers
     from comparison.scenarios.testbed.testbed import Testbed
 
-#: Deciding and, in zookeeper, some tries with their backoff come on top of the detection.
+#: On top of the detection: the rebalance and, in zookeeper, several attempts with their backoff.
 SETTLE_S = 60.0
 _QUIET_S = 60.0
 
 
 class Changes:
-    """What all kinds of steps share: the group, the trace, what is to be healed."""
+    """Shared by all kinds of steps: the group, the trace, the faults to heal."""
 
     def __init__(self, testbed: Testbed, members: GroupMembers, enter_stage: Callable[[str], None]) -> None:
         self.testbed = testbed
@@ -30,11 +30,11 @@ class Changes:
         self.enter_stage = enter_stage
         self.healing: list[Callable[[], None]] = []
         self._phases = 0
-        #: Detection takes a session, and a group may leave what nobody has as it is for the delay.
+        #: Detection takes a session timeout, and delayed waits for its delay.
         self.takeover_s = (self.configuration.session_ms + self.configuration.delay_ms) / 1000 + SETTLE_S
 
     async def settle(self) -> None:
-        """Every partition is owned once, and nothing goes on. Raises `WaitTimeout`."""
+        """Wait until every partition has one owner and the group is quiet. Raises `WaitTimeout`."""
         await self.members.until_settled(self.takeover_s)
         await self.quiet()
 
@@ -42,9 +42,9 @@ class Changes:
         await self.members.until_quiet(_QUIET_S)
 
     async def wait_for_phase(self, *, commits: bool = False) -> None:
-        """Wait until the phase at which the next change comes; see `comparison.scenarios.plan.phase`.
+        """Wait for the phase of the next change; see `comparison.scenarios.plan.phase`.
 
-        Over the members' heartbeats, and with `commits` over their automatic commits as well.
+        It is drawn over the heartbeat interval, and with `commits` over the automatic commits' interval as well.
         """
         made, request = self.configuration, self.testbed.request
         self._phases += 1
@@ -68,15 +68,16 @@ class Changes:
         stage: str = "fault",
         detail: Mapping[str, object] | None = None,
     ) -> None:
-        """One change: told, made, settled, quiet; `counted`: between readings of the counters.
+        """Make one change: trace it, make it, wait until the group has settled and is quiet.
 
-        `members`: their number after it. Raises `WaitTimeout`, and what `make` raises.
+        `members` is their number afterwards; `counted` reads the servers' counters before and after. Raises
+        `WaitTimeout`, and what `make` raises.
         """
         self.enter_stage(stage)
         if counted:
             await self.testbed.zookeeper.count(f"{change}-{round_}:before")
-        told = {} if detail is None else {"detail": dict(detail)}
-        self.tracer.emit("change_started", change=change, round=round_, members=members, **told)  # type: ignore[arg-type]  # none of them is member or stream
+        described = {} if detail is None else {"detail": dict(detail)}
+        self.tracer.emit("change_started", change=change, round=round_, members=members, **described)  # type: ignore[arg-type]  # none of them is member or stream
         making = make()
         if making is not None:
             await making
@@ -87,7 +88,7 @@ class Changes:
             await self.testbed.zookeeper.count(f"{change}-{round_}:after")
 
     def heal(self) -> None:
-        """Undo what is still done. Also after an interrupt."""
+        """Undo the faults that are still in effect, also after an interrupt."""
         while self.healing:
             self.healing.pop()()
 

@@ -1,7 +1,7 @@
-"""Several runs one after the other, then one analysis of them all: what `run` and `compare` do.
+"""`run` and `compare`: several runs one after the other, then one analysis of them all.
 
-Ctrl-C or SIGTERM kills what the current run has started, keeps its traces and skips the analysis, so that the command
-ends within seconds; a second one does not wait for that. Either way no process stays behind.
+Ctrl-C or SIGTERM kills the processes of the current run, keeps its traces and skips the analysis, so that the command
+ends within seconds. A second signal aborts at once. Either way no process is left behind.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.scenario import Scenario
 
 
-#: How many session timeouts one run waits for at most: a takeover, a return, and some backoff.
+#: The most session timeouts that one run waits for: a takeover, a return, and some backoff.
 _SESSIONS_A_RUN = 4
-#: What it may take when one member more than usually is restarted.
+#: Seconds for each restarted member beyond the usual number.
 _A_LOSS_S = 6
-#: A session of Spark is started, once for all, and a run's measures cost it so much.
+#: Seconds for starting Spark, once, and for analysing each run.
 _SPARK_S, _ANALYSIS_S = 20, 2
 
 
@@ -48,7 +48,7 @@ class Planned:
     scenario: str
     design: str
     parameters: Parameters
-    of_several: bool = False  #: one of several repeats, which are told apart by their seeds
+    of_several: bool = False  #: one of several repeats, which differ by their seeds
 
     @property
     def title(self) -> str:
@@ -57,14 +57,14 @@ class Planned:
 
     @property
     def folder(self) -> tuple[str, ...]:
-        """Where it is kept in the command's folder."""
+        """Its folder in the command's folder."""
         seed = (f"seed-{self.parameters.seed}",) if self.of_several else ()
         return (self.scenario, self.design, *seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """What came of a plan: the folders of the runs that were begun, and whether it was cut short."""
+    """The result of a plan: the folders of the runs that were started, and whether it was interrupted."""
 
     bundle: Path
     run_dirs: tuple[Path, ...]
@@ -75,12 +75,12 @@ class Finished:
 def plan(
     scenarios: Sequence[str], designs: Sequence[str], given: Mapping[str, object], repeats: int = 1
 ) -> list[Planned]:
-    """Every scenario under every design, in that order, without what `left_out` names.
+    """Every scenario in every design, in that order, except those in `left_out`.
 
-    Each repeat has the next seed, and goes through all designs before the next one begins: what changes on the machine
-    meanwhile then meets all designs alike.
+    Each repeat has the next seed, and covers all designs before the next repeat: changes of the machine's load then
+    affect all designs alike.
 
-    Raises `ConfigurationError` for an unknown name, or a parameter or setting that makes no sense.
+    Raises `ConfigurationError` for an unknown name, or an invalid parameter or setting.
     """
     planned = []
     without = {(each.scenario, each.design) for each in left_out(scenarios, designs)}
@@ -102,16 +102,16 @@ def plan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A run that is not made."""
+    """A skipped run."""
 
     scenario: str
     design: str
-    same_run_as: str | None  #: another scenario of the plan; None: this one makes no sense for the design
+    same_run_as: str | None  #: another scenario of the plan; None: not applicable to the design
     reason: str
 
 
 def left_out(scenarios: Sequence[str], designs: Sequence[str]) -> list[LeftOut]:
-    """What of every scenario under every design is not run, and why."""
+    """The combinations of scenario and design that are skipped, and why."""
     found = []
     for name in dict.fromkeys(scenarios):
         scenario = scenario_named(name)
@@ -128,7 +128,7 @@ def left_out(scenarios: Sequence[str], designs: Sequence[str]) -> list[LeftOut]:
 
 @dataclass(frozen=True, slots=True)
 class _Longer:
-    """Seconds that a run takes more under timers, or sizes, that are longer or larger than a scenario's usual ones."""
+    """Additional seconds of a run whose timers are longer, or sizes larger, than the scenario's defaults."""
 
     a_session: float
     delays: float
@@ -152,13 +152,13 @@ class _Longer:
 
 
 def losses_in(scenario: Scenario, parameters: Parameters) -> int:
-    """How often a member is lost in a run, for a while or for good."""
+    """How many times a run loses a member, for a while or for good."""
     lost = sum(isinstance(step, LeaveOne | KillOwner | FreezeOwner | CutAuthority) for step in scenario.steps)
     return lost + sum(parameters.members for step in scenario.steps if isinstance(step, RestartEach))
 
 
 def estimated_s(planned: Sequence[Planned]) -> int:
-    """How long a plan takes on two cores, more or less: the runs under their timers, and the analysis of them all."""
+    """Estimated duration of a plan on two cores: the runs with their timers, and the analysis."""
     runs = 0.0
     for each in planned:
         scenario = scenario_named(each.scenario)
@@ -170,7 +170,7 @@ def estimated_s(planned: Sequence[Planned]) -> int:
 
 
 def expanded(names: Sequence[str]) -> list[str]:
-    """`split-brain` means both its forms, in the catalogue's order."""
+    """The named scenarios in the catalogue's order; `split-brain` includes split-brain-ensemble."""
     asked = {scenario_named(name).name for name in names}
     if "split-brain" in asked:
         asked.add("split-brain-ensemble")
@@ -201,7 +201,7 @@ class Experiments:
         self._outcomes: list[RunOutcome] = []
 
     def perform(self, planned: Sequence[Planned]) -> Finished:
-        """One run after the other, until all are done or somebody interrupts."""
+        """Perform one run after the other, until all are done or an interrupt."""
         runs = [{"scenario": each.scenario, "design": each.design, "seed": each.parameters.seed} for each in planned]
         left = [asdict(each) for each in self._without]
         write_json(self.bundle / "command.json", {**self._about, "runs": runs, "left_out": left})
@@ -244,22 +244,22 @@ class Experiments:
         except UserError as error:
             if not self._outcomes:
                 raise
-            # What was possible before has become impossible: report what was measured until then, and go on.
+            # The first run worked, so report this one as failed and go on.
             outcome = RunOutcome(outcome="failed", error=str(error), seconds=0.0, baseline={})
         self._progress.finished(outcome.outcome + (f" ({outcome.error})" if outcome.error else ""))
         self._outcomes.append(outcome)
 
 
 def _listen(interrupted: asyncio.Event, progress: RunProgress) -> None:
-    """The first signal ends the run; the second one ends us, and with us, by their own nets, all children."""
+    """The first signal stops the run. The second one exits at once; all children then die with the fork server."""
 
-    def told() -> None:
+    def on_signal() -> None:
         if interrupted.is_set():
             progress.leave()
             os._exit(Exit.INTERRUPTED)
         interrupted.set()
-        progress.say("interrupted: stopping (again to abort)")
+        progress.say("interrupted: stopping (Ctrl-C again to abort)")
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told)
+        loop.add_signal_handler(number, on_signal)

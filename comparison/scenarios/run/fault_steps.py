@@ -1,4 +1,4 @@
-"""Faults: a process that stands still or is slow, links that are cut, a broker that is killed."""
+"""Faults: a frozen or slow process, cut links, a killed broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Faults:
-    """Performs the steps in which something is broken for a while, or for good."""
+    """Performs the steps that break something, for a while or for good."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -45,7 +45,7 @@ class Faults:
         self._members.view.leave_out(name)
 
         def thaw() -> None:
-            # Written into its input while it is frozen: the first thing it does is to commit.
+            # Written to its input while it is frozen: the first thing it does is to commit.
             self._members.commit_remembered(name)
             child.thaw()
             self._members.view.take_back(name)
@@ -58,10 +58,10 @@ class Faults:
         await self._changes.heal_and_settle()
 
     async def _late_commit(self, name: str, held: frozenset[TopicPartition], *, generations_ago: int) -> None:
-        """A commit that the member had sent before it was replaced, and that was long on its way, arrives.
+        """Deliver a delayed commit, as if the member had sent it before it was replaced.
 
-        A client that notices its own expiry drops what it has not sent; what it has sent is for the broker to fence,
-        whose trace tells what became of it. It is part of the fault that is under way, not another one.
+        A client that notices its own expiry drops the commits that it has not sent. Those that it has sent must be
+        fenced by the broker, whose trace has the outcome. This is part of the current fault, not another one.
         """
         identity = self._members.view.identities.get(name)
         if identity is None or not self._design.coordinator:
@@ -72,7 +72,7 @@ class Faults:
         await self._testbed.access.commit_as(group, late, offsets, server=self._design.name == SERVER)
 
     async def slow_owner(self, step: SlowOwner) -> None:
-        """The join comes while the member is slow, so the group's next rebalance is the one that waits for it."""
+        """Another member joins while the owner is slow, so that the rebalance waits for the owner."""
         self._changes.enter_stage("fault")
         name = self._members.choose_owner()
         for_ms = self._configuration.max_poll_ms + step.over_ms
@@ -96,11 +96,11 @@ class Faults:
     # -- links -------------------------------------------------------------------------------------------------------
 
     async def cut_authority(self, step: CutAuthority) -> None:
-        """What decides about the victim is out of its reach; its fetches are not.
+        """Cut the victim off from the authority, but not from its fetches.
 
-        zookeeper: the ZooKeeper server of the victim is cut from the other two. server: its server is cut, so that
-        its session ends and the coordinator sees it die, and so are its own connections to the coordinator, or it
-        would be told at once. The others: its own connections to the coordinator, at the proxy in front of it.
+        zookeeper: cut the victim's ZooKeeper server off from the other two. server: the same, so that its session
+        expires and the coordinator removes it, and cut its connections to the coordinator, which would notify it at
+        once. The others: cut its connections to the coordinator, at the proxy in front of the broker.
         """
         victim = self._members.victim
         zookeeper, proxy = self._testbed.zookeeper, self._testbed.coordinator_proxy
@@ -117,10 +117,10 @@ class Faults:
         await self._cut(step.over_ms, victim, cuts, heals)
 
     async def cut_ensemble(self, step: CutEnsemble) -> None:
-        """A server is cut off, and with it whoever uses it.
+        """Cut a ZooKeeper server off, and with it its client.
 
-        zookeeper: the victim. The coordinator designs: the coordinating broker and nobody else; also in server, whose
-        members have sessions as well: those are with the other two servers, and only the watcher is cut off.
+        zookeeper: the victim. The other designs: only the coordinating broker. In server the members have sessions as
+        well, but with the other two servers.
         """
         zookeeper = self._testbed.zookeeper
         victim = "" if self._design.coordinator else self._members.victim
@@ -129,9 +129,9 @@ class Faults:
     async def _cut(
         self, over_ms: int, victim: str, cuts: list[Callable[[], None]], heals: list[Callable[[], None]]
     ) -> None:
-        """Cut, let the others take over, hold the cut for its whole length with commits asked for, heal."""
+        """Cut, let the others take over, request commits, hold the cut for its full length, heal."""
         self._changes.enter_stage("fault")
-        # A group that leaves a lost member's partitions alone for a while takes over as much later.
+        # In delayed, the takeover comes later by its delay.
         for_ms = self._configuration.session_ms + self._configuration.delay_ms + over_ms
         target = victim or "coordinating-broker"
         begun = time.monotonic()
@@ -155,7 +155,7 @@ class Faults:
         if victim:
             self._members.commit_remembered(victim)
         else:
-            # Nobody was replaced, so a commit of the generation before is what the moved group has to fence.
+            # No member was replaced, so the new coordinator has to fence a commit of the previous generation.
             name = self._members.choose_owner()
             await self._late_commit(name, self._members.view.held_by(name), generations_ago=1)
         await self._changes.heal_and_settle()

@@ -1,4 +1,4 @@
-"""The last readings of a run, after the drain: what is committed, and where each log ends."""
+"""The final reads of a run, after the drain: committed offsets and log ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIMEOUT_MS = 5000
 
 
 async def read_final_offsets(testbed: Testbed, tracer: Tracer) -> None:
-    """Tell `final_offset` of every partition. Raises `Unavailable` when they cannot be read."""
+    """Emit `final_offset` for every partition. Raises `Unavailable` when an offset cannot be read."""
     ends = await testbed.access.ends(testbed.partitions)
     if DESIGNS[testbed.request.design].coordinator:
         committed = await testbed.access.committed(testbed.group, testbed.partitions)

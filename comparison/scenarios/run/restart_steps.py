@@ -1,4 +1,4 @@
-"""Processes that go and come back, and members that change over to other topics."""
+"""Steps that restart processes, or change a member's subscription."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Restarts:
-    """Performs the steps in which a process is started again."""
+    """Performs the steps that restart a process."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -23,7 +23,7 @@ class Restarts:
         self._restarts = 0
 
     async def restart_each(self, step: RestartEach) -> None:
-        """Every place in turn, each as one change."""
+        """Restart the process at each place in turn, each as one change."""
         for place in self._members.places:
             self._restarts += 1
             await self._restart(step, self._restarts, place)
@@ -52,13 +52,13 @@ class Restarts:
         await self._changes.make("restart", go_and_come_back, members=present, round_=round_, detail=detail)
 
     def _went_through_one(self, before: dict[str, int]) -> bool:
-        """Everybody who is present has ended a rebalance since."""
+        """Whether every present process has ended a rebalance since."""
         self._members.check()
         now = self._members.view.rebalanced()
         return all(ended > before.get(process, 0) for process, ended in now.items())
 
     async def resubscribe(self, step: Resubscribe) -> None:
-        """A member takes other topics, in its process where its design can, in a new one where it cannot."""
+        """Change a member's topics, in its process if its design can, otherwise in a new one."""
         names = self._changes.testbed.request.parameters.topic_names
         topics = [names[number] for number in step.topics]
         place = self._members.places[step.place - 1]

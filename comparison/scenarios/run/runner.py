@@ -1,8 +1,8 @@
-"""One run from start to end: warm, the scenario's steps, heal, drain, final reads, stop.
+"""One run from start to end: warm up, the scenario's steps, heal, drain, final reads, stop.
 
-Whatever happens (a step that does not come true, a child that dies, an interrupt), everything that was started is
-stopped and reaped, and the trace says how the run ended: `complete`, `interrupted` or `failed`. A run that was
-not completed is still analysed; what it was too short for is `unknown`.
+Whatever happens (a step that times out, a child that dies, an interrupt), everything that was started is stopped and
+reaped, and the trace says how the run ended: `complete`, `interrupted` or `failed`. An incomplete run is analysed as
+well; its verdicts are `unknown` where it was too short.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ _COMMITTED_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """How a run ended; `error` is '' when it is complete."""
+    """How a run ended; `error` is '' if it is complete."""
 
     outcome: str
     error: str
     seconds: float
-    baseline: dict[str, float]  #: see `comparison.scenarios.testbed.baseline`; empty when it was not come to
+    baseline: dict[str, float]  #: see `comparison.scenarios.testbed.baseline`; empty if it was not measured
 
 
 class Run:
-    """Performs one request; make a new one for each."""
+    """Performs one request; create one for each."""
 
     def __init__(self, request: RunRequest, fork_server: ForkServer, on_stage: Callable[[str], None]) -> None:
         self._request = request
         self._on_stage = on_stage
-        #: Until the run has ended: what to say of one that broke off.
-        self.outcome = RunOutcome(outcome="failed", error="the run broke off", seconds=0.0, baseline={})
+        #: Until the run has ended: the outcome of one that was aborted.
+        self.outcome = RunOutcome(outcome="failed", error="the run was aborted", seconds=0.0, baseline={})
         self._tracer = self._writer(Role.RUNNER, "runner")
         self._proxy_tracer = self._writer(Role.PROXY, "proxy")
         self._testbed = Testbed(request, fork_server, self._tracer, self._proxy_tracer)
@@ -69,7 +69,7 @@ class Run:
     async def perform(self, interrupted: asyncio.Event) -> RunOutcome:
         """Run to the end, the time limit or the interrupt.
 
-        Raises `UserError` when it cannot even start, or its folder cannot be written (any more).
+        Raises `UserError` when the run cannot start, or its folder cannot be written.
         """
         try:
             return await self._perform(interrupted)
@@ -81,7 +81,7 @@ class Run:
     async def _perform(self, interrupted: asyncio.Event) -> RunOutcome:
         begun = time.monotonic()
         self._tracer.emit("run_started", parameters=_detail(self._request))
-        # What no branch below names is a mistake of ours: such a run is never complete.
+        # Any other exception is a bug of ours: the run is then not complete.
         outcome, error = "failed", ""
         steps = asyncio.create_task(self._perform_steps())
         stopped = asyncio.create_task(interrupted.wait())
@@ -103,7 +103,7 @@ class Run:
         except UserError:
             raise
         except RebalanceLabError:
-            pass  # told in `error`
+            pass  # it is in `error`
         except OSError as caught:
             if caught.errno in UNWRITABLE:
                 raise
@@ -125,11 +125,11 @@ class Run:
         await self._drain()
         self._enter("final")
         await read_final_offsets(self._testbed, self._tracer)
-        # Only now, so that everything that can be measured has been.
+        # Last, so that everything else has been measured.
         await self._testbed.zookeeper.check_observed()
 
     async def _drain(self) -> None:
-        """Everything produced is delivered to somebody, and committed."""
+        """Wait until everything produced is delivered and committed."""
         self._enter("drain")
         await self._testbed.end_load()
         view, ends = self._members.view, self._testbed.load.ends
@@ -144,15 +144,15 @@ class Run:
             lambda: f"all records to be delivered; behind: {', '.join(behind(view.delivered)) or 'none'}",
         )
         self._members.commit()
-        # A design that refuses, or does not tell, shows in the final offsets; it is no failure of the run.
+        # A refused or unreported commit shows in the final offsets; it does not fail the run.
         with contextlib.suppress(WaitTimeout):
             await until(lambda: not behind(view.committed), _COMMITTED_S, "all records to be committed")
 
     async def _stop(self, outcome: str, error: str) -> None:
-        """Stop everything that was started, whatever state it is in, in an order in which the last words are heard.
+        """Stop everything that was started, in an order that keeps the last events.
 
-        Each part is stopped also when another one's stop, or the trace of it, fails. After an interrupt nobody is
-        asked to leave: the user waits, and traces are written through.
+        A part is stopped even if stopping or tracing another one fails. After an interrupt all processes are killed:
+        the user waits, and traces are written through.
         """
         zookeeper = self._testbed.zookeeper
         at_once = outcome == "interrupted"
@@ -169,7 +169,7 @@ class Run:
             last_to_first.callback(self._nemesis.heal)
 
     def _ended(self, outcome: str, error: str) -> Callable[[object, BaseException | None, object], None]:
-        """Traces how the run ended. One whose parts could not be stopped is not complete: traces may lack their end."""
+        """Trace how the run ended. If a part could not be stopped, traces may be incomplete: the run has failed."""
 
         def trace_end(_kind: object, caught: BaseException | None, _traceback: object) -> None:
             failed = (
@@ -186,7 +186,7 @@ class Run:
 
 
 def members_in_all(request: RunRequest) -> int:
-    """How many members the scenario's steps bring in at most."""
+    """The largest number of members that the scenario's steps start."""
     present = most = 0
     for step in request.scenario.steps:
         if isinstance(step, Form):
@@ -204,7 +204,7 @@ async def perform(
     interrupted: asyncio.Event,
     on_stage: Callable[[str], None] = lambda _: None,
 ) -> RunOutcome:
-    """One run with its `run.json`, which is written before (what was planned) and after (how it went)."""
+    """Perform one run and write its `run.json`: before it with the plan, and after it with the outcome."""
     about = {
         **provenance,
         "run": request.run,
@@ -225,7 +225,7 @@ async def perform(
 
 
 def _error_text(caught: BaseException | None) -> str:
-    """An error as the trace has it: the world's errors speak for themselves, a mistake of ours names its class."""
+    """The text of an error for the trace, with the class if it is a bug of ours."""
     if caught is None:
         return ""
     return str(caught) if isinstance(caught, RebalanceLabError | OSError) else f"{type(caught).__name__}: {caught}"
@@ -246,7 +246,7 @@ def _detail(request: RunRequest) -> dict[str, object]:
 
 
 def _named(request: RunRequest) -> dict[str, object]:
-    """What a reader of the trace would otherwise have to know by the names of settings."""
+    """Timers and strategy under names that do not depend on the design."""
     made = request.configuration
     away = [step.away_ms for step in request.scenario.steps if isinstance(step, RestartEach)]
     strategy = made.member.get("partition.assignment.strategy")

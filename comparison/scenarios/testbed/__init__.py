@@ -1,1 +1,1 @@
-"""What a run stands on: ZooKeeper, brokers, members, the load, proxies, and what is observed."""
+"""The parts of a run: ZooKeeper, brokers, members, load, proxies, observers."""

@@ -1,4 +1,4 @@
-"""How fast this machine's ZooKeeper is before anything is asked of it: what seconds in a report have to be read by."""
+"""Measures how fast this machine's ZooKeeper is without load, as the reference for the seconds in a report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_MS = 10_000
 _SAMPLES = 15
-#: A top node of its own keeps these operations out of every other namespace's counters.
+#: A top-level node of its own keeps these operations out of the other namespaces' counters.
 _ROOT = "/rebalance-lab-baseline"
 
 
@@ -48,20 +48,20 @@ async def measure_baseline(connect_string: str) -> dict[str, float]:
 
 
 async def _timed(operation: Awaitable[object]) -> float:
-    """A coroutine begins when it is awaited, so this is all of its time."""
+    """Milliseconds of an operation. A coroutine starts when it is awaited, so this is all of its time."""
     begun = time.monotonic_ns()
     await operation
     return (time.monotonic_ns() - begun) / 1e6
 
 
 async def _notified(session: ZooKeeperSession, path: str) -> float:
-    told: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    notified: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def fired(_: WatchFired) -> None:
-        if not told.done():
-            told.set_result(time.monotonic_ns())
+        if not notified.done():
+            notified.set_result(time.monotonic_ns())
 
     await session.get(path, watch=fired)
     begun = time.monotonic_ns()
     await session.set(path, b"y")
-    return (await asyncio.wait_for(told, _TIMEOUT_MS / 1000) - begun) / 1e6
+    return (await asyncio.wait_for(notified, _TIMEOUT_MS / 1000) - begun) / 1e6

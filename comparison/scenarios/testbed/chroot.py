@@ -1,4 +1,4 @@
-"""A place of its own for a run in a ZooKeeper that is not ours, and its removal afterwards."""
+"""Creates and removes a run's chroot in a ZooKeeper that is not ours."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _TIMEOUT_MS = 10_000
 
 
 def chroot_name(run: str) -> str:
-    """A path's component from a run's id."""
+    """A chroot's name, from a run's id."""
     return "rebalance-lab-" + re.sub(r"[^A-Za-z0-9_-]", "-", run)
 
 
 async def make_chroot(connect_string: str, name: str) -> str:
-    """Create `name` below the connect string's own chroot; the connect string that leads there."""
+    """Create `name` in the connect string's own chroot; the connect string with the new chroot."""
     hosts, slash, folder = connect_string.partition("/")
     path = f"{slash}{folder}/{name}"
     async with await _session(hosts) as session:
@@ -30,7 +30,7 @@ async def make_chroot(connect_string: str, name: str) -> str:
 
 
 async def remove_chroot(connect_string: str) -> None:
-    """Delete everything below, and the chroot itself."""
+    """Delete the chroot with everything in it."""
     hosts, _, folder = connect_string.partition("/")
     async with await _session(hosts) as session:
         await _remove(session, f"/{folder}")

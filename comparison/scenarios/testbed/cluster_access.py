@@ -1,4 +1,4 @@
-"""What the runner itself does to a cluster: topics, the group's coordinator, records, offsets."""
+"""The runner's client of the cluster: topics, the group's coordinator, records, offsets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _READY_S = 60.0
 _TIMEOUT_MS = 10_000
-#: So many group names are tried until one hashes to the broker that is wanted (a coin toss each).
+#: The number of group names to try until one hashes to the wanted broker (a coin toss each).
 _GROUP_NAMES = 40
 
 
@@ -39,12 +39,12 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
 
 
 def server_calls(group: str) -> ServerCalls:
-    """Of the server design; nothing is asked of a coordinator but to commit."""
+    """Requests of the server design, for commits only."""
     return ServerCalls(group=group, strategy="", wait_ms=0, patience_ms=0, request_timeout_ms=_TIMEOUT_MS)
 
 
 class ClusterAccess:
-    """Client and producer of a run; open it with `open`."""
+    """Client and producer of a run; create it with `open`."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
@@ -66,15 +66,15 @@ class ClusterAccess:
         await self._client.close()
 
     async def send(self, tp: TopicPartition, value: bytes) -> int:
-        """The offset at which it is stored. Follows a change of leader."""
+        """Produce a record; its offset. Follows a change of leader."""
         return await self._producer.send(tp, value)
 
     async def partitions_of(self, topic: str, *, create: bool) -> list[TopicPartition]:
-        """The topic's partitions, once each has a leader. Raises `Unavailable` when there is no such topic."""
+        """Wait for each partition of a topic to have a leader; the partitions. Raises `Unavailable`."""
         return await partitions_led(self._client, topic, create=create)
 
     async def create_topic(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
-        """Create with these replicas for each partition (the first one leads), and wait for the leaders."""
+        """Create a topic with these replicas of each partition, the leader first, and wait for the leaders."""
         connection = await self._client.any_connection()
         body = {
             "topics": [
@@ -93,7 +93,7 @@ class ClusterAccess:
         async def answered() -> str:
             answer = await connection.call(Api.CreateTopics, body)
             error = error_name(answer.topics[0].error_code) or "NONE"
-            # A broker that has just started may not have heard of the others yet.
+            # A broker that has just started may not know the others yet.
             return "" if error == "INVALID_REPLICA_ASSIGNMENT" else error
 
         error = await until(
@@ -104,7 +104,7 @@ class ClusterAccess:
         await self.partitions_of(topic, create=False)
 
     async def create_partitions(self, topic: str, count: int, replicas: Sequence[Sequence[int]]) -> None:
-        """`count` partitions in all, the new ones with these replicas; waits for their leaders."""
+        """Grow a topic to `count` partitions, the new ones with these replicas, and wait for their leaders."""
         body = {
             "topics": [{"name": topic, "count": count, "assignments": [{"broker_ids": tuple(n)} for n in replicas]}],
             "timeout": _TIMEOUT_MS,
@@ -120,7 +120,7 @@ class ClusterAccess:
         return len(await self.partitions_of(topic, create=False)) == count
 
     async def group_coordinated_by(self, node_id: int) -> str:
-        """The first of our group names whose coordinator is that broker."""
+        """A group name that this broker coordinates."""
         for number in range(_GROUP_NAMES):
             name = f"lab-{number}"
             if await self.coordinator(name) == node_id:
@@ -128,7 +128,7 @@ class ClusterAccess:
         raise Unavailable(f"no group name of {_GROUP_NAMES} is coordinated by broker {node_id}")
 
     async def coordinator(self, group: str) -> int:
-        """The node id of the group's coordinator, once there is one."""
+        """Wait for the group to have a coordinator; its node id."""
 
         async def found() -> int:
             connection = await self._client.any_connection()
@@ -140,9 +140,9 @@ class ClusterAccess:
     async def commit_as(
         self, group: str, identity: Identity, offsets: Mapping[TopicPartition, int], *, server: bool = False
     ) -> dict[str, str]:
-        """A commit as that member would have sent it: {partition: the error's name, '' when accepted}.
+        """Commit as this member; the error name for each partition, '' if accepted.
 
-        `server`: a member of the server design, whose commits have an API of their own.
+        `server`: as a member of the server design, which has its own API for commits.
         """
         connection = await self._client.connection(await self.coordinator(group))
         if server:
@@ -153,7 +153,7 @@ class ClusterAccess:
         return {str(tp): error for tp, error in answered.items()}
 
     async def committed(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Offsets committed with the coordinator; NO_OFFSET where there is none."""
+        """The offsets committed with the coordinator, or NO_OFFSET."""
         await self._client.refresh([])
         connection = await self._client.connection(await self.coordinator(group))
         topics = sorted({tp.topic for tp in partitions})
@@ -181,6 +181,6 @@ class ClusterAccess:
             led = {tp: LATEST for tp in partitions if self._client.leader_of(tp) == node_id}
             for tp, (error, offset) in (await list_offset(connection, led)).items():
                 if error:
-                    raise Unavailable(f"the end of {tp} is not known: {error}")
+                    raise Unavailable(f"the log end of {tp} is unknown: {error}")
                 ends[tp] = offset
         return ends

@@ -1,7 +1,7 @@
-"""The members of a run: their processes, what they tell, and what can be done to them.
+"""The members of a run: their processes and events, and the commands and faults that reach them.
 
-A *place* is where a process is deployed (`m1`, `m2`, ...): it keeps its name when the process is restarted. Each
-process has a name of its own, the place's with a number from the second one on: `m1`, `m1.2`, `m1.3`.
+A *place* is where a process is deployed (`m1`, `m2`, ...). A restarted process keeps its place. Each process has its
+own name: the place's, with a number from the second process on (`m1`, `m1.2`, `m1.3`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from comparison.scenarios.testbed.testbed import Testbed
 
 MEMBER_MODULE = "comparison.scenarios.processes.member_process"
-#: A group is quiet when nobody rebalances and nothing was heard about ownership for this long: then whatever a
-#: change has caused is over, and the next change is not merged with it.
+#: A group is quiet when no member rebalances and there was no event about ownership for this long. Then the effects of
+#: a change are over, and do not merge with those of the next one.
 QUIET_MS = 300
 
 
 class GroupMembers:
-    """Processes at the places `m1`, `m2`, ...; several members in each where the scenario says so."""
+    """Processes at the places `m1`, `m2`, ..., with one or several members each."""
 
     def __init__(self, testbed: Testbed, fork_server: ForkServer, processes: int) -> None:
         self._fork_server = fork_server
@@ -39,17 +39,17 @@ class GroupMembers:
         self._tracer = testbed.tracer
         self.view = GroupView(testbed.partitions)
         self.places = [f"m{number}" for number in range(1, processes + 1)]
-        self._living = {place: place for place in self.places}  #: place -> the process that is there now
+        self._living = {place: place for place in self.places}  #: place -> its current process
         self._lives = Counter(self.places)
-        self._settings: dict[str, Mapping[str, str]] = {}  #: place -> over the design's own
+        self._settings: dict[str, Mapping[str, str]] = {}  #: place -> settings over the design's own
         self._topics = {place: self._first_topics(number) for number, place in enumerate(self.places, start=1)}
         self._children: dict[str, ChildProcess] = {}
         self._configured: set[str] = set()
         self._gone: set[str] = set()
-        self.joined = 0  #: members asked to join so far, those that left since among them
+        self.joined = 0  #: members started so far, including those that have left
         self.present = 0
         self.random = random.Random(self._request.parameters.seed)  # reproducible, not secret
-        #: Whom a split-brain run cuts off, chosen before anybody starts: it knows other servers than the rest.
+        #: The place to cut off in a split-brain run: chosen before the start, since it connects to other servers.
         self.victim = self.random.choice(self.places) if self._request.split_brain else ""
 
     def _first_topics(self, place: int) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ class GroupMembers:
         return tuple(names[number] for number in numbers)
 
     async def warm_up(self) -> None:
-        """Start the processes; they load their code and wait. Joining then takes no longer than it must."""
+        """Start the processes in advance, so that joining does not include the time for starting them."""
         await gather_or_cancel(*(self._spawn(name) for name in self.places))
 
     async def _spawn(self, name: str) -> None:
@@ -68,7 +68,7 @@ class GroupMembers:
         self._tracer.emit("process_started", target=name, child_pid=child.pid)
 
     def join(self, count: int, settings: Mapping[str, str] | None = None) -> None:
-        """Let `count` more members join, all at once; `settings` go over the design's own."""
+        """Let `count` more members join at once, with `settings` over the design's own."""
         for _ in range(count):
             place = self.places[self.joined % len(self.places)]
             if settings:
@@ -101,38 +101,38 @@ class GroupMembers:
         return dict.fromkeys(self._topics[place], self._request.parameters.streams)
 
     def choose_owner(self) -> str:
-        """A process that owns something, by the seed; not the one whose memory is what a design lives by."""
+        """A random process that owns partitions; in delayed not the leader, since losing it would end the delay."""
         spared = {self.view.decider} if DESIGNS[self._request.design].delays_reassignment else set()
         owning = [name for name in self.view.owning_processes() if name not in self._gone | spared]
-        assert owning, "nobody owns anything"
+        assert owning, "no process owns anything"
         return self.random.choice(owning)
 
     def child(self, name: str) -> ChildProcess:
         return self._children[name]
 
     def process_at(self, place: str) -> str:
-        """The name of the process that is at a place now."""
+        """The name of the current process at a place."""
         return self._living[place]
 
     def commit(self) -> None:
-        """Ask everybody to commit what was handed out."""
+        """Have all members commit what was delivered to them."""
         for each in sorted(self._configured - self._gone):
             self._children[each].send({"command": "commit"})
 
     def commit_remembered(self, name: str) -> None:
-        """Ask one process to commit what its application remembers, whoever owns it by now."""
+        """Have one process commit the positions that its application remembers, whether it still owns them or not."""
         self._children[name].send({"command": "commit", "remembered": True})
 
     def slow_down(self, name: str) -> None:
-        """One process polls no more."""
+        """Stop polling in one process."""
         self._children[name].send({"command": "pause_consumption"})
 
     def speed_up(self, name: str) -> None:
-        """It polls again."""
+        """Resume polling."""
         self._children[name].send({"command": "resume"})
 
     def subscribe(self, place: str, topics: Sequence[str]) -> None:
-        """The members at a place change over to these topics while they run."""
+        """Change the topics of the running members at a place."""
         name = self._living[place]
         self._topics[place] = tuple(topics)
         self.view.subscribed[name] = frozenset(topics)
@@ -144,12 +144,12 @@ class GroupMembers:
         self._tracer.emit("process_ended", target=name, how="kill", code=code)
 
     def leave(self, name: str) -> None:
-        """Ask a process to leave; it ends by itself."""
+        """Command a process to leave the group and exit."""
         self._forget(name)
         self._children[name].send({"command": "leave"})
 
     async def go(self, place: str, timeout_s: float) -> None:
-        """The process at a place leaves and has ended. Raises `WaitTimeout` when it does not end."""
+        """Have the process at a place leave, and wait for its end. Raises `WaitTimeout`."""
         name = self._living[place]
         self.leave(name)
         code = await ended_within(self._children[name], timeout_s)
@@ -158,8 +158,8 @@ class GroupMembers:
     async def come_back(
         self, place: str, settings: Mapping[str, str] | None = None, topics: Sequence[str] | None = None
     ) -> None:
-        """A new process at a place whose last one has ended, as one member; other settings or topics from now on."""
-        assert self._living[place] in self._gone, "somebody is there"
+        """Start a new process with one member at a free place, optionally with other settings or topics."""
+        assert self._living[place] in self._gone, "the place is occupied"
         name = self.next_at(place)
         self._lives[place] += 1
         self._living[place] = name
@@ -171,7 +171,7 @@ class GroupMembers:
         self._join(place)
 
     def next_at(self, place: str) -> str:
-        """The name that the next process at a place will have."""
+        """The name of the next process at a place."""
         return f"{place}.{self._lives[place] + 1}"
 
     def _forget(self, name: str) -> None:
@@ -180,17 +180,17 @@ class GroupMembers:
         self.present -= 1
 
     def check(self) -> None:
-        """Raise when a member's process has ended that was not to."""
+        """Raise if a member's process has ended unexpectedly."""
         for name in self._configured - self._gone:
             if self._children[name].returncode is not None:
-                raise self._children[name].failure("being a member")
+                raise self._children[name].failure("running")
         self._testbed.check()
 
     async def until_settled(self, timeout_s: float, *, without: str = "") -> None:
-        """Every partition is owned once, by as many members as can. `without`: one that does not count now."""
+        """Wait until each partition has one owner and all members have joined, not counting `without`."""
         present = self.present - bool(without)
         streams = self._request.parameters.streams
-        # Streams are threads of one member in some designs, and memberships of their own elsewhere.
+        # In some designs the streams are threads of one member, in the others each is a member.
         memberships = present * (1 if DESIGNS[self._request.design].streams_are_threads else streams)
 
         def settled() -> bool:
@@ -200,7 +200,7 @@ class GroupMembers:
         await until(settled, timeout_s, lambda: f"the group to settle ({self.view.summary()})")
 
     async def until_quiet(self, timeout_s: float) -> None:
-        """Nobody rebalances, and nothing has happened for a while."""
+        """Wait until no member rebalances and nothing has happened for a while."""
 
         def quiet() -> bool:
             self.check()
@@ -209,7 +209,7 @@ class GroupMembers:
         await until(quiet, timeout_s, lambda: f"the group to be quiet ({self.view.summary()})")
 
     async def stop(self, *, at_once: bool = False) -> None:
-        """Tell every member to leave and kill those that do not, or kill them all `at_once`."""
+        """Stop every member, killing those that do not end; `at_once` kills them all."""
         await gather_all(*(self._stop(name, child, at_once=at_once) for name, child in self._children.items()))
 
     async def _stop(self, name: str, child: ChildProcess, *, at_once: bool) -> None:

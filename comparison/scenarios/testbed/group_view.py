@@ -1,6 +1,6 @@
-"""What the runner knows of the group from the members' own events: who believes to own what, and what they do.
+"""The runner's view of the group, from the members' own events: who owns what, as the members believe.
 
-Pure: events in, answers out. The runner decides by it when a stage is over; verdicts are not made here.
+Pure. The runner uses it to decide when a step is over; verdicts are made elsewhere.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ class Unit(NamedTuple):
 
 
 def partitions_of(event: Mapping[str, object], name: str) -> frozenset[TopicPartition]:
-    """A field of partitions, read back."""
+    """An event's field of partitions."""
     rows = event[name]
     assert isinstance(rows, list)
     return frozenset(TopicPartition(row["topic"], row["partition"]) for row in rows)
 
 
 class GroupView:
-    """Beliefs of all members, of processes that are present (not killed, left or frozen)."""
+    """What all members believe to own, in the processes that are present: not killed, left or frozen."""
 
     def __init__(self, partitions: Iterable[TopicPartition]) -> None:
         self.partitions = frozenset(partitions)
-        self.delivered: dict[TopicPartition, int] = {}  #: next offset that nobody has been handed yet
-        self.committed: dict[TopicPartition, int] = {}  #: as members were told
-        #: What each process has subscribed to; whoever is not in it may own anything.
+        self.delivered: dict[TopicPartition, int] = {}  #: the next offset that was not delivered yet
+        self.committed: dict[TopicPartition, int] = {}  #: as members received it
+        #: The topics of each process. A process that is not in it may own anything.
         self.subscribed: dict[str, frozenset[str]] = {}
         self.failures: list[str] = []
         #: Member id and generation of each process's last assignment, in designs that have them.
         self.identities: dict[str, tuple[str, int]] = {}
-        self.decider = ""  #: the process that was the last to decide who gets what
+        self.decider = ""  #: the process that assigned last
         self._beliefs: dict[Unit, frozenset[TopicPartition]] = {}
         self._absent: set[str] = set()
-        #: By process: a member may begin its first one without an id and end it with one.
+        #: By process: a member may start its first rebalance without an id and end it with one.
         self._open_rebalances: Counter[str] = Counter()
         self._ended_rebalances: Counter[str] = Counter()
-        self._arrived: set[tuple[str, str]] = set()  # processes and members that have ended a rebalance
-        self.moved_ns = 0  #: when anything about ownership was last heard of
+        self._arrived: set[tuple[str, str]] = set()  # (process, member) that have completed a rebalance
+        self.moved_ns = 0  #: time of the last event about ownership
 
     def apply(self, event: Mapping[str, object]) -> None:
-        """Take one event of a member in."""
+        """Apply one event of a member."""
         kind, process = str(event["kind"]), str(event["process"])
         unit = Unit(process, str(event.get("member") or ""), _number(event.get("stream")))
         if kind in ("partitions_assigned", "partitions_revoked", "partitions_lost"):
@@ -88,19 +88,19 @@ class GroupView:
         offsets[tp] = max(offset, offsets.get(tp, 0))
 
     def grow(self, partitions: Iterable[TopicPartition]) -> None:
-        """There are more partitions from now on."""
+        """Add partitions."""
         self.partitions |= frozenset(partitions)
 
     def leave_out(self, process: str) -> None:
-        """The process is dead, leaving or frozen: what it believes does not count."""
+        """Ignore what a process believes: it is dead, leaving or frozen."""
         self._absent.add(process)
 
     def take_back(self, process: str) -> None:
-        """The process runs again, with what it believes."""
+        """Count a process again, with what it believes."""
         self._absent.discard(process)
 
     def owners(self) -> dict[TopicPartition, list[Unit]]:
-        """Who believes to own each partition, in order of process, member and stream."""
+        """The units that believe to own each partition, sorted by process, member and stream."""
         owners: dict[TopicPartition, list[Unit]] = {tp: [] for tp in sorted(self.partitions)}
         for unit, owned in sorted(self._beliefs.items()):
             if unit.process not in self._absent:
@@ -109,18 +109,18 @@ class GroupView:
         return owners
 
     def held_by(self, process: str) -> frozenset[TopicPartition]:
-        """What a process believes to own, present or not."""
+        """The partitions that a process believes to own, present or not."""
         return frozenset(tp for unit, owned in self._beliefs.items() if unit.process == process for tp in owned)
 
     def owning_processes(self) -> list[str]:
-        """Processes that own at least one partition."""
+        """The processes that own at least one partition."""
         return sorted({unit.process for units in self.owners().values() for unit in units})
 
     def settled(self, units: int, memberships: int) -> bool:
-        """Every partition has one owner that wants it, as many units own as must, and every membership has arrived.
+        """Whether each partition has one subscribed owner, enough units own something, and all memberships have joined.
 
-        `range` deals each topic out by itself, so with many topics no more units need be busy than one has
-        partitions; then only the end of its first rebalance tells that somebody has come who owns nothing.
+        `range` assigns each topic by itself, so with several topics only as many units own something as the largest
+        topic has partitions. Only the end of its first rebalance shows that a member without partitions has joined.
         """
         owners = self.owners()
         busy = {unit for held in owners.values() for unit in held}
@@ -134,18 +134,18 @@ class GroupView:
         return subscribed is None or partition.topic in subscribed
 
     def quiet(self, now_ns: int, for_ms: int) -> bool:
-        """No member is in a rebalance, and nothing about ownership was heard for a while."""
+        """Whether no member is in a rebalance, and the last event about ownership is `for_ms` old."""
         return not self._rebalancing() and now_ns - self.moved_ns >= for_ms * 1_000_000
 
     def rebalanced(self) -> dict[str, int]:
-        """How many rebalances each process that is present has been through."""
+        """The number of completed rebalances of each present process."""
         return {process: ended for process, ended in self._ended_rebalances.items() if process not in self._absent}
 
     def _rebalancing(self) -> list[str]:
         return sorted(p for p, begun in self._open_rebalances.items() if begun > 0 and p not in self._absent)
 
     def summary(self) -> str:
-        """One line for the message of a wait that failed."""
+        """One line for the message of a wait that timed out."""
         owners = self.owners()
         unowned = [str(tp) for tp, units in owners.items() if not units]
         doubled = [str(tp) for tp, units in owners.items() if len(units) > 1]
@@ -156,7 +156,7 @@ class GroupView:
         if unwanted := [str(tp) for tp, units in owners.items() for unit in units if not self._wants(unit, tp)]:
             parts.append(f"owned by an unsubscribed member: {', '.join(unwanted)}")
         if rebalancing := self._rebalancing():
-            parts.append(f"in a rebalance: {', '.join(rebalancing)}")
+            parts.append(f"rebalancing: {', '.join(rebalancing)}")
         parts += self.failures[-2:]
         return "; ".join(parts)
 

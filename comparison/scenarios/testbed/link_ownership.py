@@ -1,4 +1,4 @@
-"""Which TCP connections belong to which process: how a proxy that all share can cut off one of them."""
+"""Maps TCP connections to processes, so that a shared proxy can cut off one process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import psutil
 
 
 def ports_of_process(pid: int) -> frozenset[int]:
-    """The local ports of a process's TCP connections; empty when it is gone."""
+    """The local ports of a process's TCP connections; empty if it has ended."""
     try:
         connections = psutil.Process(pid).net_connections(kind="tcp")
     except psutil.NoSuchProcess:

@@ -1,9 +1,8 @@
-"""What a ZooKeeper holds that is not ours: watched from beside, because its transaction log is out of reach.
+"""Observes a group by watches in a ZooKeeper that is not ours, whose transaction log cannot be read.
 
-One session of its own, which traces nothing and is not counted. It sees less than the log tells: changes that
-follow each other faster than a watch is armed again merge, and nobody can see who wrote an offset. So what it sees of
-offsets is kept, and told only after the run, together with what the members know of their own commits
-(`comparison.scenarios.testbed.observed_offsets`).
+It has a session of its own, which is not traced or counted. It sees less than the log has: changes that are faster
+than the next watch are merged, and a watch does not show who wrote an offset. So offsets are written to the trace only
+after the run, merged with the members' traces (`comparison.scenarios.testbed.observed_offsets`).
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
     from kernel.zookeeper.operations import WatchFired, ZnodeStat
 
 _TIMEOUT_MS = 10_000
-#: Before the group has made its folders there is nothing to watch but their absence.
+#: The interval for polling until the group has created its nodes.
 _ABSENT_S = 0.05
 
 
 class LiveObserver:
-    """Follows one group's members, owners and offsets; `start`, `stop`."""
+    """Follows one group's members, owners and offsets, from `start` to `stop`."""
 
     def __init__(self, connect_string: str, group: str, partitions: Sequence[TopicPartition], tracer: Tracer) -> None:
         self._connect_string = connect_string
@@ -44,15 +43,12 @@ class LiveObserver:
         self._tasks: list[asyncio.Task[None]] = []
         self._session: ZooKeeperSession | None = None
         self._blind = ""
-        self.seen: list[SeenWrite] = []  #: of offsets, in the order of each node's writes
+        self.seen: list[SeenWrite] = []  #: writes of offsets, in each node's order
 
     def check(self) -> None:
-        """Raise `Unavailable` when something may have happened that was not seen: then nothing tells that it did not.
-
-        What was seen until then, and since, stands.
-        """
+        """Raise `Unavailable` if changes may have been missed. What was seen remains valid."""
         ended = [task.exception() for task in self._tasks if task.done() and not task.cancelled()]
-        why = next((f"cannot go on: {error}" for error in ended if error is not None), self._blind)
+        why = next((f"failed: {error}" for error in ended if error is not None), self._blind)
         if why:
             raise Unavailable(f"the observer of the group's owners {why}")
 
@@ -70,7 +66,7 @@ class LiveObserver:
         self._follow(self._partitions)
 
     def watch(self, partitions: Sequence[TopicPartition]) -> None:
-        """Follow the owners and offsets of these as well."""
+        """Follow the owners and offsets of these partitions as well."""
         self._partitions += partitions
         self._follow(partitions)
 
@@ -120,7 +116,7 @@ class LiveObserver:
             await self._until(fired)
 
     async def see_offsets(self) -> None:
-        """Read every offset once more, so that what is counted is what there is now. Raises what reading raises."""
+        """Read every offset once more, for a complete count. Raises what reading raises."""
         assert self._session is not None, "not started"
         for tp in self._partitions:
             try:
@@ -175,12 +171,12 @@ class LiveObserver:
     async def _until(self, fired: _Fired) -> None:
         await fired.wait()
         if fired.lost:
-            # What is now is read again; what came and went in between is not known to anybody.
-            self._blind = "was without its connection for a time"
+            # The current state is read again, but changes in between may have been missed.
+            self._blind = "lost its connection for a while"
 
 
 class _Fired(asyncio.Event):
-    """A watch's callback that can be waited for; `lost` when it was not a change but the end of the watch."""
+    """A watch's callback as an event; `lost` if the watch ended without a change."""
 
     lost = False
 

@@ -1,7 +1,7 @@
-"""The load: records numbered in each partition, at a steady rate, every acknowledgement in the trace.
+"""The load: numbered records for each partition, at a steady rate, with every acknowledgement in the trace.
 
-The rate is kept by the clock, not by pauses: what a slow broker delays is sent as soon as it can be, so that
-the number of records of a run depends on its length alone.
+The rate follows the clock: records that a slow broker delays are sent as soon as possible, so that the number of
+records depends only on the length of the run.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _PADDING = b"x" * 64
 
 
 class Sender(Protocol):
-    """What the load needs of a producer: acknowledged sends, in order within a partition."""
+    """A producer for the load: acknowledged sends, in order within a partition."""
 
     async def send(self, tp: TopicPartition, value: bytes) -> int: ...
 
 
 class Load:
-    """Produces until it is stopped; `acknowledged` is the next serial of each partition that is not stored yet."""
+    """Produces until it is stopped. `acknowledged` is the next serial of each partition that is not stored yet."""
 
     def __init__(self, sender: Sender, partitions: Sequence[TopicPartition], rate: int, tracer: Tracer) -> None:
         self.acknowledged: dict[TopicPartition, int] = dict.fromkeys(partitions, 0)
@@ -47,7 +47,7 @@ class Load:
         self._failed: BaseException | None = None
 
     async def run(self) -> None:
-        """Produce until `stop`; raises what a send raised."""
+        """Produce until `stop`. Raises what a send raised."""
         loop = asyncio.get_running_loop()
         begun, sent = loop.time(), 0
         while not self._stopping.is_set() and self._failed is None:
@@ -65,13 +65,13 @@ class Load:
             raise self._failed
 
     def grow(self, partitions: Sequence[TopicPartition]) -> None:
-        """Produce to these as well from now on."""
+        """Produce to these partitions as well."""
         for tp in partitions:
             self.acknowledged[tp] = self.ends[tp] = self._serials[tp] = 0
         self._partitions.extend(partitions)
 
     def stop(self) -> None:
-        """Send no more; `run` returns when everything sent is acknowledged."""
+        """Stop sending. `run` returns once everything sent is acknowledged."""
         self._stopping.set()
 
     def _send_range(self, first: int, after: int) -> None:

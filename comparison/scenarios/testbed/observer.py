@@ -1,10 +1,10 @@
-"""What ZooKeeper itself held, as a trace: its transaction log, read after the run, told in the schema's words.
+"""Turns ZooKeeper's transaction log into a trace after the run: what ZooKeeper itself held.
 
-So no observer joins the herd. Times come from the transactions (wall clock, milliseconds) and are put on the
-monotonic clock by one pair of readings; the epoch of an owner is the zxid of its node's creation.
+So no observer takes part in the herd. Times come from the transactions (wall clock, milliseconds) and are converted
+to the monotonic clock by one pair of readings. The epoch of an owner is the zxid of its node's creation.
 
-Who wrote an offset is told by the session: the member whose id node was created in that session, at any time
-of it, because a returning member commits before it registers again.
+The writer of an offset is found by its session: the member whose id node was created in that session at any time,
+since a returning member commits before it registers again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OFFSET = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class ObservedEvent:
-    """One event and the wall time at which ZooKeeper decided it."""
+    """One event, with ZooKeeper's wall-clock time."""
 
     time_ms: int
     kind: str
@@ -60,12 +60,12 @@ class ObservedEvent:
 
 
 def session_name(session: int) -> str:
-    """As ZooKeeper prints sessions."""
+    """A session id as ZooKeeper prints it."""
     return f"0x{session & (2**64 - 1):x}"
 
 
 class Observed:
-    """Turns transactions, in order, into events. `members` maps a session to the member registered in it."""
+    """Turns transactions, in order, into events. `members` maps sessions to their members."""
 
     def __init__(self, members: Mapping[int, str], chroot: str = "") -> None:
         self._members = members
@@ -74,9 +74,9 @@ class Observed:
         self._ids: dict[str, int] = {}  # id node -> session
 
     def events_of(self, transaction: Transaction) -> Iterator[ObservedEvent]:
-        """The events of one transaction; none for what is not about groups."""
+        """The events of one transaction; none if it is not about groups."""
         if transaction.op == "closeSession":
-            # Only a server that gave the session up closes it without a request number of the client's.
+            # When the server expires a session, closeSession has no request number of the client.
             reason = "session" if transaction.cxid == 0 else "leave"
             for path in transaction.removed_paths:
                 yield from self._gone(transaction, self._inside(path), reason)
@@ -124,7 +124,7 @@ def _partition(match: re.Match[str]) -> dict[str, object]:
 
 
 def members_by_session(transactions: Iterable[Transaction], chroot: str = "") -> dict[int, str]:
-    """Which member was registered in which session; the first one where a session had several."""
+    """The member that was registered in each session; the first one if there were several."""
     members: dict[int, str] = {}
     for transaction in transactions:
         if transaction.op == "create" and transaction.path.startswith(f"{chroot}/"):
@@ -135,7 +135,7 @@ def members_by_session(transactions: Iterable[Transaction], chroot: str = "") ->
 
 
 class ReplayClock:
-    """A clock that stands where a transaction stood: `monotonic_ns` as of that wall time."""
+    """A clock that is set to the wall-clock time of a transaction."""
 
     def __init__(self, *, monotonic_ns: int, wall_ms: int) -> None:
         self._ahead_ns = monotonic_ns - wall_ms * NS_PER_MS
@@ -152,7 +152,7 @@ class ReplayClock:
 
 
 class MonotonicReplay:
-    """The same for what is known by the monotonic clock, with the system's pair of readings."""
+    """The same for times of the monotonic clock, with one pair of the system's readings."""
 
     def __init__(self, system: Clock) -> None:
         self._ahead_ns = system.monotonic_ns() - system.wall_ms() * NS_PER_MS
@@ -169,7 +169,7 @@ class MonotonicReplay:
 
 
 def write_offsets(writes: Sequence[OffsetWrite], path: Path, identity: TraceIdentity, group: str) -> None:
-    """Write the trace of the offsets of a group in a ZooKeeper that was watched from beside."""
+    """Write the trace of a group's offsets in a ZooKeeper that is not ours."""
     clock = MonotonicReplay(SystemClock())
     writer = TraceWriter(path, identity, clock=clock)
     for write in writes:
@@ -190,7 +190,7 @@ def write_offsets(writes: Sequence[OffsetWrite], path: Path, identity: TraceIden
 def write_observed(
     transactions: Iterable[Transaction], path: Path, identity: TraceIdentity, clock: ReplayClock, chroot: str = ""
 ) -> int:
-    """Write the observer's trace to `path`; how many events there were."""
+    """Write the observer's trace to `path`; its number of events."""
     kept = list(transactions)
     observed = Observed(members_by_session(kept, chroot), chroot)
     writer = TraceWriter(path, identity, clock=clock)

@@ -1,13 +1,13 @@
-"""A TCP proxy that can cut a link as a network does: bytes are held, and delivered at the heal.
+"""A TCP proxy that cuts links like a network partition: bytes are held, and delivered at the heal.
 
-`tc netem` is missing from many kernels, so the proxy is the portable way. While a link is cut nothing is read
-from either end, so what is sent stays in the kernel's buffers, and neither end learns of the other's close or
-reset; a connection made meanwhile is accepted and goes no further. At the heal everything flows on, also on
-connections that one end has given up by then.
+`tc netem` is missing from many kernels, so the proxy is the portable way. While a link is cut, nothing is read from
+either end: what is sent stays in the kernel's buffers, and neither end sees the other's close or reset. A connection
+made meanwhile is accepted but goes no further. At the heal everything flows again, also on connections that one end
+has closed by then.
 
-Two traps of ZooKeeper's ensembles are met here (tried on 3.9.5): a proxy accepts before the server behind it
-listens, so the connection to that server is tried again for a while before the accepted one is closed; and
-a link can be `refused` altogether, see `comparison.scenarios.testbed.quorum`.
+It handles two traps of ZooKeeper's ensembles (tried on 3.9.5). A proxy accepts connections before the server behind it
+listens, so it retries for a while before it closes the accepted connection. And a link can be `refused`, see
+`comparison.scenarios.testbed.quorum`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _RETRY_EVERY_S = 0.02
 _CHUNK = 65_536
 
 
-#: Of the ports of clients, those whose connections are to be held.
+#: Selects, of the clients' ports, those whose connections to hold.
 Picks = Callable[[Collection[int]], Collection[int]]
 
 
 class Gate:
-    """Open, or shut until it is opened again."""
+    """A gate that is open, or closed until it is opened again."""
 
     def __init__(self) -> None:
         self._open = asyncio.Event()
@@ -50,8 +50,8 @@ class Gate:
 class TcpProxy:
     """Forwards connections to one upstream port of this machine.
 
-    A cut holds every connection, or those whose clients' ports a function picks (asked once for all there are,
-    and once for each that is made later).
+    A cut holds every connection, or those whose clients' ports a function picks: called once with the ports of all
+    connections, and once for each later one.
     """
 
     def __init__(self, name: str, tracer: Tracer) -> None:
@@ -64,7 +64,7 @@ class TcpProxy:
         self._holds: Picks | None = None
 
     async def start(self, upstream_port: int = 0) -> int:
-        """Listen on a free port, which is returned; the upstream port may be set later."""
+        """Listen on a free port; the port. The upstream port may be set later."""
         self.upstream_port = upstream_port
         self._server = await asyncio.start_server(self._accepted, LOOPBACK, 0)
         self.port = self._server.sockets[0].getsockname()[1]
@@ -72,7 +72,7 @@ class TcpProxy:
 
     @property
     def links(self) -> int:
-        """How many connections there are."""
+        """The number of connections."""
         return len(self._links)
 
     @property
@@ -90,7 +90,7 @@ class TcpProxy:
         self._tracer.emit("link_cut", link=self.name)
 
     def heal(self) -> None:
-        """Deliver what was held. Does nothing to a link that is whole."""
+        """Deliver what was held. Does nothing if the link is not cut."""
         if not self.cut_off:
             return
         self._holds = None
@@ -121,8 +121,8 @@ class TcpProxy:
         try:
             await self._forward(reader, writer, gate)
         except asyncio.CancelledError:
-            # Only stop() cancels a link. The task ends here as if it had run out, because the stream server
-            # reports a cancelled connection as an error.
+            # Only stop() cancels a link. The cancellation is swallowed, because the stream server reports a cancelled
+            # connection as an error.
             writer.transport.abort()
         finally:
             del self._links[link]
@@ -139,13 +139,13 @@ class TcpProxy:
                 both.create_task(_pump(reader, up_writer, gate))
                 both.create_task(_pump(up_reader, writer, gate))
         except* OSError:
-            pass  # one end was reset: so is the other, below
+            pass  # one end was reset: the other one is closed below
         finally:
             for end in (writer, up_writer):
                 end.transport.abort() if end.transport.is_closing() else end.close()
 
     async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        """A connection to the upstream, tried for a while: it may be about to listen."""
+        """Connect to the upstream, with retries: it may not listen yet."""
         deadline = asyncio.get_running_loop().time() + UPSTREAM_RETRY_S
         while asyncio.get_running_loop().time() < deadline:
             with contextlib.suppress(OSError):
@@ -155,7 +155,7 @@ class TcpProxy:
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: Gate) -> None:
-    """Bytes from one end to the other until the first says that there are no more; a half-close is passed on."""
+    """Copy bytes from one end to the other until the end of the stream; passes a half-close on."""
     while True:
         data = await reader.read(_CHUNK)
         await gate.passed()

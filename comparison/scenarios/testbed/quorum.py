@@ -1,8 +1,8 @@
-"""The links between the servers of an ensemble, each behind a proxy of its own, so that one server can be cut off.
+"""Proxies for the links between the servers of an ensemble, so that one server can be cut off.
 
-Each server reaches the others by the ports of its own view. A server with a smaller id that calls one with a
-larger id for an election is called back by that one on the *real* address, past any proxy; so those
-connections are refused (the port is held and nobody listens), and the larger one calls by its own view.
+Each server has its own ports for reaching the others. When a server connects to one with a larger id for an election,
+that one connects back to the *real* address, past any proxy. So those connections are refused (the port is bound but
+not listened on), and the server with the larger id connects by its own ports.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class QuorumProxies:
             await proxy.start()
         for i, j in self._quorum:
             if i < j:
-                # Bound and not listening: a connection is refused, and nobody else can take the port.
+                # Bound but not listening: connections are refused, and no other process can take the port.
                 held = socket.socket()
                 held.bind((LOOPBACK, 0))
                 self._refused[i, j] = held
 
     def ports(self, i: int, j: int, real: QuorumPorts) -> QuorumPorts:
-        """`kernel.zookeeper.embedded.QuorumLinks`: what server i uses to reach server j."""
+        """`kernel.zookeeper.embedded.QuorumLinks`: the ports by which server i reaches server j."""
         quorum = self._quorum[i, j]
         quorum.upstream_port = real.quorum
         if i < j:
@@ -49,7 +49,7 @@ class QuorumProxies:
         return QuorumPorts(quorum.port, election.port)
 
     def cut(self, server: int) -> None:
-        """Hold everything between `server` and the others."""
+        """Cut `server` off from the others."""
         for proxy in self._of(server):
             proxy.cut()
 

@@ -1,4 +1,4 @@
-"""What a run stands on: ZooKeeper, brokers, topics, the load; started together, stopped whatever happens."""
+"""The testbed of a run: ZooKeeper, brokers, topics, load. It is stopped whatever happens."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 BROKER_MODULE = "comparison.scenarios.processes.broker_process"
 _START_S = 60.0
-#: Where it matters who coordinates the group, it is this one; in split-brain runs the first one leads every topic.
+#: The coordinating broker in runs where that matters. In split-brain runs the first broker leads every topic.
 COORDINATING_BROKER = 2
 
 
 class BrokerChild:
-    """One broker process and where it listens."""
+    """One broker process and its port."""
 
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
@@ -49,7 +49,7 @@ class BrokerChild:
             self.error = str(event["error"])
 
     def serves(self) -> bool:
-        """True once it does; raises `ChildFailed` when it never will."""
+        """True when ready; raises `ChildFailed` if startup failed."""
         assert self.child is not None
         if self.error:
             raise ChildFailed(f"{self.name} did not start: {self.error}")
@@ -59,7 +59,7 @@ class BrokerChild:
 
 
 class Testbed:
-    """Everything of a run but its members."""
+    """All parts of a run except its members."""
 
     def __init__(self, request: RunRequest, fork_server: ForkServer, tracer: Tracer, proxy_tracer: Tracer) -> None:
         self.request = request
@@ -74,7 +74,7 @@ class Testbed:
         )
         self.group = "lab"
         self.baseline: dict[str, float] = {}
-        #: Only in split-brain runs: everybody reaches the coordinating broker through it.
+        #: Only in split-brain runs: the proxy in front of the coordinating broker.
         self.coordinator_proxy: TcpProxy | None = (
             TcpProxy("coordinating-broker", proxy_tracer) if request.split_brain else None
         )
@@ -84,7 +84,7 @@ class Testbed:
 
     @property
     def coordinating_broker(self) -> BrokerChild:
-        """Of a group that is placed; in zookeeper the same broker, which coordinates nothing."""
+        """The broker of `COORDINATING_BROKER`; in zookeeper it coordinates nothing."""
         return next(broker for broker in self.brokers if broker.node_id == COORDINATING_BROKER)
 
     @property
@@ -102,13 +102,13 @@ class Testbed:
         return ",".join(f"{LOOPBACK}:{broker.port}" for broker in self.brokers if not self._proxied(broker))
 
     async def start(self) -> None:
-        """Bring everything up and start the load. Raises `RebalanceLabError` kin when something does not come up."""
+        """Start everything, the load last. Raises a `RebalanceLabError` when a part does not start."""
         await gather_or_cancel(self.zookeeper.start(), *(self._spawn(broker) for broker in self.brokers))
         self.baseline = await measure_baseline(self.zookeeper.connect_for_member(victim=False))
         for broker in self.brokers:
             await self._configure(broker)
             if self.request.split_brain:
-                # One after the other: the first one is the controller, and stays on the majority.
+                # One after the other, so that the first one is the controller; it stays with the majority.
                 await self._until_served([broker])
         await self._until_served(self.brokers)
         self._access = await ClusterAccess.open(self.bootstrap)
@@ -118,24 +118,24 @@ class Testbed:
         self._loading = asyncio.create_task(self._load.run(), name="load")
 
     def check(self) -> None:
-        """Raise what has gone wrong with a part that is to run on by itself."""
+        """Raise the error of a part that should keep running but has failed."""
         if self._loading is not None and self._loading.done() and not self._loading.cancelled():
             error = self._loading.exception()
             if error is not None:
-                raise Unavailable(f"the load cannot go on: {error}") from error
+                raise Unavailable(f"the load has failed: {error}") from error
         for broker in self.brokers:
             if broker.child is not None and broker.child.returncode is not None and not broker.killed:
                 raise broker.child.failure("serving")
 
     async def kill_broker(self, broker: BrokerChild) -> None:
-        """SIGKILL; it stays dead."""
+        """Kill a broker (SIGKILL); it is not restarted."""
         assert broker.child is not None
         broker.killed = True
         code = await broker.child.kill()
         self.tracer.emit("process_ended", target=broker.name, how="kill", code=code)
 
     async def grow_topic(self, topic: str, partitions: int) -> list[TopicPartition]:
-        """More partitions for a topic, `partitions` in all; the new ones, which the load uses at once."""
+        """Grow a topic to `partitions` partitions; the new ones, which the load uses at once."""
         before = sum(tp.topic == topic for tp in self.partitions)
         await self.access.create_partitions(topic, partitions, self._replicas(before, partitions))
         new = [TopicPartition(topic, number) for number in range(before, partitions)]
@@ -145,13 +145,13 @@ class Testbed:
         return new
 
     async def end_load(self) -> None:
-        """Produce no more, and wait until everything sent is acknowledged."""
+        """Stop producing, and wait until everything sent is acknowledged."""
         self.load.stop()
         if self._loading is not None:
             await self._loading
 
     async def stop_brokers(self, *, at_once: bool = False) -> None:
-        """Stop what produces and serves, or kill it `at_once`; whatever was not started is left out."""
+        """Stop the load and the brokers that were started; `at_once` kills them."""
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
@@ -165,7 +165,7 @@ class Testbed:
         return self.coordinator_proxy is not None and broker.node_id == COORDINATING_BROKER
 
     def _uses_cut_server(self, broker: BrokerChild) -> bool:
-        """Whether this broker is to use the server that is cut off: the coordinating one, in the ensemble form."""
+        """Whether this broker uses the server that is cut off: the coordinating one, in split-brain-ensemble."""
         coordinator = DESIGNS[self.request.design].coordinator
         return self.request.cuts_ensemble and coordinator and broker.node_id == COORDINATING_BROKER
 
@@ -195,9 +195,9 @@ class Testbed:
         await until(lambda: all(broker.serves() for broker in brokers), _START_S, f"{names} to serve")
 
     def _replicas(self, first: int, after: int) -> list[list[int]]:
-        """Of a topic's partitions first..after-1: leaders go round the brokers.
+        """Replicas of a topic's partitions first..after-1, with leaders round-robin over the brokers.
 
-        In a split-brain run all are on the one that is never cut off.
+        In a split-brain run the first broker, which is never cut off, leads them all.
         """
         nodes = [broker.node_id for broker in self.brokers]
         orders = [nodes] if self.request.split_brain else [nodes[i:] + nodes[:i] for i in range(len(nodes))]
@@ -213,7 +213,7 @@ class Testbed:
         if self.request.group_is_placed:
             self.group = await self.access.group_coordinated_by(COORDINATING_BROKER)
         else:
-            # The first question makes __consumer_offsets: no member is to wait for that.
+            # The first FindCoordinator creates __consumer_offsets, so that no member has to wait for it.
             await self.access.coordinator(self.group)
 
     async def _stop(self, broker: BrokerChild, *, at_once: bool) -> None:

@@ -1,4 +1,4 @@
-"""The ZooKeeper of one run: one server, or an ensemble whose links can be cut, or one that runs elsewhere."""
+"""The ZooKeeper of one run: one server, an ensemble whose links can be cut, or one that is not ours."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
     from kernel.zookeeper.server import ServerProcess
 
-#: How much longer than a cut a cut-off server waits before it notices: a split brain needs that it does not.
+#: A server that is cut off waits this much longer than the cut before it notices: a split brain requires that.
 _UNNOTICED_MS = 2000
 #: The chroot's name is the namespace of the server's own counters.
 _EMBEDDED = "embedded"
@@ -43,7 +43,7 @@ Opened = TypeVar("Opened")
 
 
 class ZooKeeperBed:
-    """Start, cut, heal, count, stop, and what was held, told as a trace."""
+    """Starts, cuts, heals and stops ZooKeeper, reads its counters, and writes the observer's trace."""
 
     def __init__(self, request: RunRequest, tracer: Tracer, proxy_tracer: Tracer) -> None:
         self._request = request
@@ -61,7 +61,7 @@ class ZooKeeperBed:
         self._observer_trace: TraceWriter | None = None
 
     async def start(self) -> None:
-        """Raises `UserError` when the scenario needs an ensemble of its own and was given a ZooKeeper."""
+        """Raises `UserError` if the scenario needs an embedded ensemble and was given another ZooKeeper."""
         if self._proxies is None:
             handle = await self._open(
                 open_zookeeper(self._request.zookeeper, self._request.run_dir, given_up=self._given_up)
@@ -70,12 +70,12 @@ class ZooKeeperBed:
             if self.servers:
                 self._addresses = handle.addresses
             else:
-                # Somebody else's: a place of our own in it, and no counters, in which others are counted too.
+                # Not ours: a chroot of our own, and no counters, which include other clients.
                 self.connect_string = await make_chroot(handle.connect_string, chroot_name(self._request.run))
             return
         if self._request.zookeeper != _EMBEDDED:
             raise UserError(
-                f"{self._request.scenario.name} cuts links between servers: it runs with the embedded one only"
+                f"{self._request.scenario.name} cuts links between servers: it needs the embedded ZooKeeper"
             )
         await self._proxies.start()
         ensemble = ZooKeeperEnsemble(
@@ -93,9 +93,9 @@ class ZooKeeperBed:
         self.cut_server = (await asyncio.to_thread(ensemble.followers))[0]
 
     async def _open(self, zookeeper: AbstractContextManager[Opened]) -> Opened:
-        """Off the loop: a start waits for the server, and the proxies between servers are on this loop.
+        """Start it on a thread: starting blocks, and the proxies between the servers run on this loop.
 
-        A thread cannot be cancelled, so `stop` has it give up and waits for it: closed before, it would leave a server
+        A thread cannot be cancelled, so `stop` makes it give up and waits for it. Otherwise it would leave a server
         behind.
         """
         opening = asyncio.ensure_future(asyncio.to_thread(self._opened.enter_context, zookeeper))
@@ -104,18 +104,18 @@ class ZooKeeperBed:
 
     @property
     def cut_ms(self) -> int:
-        """How long this scenario's cut lasts."""
+        """The length of this scenario's cut."""
         overs = [getattr(step, "over_ms", 0) for step in self._request.scenario.steps]
         return self._request.configuration.session_ms + self._request.configuration.delay_ms + max(overs)
 
     def connect_for_member(self, *, victim: bool) -> str:
-        """A victim that is cut from ZooKeeper knows only the server that is cut off; the others only the majority."""
+        """A member's connect string: for the victim only the server that is cut off, for others only the majority."""
         if self.cut_server is None:
             return self.connect_string
         return self.cut_server.address if victim and self._request.victim_on_cut_server else self._majority()
 
     def connect_for_broker(self, *, on_cut_server: bool) -> str:
-        """In the ensemble form the coordinating broker knows only the server that is cut off."""
+        """A broker's connect string: one that uses the server that is cut off knows only that one."""
         if self.cut_server is None:
             return self.connect_string
         return self.cut_server.address if on_cut_server else self._majority()
@@ -135,7 +135,7 @@ class ZooKeeperBed:
             self._cut = False
 
     async def observe(self, group: str, partitions: Sequence[TopicPartition]) -> None:
-        """Begin to watch a group in a ZooKeeper whose transaction log is out of reach."""
+        """Start observing a group in a ZooKeeper whose transaction log cannot be read."""
         if self.servers or DESIGNS[self._request.design].coordinator:
             return
         self._observer_trace = TraceWriter(self._observations, self._identity())
@@ -143,25 +143,25 @@ class ZooKeeperBed:
         await self._observer.start()
 
     def observe_more(self, partitions: Sequence[TopicPartition]) -> None:
-        """The same for partitions that were added since."""
+        """Observe added partitions as well."""
         if self._observer is not None:
             self._observer.watch(partitions)
 
     async def check_observed(self) -> None:
-        """Raise `Unavailable` when what the group held, or has committed, was not seen as a whole."""
+        """Raise `Unavailable` if an owner or a commit may have been missed."""
         if self._observer is None:
             return
         await self._observer.see_offsets()
         self._observer.check()
         if unseen := missing(self._observer.seen, self._offset_writes(self._observer)):
-            raise Unavailable(f"{unseen} commits in ZooKeeper were seen by nobody: its offsets cannot be judged")
+            raise Unavailable(f"the observer missed {unseen} commits in ZooKeeper: offsets cannot be judged")
 
     def _offset_writes(self, observer: LiveObserver) -> list[OffsetWrite]:
         members = (path for path in self._observations.parent.glob("m*.jsonl"))
         return merged(observer.seen, answered_in(sorted(members)))
 
     async def count(self, at: str) -> None:
-        """Put every server's own counters into the trace."""
+        """Write every server's own counters to the trace."""
         for host, port in self._addresses:
             counters = await asyncio.to_thread(read_counters, host, port)
             for namespace, (reads, writes) in sorted(counters.per_namespace.items()):
@@ -184,7 +184,7 @@ class ZooKeeperBed:
         if self._observer_trace is not None:
             self._observer_trace.close()
         if not self.servers and self.connect_string:
-            with contextlib.suppress(RebalanceLabError):  # a ZooKeeper that is gone keeps what is in it
+            with contextlib.suppress(RebalanceLabError):  # if ZooKeeper is gone, the chroot stays
                 await remove_chroot(self.connect_string)
         await asyncio.to_thread(self._opened.close)
         if self._proxies is not None:
@@ -198,8 +198,9 @@ class ZooKeeperBed:
         return self._request.trace_identity(Role.OBSERVER, "observer")
 
     def write_observations(self) -> None:
-        """After the stop: what the transaction log says, as the observer's trace; of a ZooKeeper that is not ours, the
-        offsets, for which the members' own traces are needed.
+        """After the stop, write the observer's trace from the transaction log.
+
+        For a ZooKeeper that is not ours, write the offsets, which are merged with the members' traces.
         """
         if not self.servers:
             if self._observer is not None:
