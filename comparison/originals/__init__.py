@@ -1,7 +1,7 @@
-"""Original Kafka beside ours: its own consumers, its brokers, its ZooKeeper-era behaviour, run and watched.
+"""Runs original Kafka: its consumers of the ZooKeeper era and its brokers, to compare ours with.
 
-Optional (`pip install 'rebalance-lab[originals]'`, and once a connection to a Maven repository). No code of Kafka is
-here: jars are fetched by their coordinates, checked against a SHA-256 that is, and started.
+Optional (`pip install 'rebalance-lab[originals]'`, and a connection to a Maven repository once). It contains no Kafka
+code: jars are fetched by their coordinates, checked against a locked SHA-256, and started.
 
     with RealBroker("1.1.1", folder, zookeeper="127.0.0.1:2181/chroot") as broker:          # brokers.py
         broker.create_topic("t", 4)                                                         # led when it returns
@@ -14,9 +14,9 @@ here: jars are fetched by their coordinates, checked against a SHA-256 that is, 
             await member.leave()
             host.kill()                                 # SIGKILL: all its members at once
 
-A `join` that fails raises `OriginalFailed` (`error.java_class == "ConsumerRebalanceFailedException"`); the member is
-then registered and idle, as 0.8 leaves it: `host.member(...)` makes the handle first, `await handle.join()` joins.
+A failed `join` raises `OriginalFailed` (`error.java_class == "ConsumerRebalanceFailedException"`). As in 0.8, the
+member then stays registered and idle: to use it, create it with `host.member(...)` and join with `await handle.join()`.
 Wildcards: `topics=Pattern("white_list", "a|b", streams=2)`. `listener="record"` or "raise" (1.1.1 only).
 
-What cannot be had raises `jars.OriginalsUnavailable` with the reason and the remedy.
+If something is not available, `jars.OriginalsUnavailable` has the reason and the remedy.
 """

@@ -1,13 +1,13 @@
-"""Real Kafka brokers as child processes on loopback: one process each, no scripts of Kafka's, gone with us.
+"""Real Kafka brokers as child processes on loopback, without Kafka's scripts. They end with us.
 
     with RealBroker("1.1.1", folder, zookeeper=chroot) as broker:
         broker.create_topic("t", 4)
         broker.bootstrap, broker.port, broker.node_id
 
-0.8.2.2, 1.1.1 and 3.9.1 keep their cluster in the ZooKeeper that they are given (its chroot is made when it is
-missing); 4.1.1 is broker and controller in one and takes none. Ready means that the broker names itself in Metadata:
-an answer to ApiVersions comes before a broker with ZooKeeper is registered, and creating topics fails until then.
-Settings are Kafka's own and win over those here. The log is `<folder>/broker.log`.
+0.8.2.2, 1.1.1 and 3.9.1 need a ZooKeeper (a missing chroot is created); 4.1.1 is broker and controller in one and takes
+none. A broker is ready when it is in its own Metadata response: it answers ApiVersions before it has registered in
+ZooKeeper, and creating topics fails until then. Settings have Kafka's names and override those here. The log is
+`<folder>/broker.log`.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-#: About a second on an idle machine, three for 4.1.1.
+#: Usually about a second, three for 4.1.1.
 _START_S = 90.0
 _ANSWER_S = 5.0
 _STOP_S = 10.0
 
-#: The versions that know no cluster without a ZooKeeper, and how much memory each is content with.
+#: The heap that each version needs, and the versions that take no ZooKeeper.
 _HEAP_MB = {"0.8.2.2": 192, "1.1.1": 256, "3.9.1": 320, "4.1.1": 384}
 _WITHOUT_ZOOKEEPER = ("4.1.1",)
 
-#: One node, few threads, nothing that waits for company, no topic that nobody asked for.
+#: One node, few threads, no waiting for other brokers, no automatic topics.
 _SETTINGS = {
     "auto.create.topics.enable": "false",
     "log.cleaner.enable": "false",
@@ -73,7 +73,7 @@ _SINCE_4_0 = {
 
 
 class RealBroker:
-    """One broker; `with` starts and stops it. `start` after `stop` or `kill` goes on with its port and data."""
+    """One broker; `with` starts and stops it. `start` after `stop` or `kill` keeps its port and data."""
 
     def __init__(
         self,
@@ -85,9 +85,9 @@ class RealBroker:
         settings: Mapping[str, str] | None = None,
         java_options: Sequence[str] = (),
     ) -> None:
-        """`java_options`, where given, replace ours, which are for a quick start and little memory, heap included."""
+        """`java_options` replace ours, which are for a quick start and little memory, including the heap."""
         if version not in jars.VERSIONS:
-            raise UserError(f"there is no broker {version} here; choose of {', '.join(jars.VERSIONS)}")
+            raise UserError(f"no broker {version}: use one of {', '.join(jars.VERSIONS)}")
         if (zookeeper is None) != (version in _WITHOUT_ZOOKEEPER):
             raise UserError(f"{version} takes {'no' if version in _WITHOUT_ZOOKEEPER else 'a'} ZooKeeper")
         self.version = version
@@ -112,7 +112,7 @@ class RealBroker:
     # -- life --------------------------------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Start and wait until it is a broker of its cluster.
+        """Start the broker and wait until it has joined its cluster.
 
         Raises `OriginalsUnavailable`, `EnvironmentFault` when it does not start (with the end of its log), and
         `Unavailable` when no ZooKeeper answers.
@@ -123,7 +123,7 @@ class RealBroker:
         if self.version in _WITHOUT_ZOOKEEPER and not any((self.folder / "logs").iterdir()):
             self._format()
         if self.zookeeper is not None:
-            # The node of an earlier life stays for a session timeout, and a broker that finds it gives up.
+            # The previous process's node stays for a session timeout, and a broker that finds it fails.
             wait_until(lambda: not self._registered(), _START_S, f"the old node of broker {self.node_id} to expire")
         self._child = self._launch("kafka.Kafka", str(file))
         try:
@@ -133,12 +133,12 @@ class RealBroker:
         return self
 
     def stop(self) -> None:
-        """SIGTERM, SIGKILL after ten seconds. Idempotent."""
+        """SIGTERM, then SIGKILL after ten seconds. Idempotent."""
         if self._child is not None:
             stop_child(self._child, grace_s=_STOP_S)
 
     def kill(self) -> None:
-        """SIGKILL; its node stays in ZooKeeper until its session has expired. Idempotent."""
+        """SIGKILL; its node stays in ZooKeeper until its session expires. Idempotent."""
         assert self._child is not None, "the broker was not started"
         self._child.kill()
         self._child.wait()
@@ -152,7 +152,7 @@ class RealBroker:
     # -- topics ------------------------------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int, *, brokers: Sequence[int] = ()) -> None:
-        """A topic with one replica a partition, on `brokers` by turns (this one); returns when all are led."""
+        """Create a topic with one replica per partition, round-robin on `brokers` (default: this one), and wait."""
         placed = brokers or (self.node_id,)
         replicas = {partition: placed[partition % len(placed)] for partition in range(partitions)}
         if self.zookeeper is None:
@@ -164,7 +164,7 @@ class RealBroker:
         )
 
     def leaders(self, topic: str) -> dict[int, int]:
-        """{partition: node id} of the partitions that are led, as this broker knows it. Raises OSError."""
+        """{partition: leader} of the partitions with a leader, from this broker's metadata. Raises OSError."""
         answer = self._ask(Api.Metadata, 0, {"topics": [{"name": topic}]})
         (found,) = answer.topics
         return {
@@ -172,7 +172,7 @@ class RealBroker:
         }
 
     def _create_by_znode(self, name: str, replicas: Mapping[int, int]) -> None:
-        """What Kafka's own tool writes; the controller elects the leaders."""
+        """Write the nodes that Kafka's own tool writes; the controller elects the leaders."""
         body = {"version": 1, "partitions": {str(partition): [node] for partition, node in replicas.items()}}
         with self._zookeeper_client() as (client, root):
             client.create(root + paths.topic(name), json.dumps(body, separators=(",", ":")).encode())
@@ -183,7 +183,7 @@ class RealBroker:
         answer = self._ask(Api.CreateTopics, 2, {"topics": [wanted], "timeout": 10_000})
         refused = [error_name(topic.error_code) for topic in answer.topics if topic.error_code is not ErrorCode.none]
         if refused:
-            raise UserError(f"Kafka {self.version} does not create topic {name}: {refused[0]}")
+            raise UserError(f"Kafka {self.version} refused to create topic {name}: {refused[0]}")
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ class RealBroker:
             )
 
     def _format(self) -> None:
-        """A cluster id and an empty metadata log, without which KRaft does not start."""
+        """Create a cluster id and an empty metadata log, which KRaft needs to start."""
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         child = self._launch(
             "kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config=server.properties"
@@ -245,7 +245,7 @@ class RealBroker:
         except OSError:
             return False
         if self.version == "0.8.2.2":
-            return self._registered()  # it is told of no broker, itself included, before there is a topic
+            return self._registered()  # before the first topic its metadata lists no broker, not even itself
         return self.node_id in {broker.node_id for broker in answer.brokers}
 
     def _registered(self) -> bool:
@@ -254,7 +254,7 @@ class RealBroker:
 
     @contextmanager
     def _zookeeper_client(self) -> Iterator[tuple[KazooClient, str]]:
-        """A client without the chroot, which may be missing, and the chroot."""
+        """A client without the chroot, which may not exist, and the chroot."""
         assert self.zookeeper is not None
         servers, root = split_chroot(self.zookeeper)
         client = KazooClient(servers)
@@ -268,7 +268,7 @@ class RealBroker:
             client.close()
 
     def _ask(self, api: Api, version: int, body: Mapping[str, Any]) -> Any:
-        """One request on a connection of its own. Raises OSError."""
+        """Send one request on a connection of its own. Raises OSError."""
         deadline = time.monotonic() + _ANSWER_S
         with socket.create_connection((LOOPBACK, self.port), _ANSWER_S) as connection:
             connection.sendall(encode_request(api, version, 1, "rebalance-lab", body))

@@ -1,9 +1,9 @@
-"""Jars by their coordinates from the user's Maven repository: `python -m comparison.originals.download FOLDER G:A:V...`
+"""Downloads jars from the user's Maven repository: `python -m comparison.originals.download FOLDER G:A:V...`
 
-Resolver and transport are jgo's. The repository is, in this order: $MAVEN_REPOSITORY_URL; the mirror of Maven Central
-in `~/.m2/settings.xml`, with its server's user and password; jgo's own, which is Maven Central. Certificates and
-proxies are those of Python's `requests` (REQUESTS_CA_BUNDLE, HTTPS_PROXY): a Java from PyPI trusts a list of its own
-and would not connect behind a proxy that shows another certificate, so Java fetches nothing here.
+It uses jgo. The repository is, in this order: $MAVEN_REPOSITORY_URL; the mirror of Maven Central in
+`~/.m2/settings.xml`, with its server's user and password; Maven Central. Certificates and proxies are those of
+Python's `requests` (REQUESTS_CA_BUNDLE, HTTPS_PROXY). Java downloads nothing here: a Java from PyPI has its own list
+of trusted certificates, and would not connect behind a proxy with another one.
 
 Writes {"G:A:V": {"path": ...} or {"error": why}} to standard output.
 """
@@ -34,7 +34,7 @@ _CREDENTIALS = re.compile(r"//[^/@\s]+@")
 
 
 def repository(settings: Path) -> str | None:
-    """The address to ask instead of Maven Central, with credentials in it; None for Maven Central.
+    """The address of the repository, with credentials; None for Maven Central.
 
     Raises `ElementTree.ParseError` when `settings` is not XML.
     """
@@ -43,13 +43,13 @@ def repository(settings: Path) -> str | None:
 
 
 def mirror_of_central(settings: Path) -> str | None:
-    """The first mirror in a Maven settings file that stands for Maven Central, as Maven itself would choose."""
+    """The first mirror of Maven Central in a Maven settings file, as Maven chooses it."""
     try:
         root = ElementTree.fromstring(settings.read_bytes())
     except FileNotFoundError:
         return None
     for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]  # with or without Maven's name space
+        element.tag = element.tag.rpartition("}")[2]  # with or without Maven's namespace
     for mirror in root.findall("mirrors/mirror"):
         named = {name.strip() for name in _text(mirror, "mirrorOf").split(",")}
         if _text(mirror, "blocked") != "true" and "!central" not in named and named & _STANDS_FOR_CENTRAL:
@@ -73,7 +73,7 @@ def _text(element: Element, name: str) -> str:
 
 
 def fetch(coordinates: str, folder: Path, url: str | None) -> dict[str, str]:
-    """One jar into `folder`: {"path": where it is} or {"error": why it is not there}, without credentials."""
+    """Download one jar into `folder`; {"path": ...} or {"error": why}, without credentials."""
     import requests
     from jgo.maven import MavenContext, PythonResolver
 
@@ -89,8 +89,8 @@ def fetch(coordinates: str, folder: Path, url: str | None) -> dict[str, str]:
         return {"path": str(context.project(group, artifact).at_version(version).artifact().resolve())}
     except (requests.RequestException, OSError) as error:
         return {"error": _CREDENTIALS.sub("//", f"{type(error).__name__}: {error}")}
-    except RuntimeError:  # jgo's word for any answer but 200
-        return {"error": "the repository that was asked does not hand it out"}
+    except RuntimeError:  # jgo raises this for any status but 200
+        return {"error": "the repository does not have it"}
 
 
 def main() -> None:

@@ -1,15 +1,15 @@
 """The child of `hosts.py`: one JVM with any number of original consumers of one version, driven by JSON lines.
 
-Requests come on standard input, each with an `id` and an `op`; answers and events go to standard output:
+Requests come on standard input, each with an `id` and an `op`. Responses and events go to standard output:
 
     {"op": "join", "id": 1, "member": 7, "properties": {...}, "topics": {"t": 1}}       -> {"id": 1}
     {"op": "join", ..., "filter": ["white_list", "a|b", 2], "listener": "record"}       -> {"id": 1, "error": {...}}
     {"op": "leave" | "commit" | "consume", "id": 2, "member": 7}, {"op": "produce", ...}, {"op": "end"}
     {"event": "message", "member": 7, "stream": 0, "topic": "t", "partition": 0, "offset": 3, "at": ..., "value": "..."}
 
-Each request is served on a thread of its own, since a join lasts as long as its rebalance with all its retries. The
-streams are drained on daemon threads. The consumers' own threads are none, so that this process ends by `os._exit`.
-The end of standard input ends it at once: nobody leaves a group then, which is what a crash looks like.
+Each request is served on a thread of its own, since a join takes as long as its rebalance with all its retries. The
+streams are drained on daemon threads. The consumers' own threads are not daemons, so this process ends by `os._exit`.
+The end of standard input ends it at once: its members do not leave, as in a crash.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _OUTPUT = os.fdopen(os.dup(1), "wb", buffering=0)
 _output_lock = threading.Lock()
 
 
-def tell(**said: object) -> None:
-    """One line to the parent."""
+def report(**said: object) -> None:
+    """Write one line to the parent."""
     line = json.dumps(said).encode() + b"\n"
     with _output_lock:
         _OUTPUT.write(line)
@@ -56,7 +56,7 @@ class Member:
         if request["consuming"]:
             self.consuming.set()
         self._ended = False
-        #: Held while a message is taken and told: after a leave or a pause, none is.
+        #: Held while a message is taken and reported, so that none is after a leave or a pause.
         self._turn = threading.Lock()
         config = jpype.JClass("kafka.consumer.ConsumerConfig")(properties_of(request["properties"]))
         self.connector = jpype.JClass("kafka.consumer.Consumer").createJavaConsumerConnector(config)
@@ -64,7 +64,7 @@ class Member:
             self.connector.setConsumerRebalanceListener(listener(number, raising=request["listener"] == "raise"))
 
     def join(self, request: dict[str, Any]) -> None:
-        """Make the streams, which registers and rebalances; then drain them."""
+        """Create the streams, which registers and rebalances; then drain them."""
         if request.get("filter"):
             kind, pattern, count = request["filter"]
             made = jpype.JClass("kafka.consumer." + {"white_list": "Whitelist", "black_list": "Blacklist"}[kind])(
@@ -105,13 +105,13 @@ class Member:
                     if self.consuming.is_set():
                         self._take(number, iterator.next())
             except jpype.JException as error:
-                tell(event="stream_error", member=self.number, stream=number, at=time.monotonic(), **described(error))
+                report(event="stream_error", member=self.number, stream=number, at=time.monotonic(), **described(error))
                 if type(error).__name__ != "kafka.consumer.ConsumerTimeoutException":
                     return
 
     def _take(self, number: int, message: Any) -> None:
         value = message.message()
-        tell(
+        report(
             event="message",
             member=self.number,
             stream=number,
@@ -124,10 +124,10 @@ class Member:
 
 
 def listener(number: int, *, raising: bool) -> Any:
-    """1.1's rebalance listener, which tells what it is told; `raising`: before a release it raises instead.
+    """1.1's rebalance listener, which reports its calls; `raising`: it raises before a release instead.
 
-    An exception fails the attempt before the release, and by that the attempts of everybody else: all that is not
-    asked for is caught and told.
+    An exception fails the attempt before the release, and so the attempts of all other members. Unintended exceptions
+    are caught and reported.
     """
 
     @jpype.JImplements(jpype.JClass("kafka.javaapi.consumer.ConsumerRebalanceListener"))
@@ -135,10 +135,10 @@ def listener(number: int, *, raising: bool) -> Any:
         @jpype.JOverride  # type: ignore[untyped-decorator]  # JPype has no types
         def beforeReleasingPartitions(self, owned: Any) -> None:  # noqa: N802  # Kafka's name
             if raising and len(list(owned.keySet())):
-                tell(event="listener_raises", member=number, at=time.monotonic())
+                report(event="listener_raises", member=number, at=time.monotonic())
                 raise RuntimeError("asked to raise")
             by_topic = {str(topic): sorted(_numbers(owned.get(topic))) for topic in owned.keySet()}
-            tell(event="before_release", member=number, at=time.monotonic(), owned=by_topic)
+            report(event="before_release", member=number, at=time.monotonic(), owned=by_topic)
 
         @jpype.JOverride  # type: ignore[untyped-decorator]  # JPype has no types
         def beforeStartingFetchers(self, consumer_id: Any, assignment: Any) -> None:  # noqa: N802
@@ -146,7 +146,7 @@ def listener(number: int, *, raising: bool) -> Any:
             for topic in assignment.keySet():
                 threads = assignment.get(topic)
                 decided[str(topic)] = {str(p): str(threads.get(p)) for p in threads.keySet()}
-            tell(
+            report(
                 event="before_start", member=number, at=time.monotonic(), consumer=str(consumer_id), assignment=decided
             )
 
@@ -198,9 +198,9 @@ class Server:
         try:
             self._perform(request)
         except jpype.JException as error:
-            tell(id=request["id"], error=described(error))
+            report(id=request["id"], error=described(error))
         else:
-            tell(id=request["id"])
+            report(id=request["id"])
 
     def _perform(self, request: dict[str, Any]) -> None:
         number = request.get("member", -1)
@@ -217,18 +217,18 @@ class Server:
             case "produce":
                 produce(request)
             case "ready":
-                jpype.JClass("java.lang.System").nanoTime()  # not while the JVM stands still
+                jpype.JClass("java.lang.System").nanoTime()  # blocks while the JVM is stopped
 
 
 def _crash(failed: threading.ExceptHookArgs) -> NoReturn:
-    """A mistake of ours on any thread ends the process, so that nobody waits for its answer."""
+    """A bug of ours on any thread ends the process, so that no caller waits for a response."""
     traceback.print_exception(failed.exc_type, failed.exc_value, failed.exc_traceback)
     sys.stderr.flush()
     os._exit(70)
 
 
 def main() -> None:
-    os.dup2(2, 1)  # what libraries print goes into the log, not between our lines
+    os.dup2(2, 1)  # output of libraries goes to the log, not between our lines
     threading.excepthook = _crash
     options, class_path = json.loads(sys.argv[1]), json.loads(sys.argv[2])
     jpype.startJVM(jpype.getDefaultJVMPath(), *options, classpath=class_path, convertStrings=True)

@@ -1,8 +1,8 @@
-"""Original consumers as group members: a child process with one JVM holds any number of them, of one Kafka version.
+"""Original consumers as group members: a child process with one JVM runs any number of them, of one Kafka version.
 
-`OriginalHost` may be started once and be used from several event loops, one after the other; see the package's
-docstring for how. Its log, with everything the originals say, is `<folder>/<name>.log`. What they deliver is kept in
-`OriginalMember.messages` as it comes; a member's listener and stream errors are in `events`.
+An `OriginalHost` can be used from several event loops, one after the other; the package's docstring has an example.
+The originals log to `<folder>/<name>.log`. `OriginalMember.messages` has what they deliver, `events` has calls of the
+listener and errors of streams.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-#: Versions that have the high-level consumer that keeps its groups in ZooKeeper.
+#: The versions with the high-level consumer, whose groups are in ZooKeeper.
 VERSIONS = ("0.8.2.2", "1.1.1")
 
-#: A JVM and its first class take half a second; a busy machine takes longer.
+#: Starting a JVM takes half a second, longer on a busy machine.
 _START_S = 60.0
 _OPERATION_S = 120.0
 
@@ -49,18 +49,18 @@ class OriginalFailed(RebalanceLabError):
 
 
 class HostEnded(Unavailable):
-    """The process with the original consumers has ended, or was killed."""
+    """The process with the original consumers has ended or was killed."""
 
 
 class Message(NamedTuple):
-    """A message that an original consumer has handed out."""
+    """A message delivered by an original consumer."""
 
     topic: str
     partition: int
     offset: int
-    stream: int  #: number of the stream that it came from
+    stream: int  #: number of its stream
     value: bytes | None
-    at: float  #: time.monotonic() of the machine, s
+    at: float  #: time.monotonic(), in s
 
 
 class Pattern(NamedTuple):
@@ -73,7 +73,7 @@ class Pattern(NamedTuple):
 
 @dataclass(eq=False)
 class OriginalMember:
-    """One original consumer; made by `OriginalHost.member` or `join`."""
+    """One original consumer; created by `OriginalHost.member` or `join`."""
 
     host: OriginalHost
     number: int
@@ -81,39 +81,39 @@ class OriginalMember:
     group: str
     request: dict[str, Any]
     messages: list[Message] = field(default_factory=list)
-    #: What else it told: {"event": "before_release", "owned": {topic: [partition]}}, "before_start" with "assignment",
+    #: Its other events: {"event": "before_release", "owned": {topic: [partition]}}, "before_start" with "assignment",
     #: "listener_raises", "stream_error" with "java_class" and "message".
     events: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def consumer_id(self) -> str:
-        """Its name in ZooKeeper, as `group_name`; only when it was not left to generate one."""
+        """Its name in ZooKeeper, `group_name`, unless it generates one."""
         return f"{self.group}_{self.name}"
 
     async def join(self) -> Self:
-        """Create its streams: registers and runs the first rebalance. Raises `OriginalFailed` when that fails, and
-        the original then stays registered and idle.
+        """Create its streams, which registers it and runs the first rebalance. When that fails, raises
+        `OriginalFailed`, and the original stays registered and idle.
         """
         await self.host.call("join", f"{self.name} joining", member=self.number, **self.request)
         return self
 
     async def leave(self) -> None:
-        """Shut it down in its own order, which commits (with auto-commit) and removes its nodes."""
+        """Shut it down cleanly, which commits (with auto-commit) and removes its nodes."""
         await self.host.call("leave", f"{self.name} leaving", member=self.number)
 
     async def commit(self) -> None:
-        """Write the offsets of all that was handed out."""
+        """Commit the offsets of everything delivered."""
         await self.host.call("commit", f"{self.name} committing", member=self.number)
 
     async def pause(self) -> None:
-        """Hand out nothing more until `resume`: not one message more after this has returned."""
+        """Stop delivering until `resume`: no message is delivered after this returns."""
         await self.host.call("consume", f"{self.name} pausing", member=self.number, on=False)
 
     async def resume(self) -> None:
         await self.host.call("consume", f"{self.name} resuming", member=self.number, on=True)
 
     async def read_until(self, total: int, *, timeout_s: float = 20) -> None:
-        """Wait until it has handed out so many messages in all."""
+        """Wait until it has delivered `total` messages."""
         await until(
             lambda: len(self.messages) >= total,
             timeout_s,
@@ -122,14 +122,14 @@ class OriginalMember:
 
 
 class OriginalHost:
-    """The process with the JVM. `with` or `async with` starts and ends it."""
+    """The process with the JVM; `with` or `async with` starts and ends it."""
 
     def __init__(
         self, version: str, folder: Path, *, name: str | None = None, heap_mb: int = 256, log_level: str = "INFO"
     ) -> None:
         if version not in VERSIONS:
             raise UserError(
-                f"Kafka {version} has no consumer with groups in ZooKeeper; choose of {', '.join(VERSIONS)}"
+                f"Kafka {version} has no consumer with groups in ZooKeeper: use one of {', '.join(VERSIONS)}"
             )
         self.version = version
         self.folder = folder
@@ -159,6 +159,7 @@ class OriginalHost:
         if importlib.util.find_spec("jpype") is None:
             raise jars.OriginalsUnavailable("jpype1 is not installed: pip install 'rebalance-lab[originals]'")
         class_path = [str(jar) for jar in jars.class_path(self.version)]
+        # -Xrs: the JVM leaves SIGTERM and SIGINT to the process.
         options = [f"-Xmx{self._heap_mb}m", "-Xrs", *OPTIONS, *logging_options(self._log_level)]
         command = [
             sys.executable,
@@ -174,7 +175,7 @@ class OriginalHost:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                environment={**os.environ, "JAVA_HOME": str(find_java().home)},  # that is where JPype looks first
+                environment={**os.environ, "JAVA_HOME": str(find_java().home)},  # where JPype looks first
             )
         self._reader = threading.Thread(target=self._listen, name=self.log_path.stem, daemon=True)
         self._reader.start()
@@ -182,14 +183,16 @@ class OriginalHost:
             self._ask("ready").result(_START_S)
         except TimeoutError:
             self.kill()
-            raise HostEnded(f"the JVM did not serve within {_START_S:g} s; {self._last_words()}") from None
+            raise HostEnded(
+                f"timed out after {_START_S:g} s waiting for the JVM to serve; {self._end_of_log()}"
+            ) from None
         except HostEnded:
             self.kill()
             raise
         return self
 
     def kill(self) -> None:
-        """SIGKILL: all its members are gone without a word, and their sessions expire. Idempotent."""
+        """SIGKILL: its members do not leave, and their sessions expire. Idempotent."""
         child = self._running()
         if child.poll() is None:
             child.kill()
@@ -197,7 +200,7 @@ class OriginalHost:
         self._put_away()
 
     def close(self) -> None:
-        """End the process; its members leave nothing and nobody, as in a crash. Idempotent."""
+        """End the process. Its members do not leave, as in a crash. Idempotent."""
         if self._child is not None:
             stop_child(self._child)
             self._put_away()
@@ -223,7 +226,7 @@ class OriginalHost:
         await asyncio.to_thread(self.close)
 
     async def answers(self) -> None:
-        """Wait until the process, and the JVM in it, had a turn: a busy machine lets either wait for seconds."""
+        """Wait until the process and its JVM have run: on a busy machine either may wait for seconds."""
         await self.call("ready", "answering")
 
     # -- members -----------------------------------------------------------------------------------------------------
@@ -239,7 +242,7 @@ class OriginalHost:
         listener: str | None = None,
         consuming: bool = True,
     ) -> OriginalMember:
-        """A consumer that has not joined: `topics` is {name: streams}, or a pattern.
+        """A consumer that has not joined yet: `topics` is {name: streams}, or a pattern.
 
         `properties` are Kafka's own; `consumer.id` is `name` unless they say another ("" lets it make one up).
         `listener`: "record" or "raise", for 1.1.1. Not `consuming`: it hands out nothing until `resume`.
@@ -261,7 +264,7 @@ class OriginalHost:
         return made
 
     async def join(self, name: str, **described: Any) -> OriginalMember:
-        """`member` and its `join` in one."""
+        """Create a member and let it join."""
         return await self.member(name, **described).join()
 
     async def produce(
@@ -272,7 +275,7 @@ class OriginalHost:
         *,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Store values by partition, with this version's own producer (ours is too new for a 0.8.2.2 broker)."""
+        """Produce values by partition, with this version's own producer (ours is too new for a 0.8.2.2 broker)."""
         texts = {partition: [value.decode("latin-1") for value in some] for partition, some in values.items()}
         await self.call(
             "produce",
@@ -284,7 +287,7 @@ class OriginalHost:
         )
 
     async def call(self, op: str, what: str, **request: Any) -> None:
-        """One request. Raises `OriginalFailed`, `HostEnded`, or TimeoutError after two minutes."""
+        """Send one request. Raises `OriginalFailed`, `HostEnded`, or TimeoutError after two minutes."""
         answer = await asyncio.wait_for(asyncio.wrap_future(self._ask(op, **request)), _OPERATION_S)
         error = answer.get("error")
         if error is not None:
@@ -349,8 +352,8 @@ class OriginalHost:
         child.stdout.close()
 
     def _gone(self) -> HostEnded:
-        return HostEnded(f"the process with originals of {self.version} has ended; {self._last_words()}")
+        return HostEnded(f"the process with originals of {self.version} has ended; {self._end_of_log()}")
 
-    def _last_words(self) -> str:
+    def _end_of_log(self) -> str:
         text = self.log_path.read_text(encoding="utf-8", errors="replace") if self.log_path.exists() else ""
         return f"the end of its log {self.log_path}:\n{text[-2000:]}"

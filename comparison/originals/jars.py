@@ -1,11 +1,11 @@
-"""The originals' jars: named by Maven coordinates in lock files, kept in a cache, used only with the right SHA-256.
+"""The originals' jars: named by Maven coordinates in lock files, cached, and used only if their SHA-256 matches.
 
-A lock file (`kafka-1.1.1.lock`) has a line `group:artifact:version sha256 bytes` for each jar that is loaded, and no
-address: where to get them is the user's business (`download.py`). What is in the cache is checked at each use, for a
-disk may lie and a cache may be shared; a file appears there only complete, under its final name.
+A lock file (`kafka-1.1.1.lock`) has a line `group:artifact:version sha256 bytes` for each jar. It has no address: the
+user chooses the repository (`download.py`). Cached files are checked at each use, since disks fail and caches are
+shared. A file appears in the cache only when it is complete, under its final name.
 
-The cache is $REBALANCE_LAB_CACHE, or `rebalance-lab` in the cache folder of the XDG convention. With
-$REBALANCE_LAB_OFFLINE set, nothing is asked from anybody.
+The cache is $REBALANCE_LAB_CACHE, or `rebalance-lab` in the cache folder of the XDG convention.
+$REBALANCE_LAB_OFFLINE disables network access.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ import msgspec
 
 from kernel.errors import EnvironmentFault
 
-#: Versions of Kafka that there is a lock file for.
+#: The versions of Kafka with a lock file.
 VERSIONS = ("0.8.2.2", "1.1.1", "3.9.1", "4.1.1")
 
 CACHE_VARIABLE = "REBALANCE_LAB_CACHE"
 OFFLINE_VARIABLE = "REBALANCE_LAB_OFFLINE"
 
-#: For all jars of one version, about 130 MB for the largest.
+#: Timeout for all jars of one version; the largest has about 130 MB.
 _DOWNLOAD_S = 300.0
 
 _LINE = re.compile(r"([\w.-]+):([\w.-]+):([\w.-]+) ([0-9a-f]{64}) (\d+)")
 
 
 class OriginalsUnavailable(EnvironmentFault):
-    """An original cannot be run here; the message says why and what to do."""
+    """An original cannot be run; the message says why and what to do."""
 
 
 class JarRefused(EnvironmentFault):
-    """What a repository gave is not what the lock file asks for. It was not used."""
+    """A repository returned another file than the lock file names. It was not used."""
 
 
 class LockFileBroken(EnvironmentFault):
-    """A lock file that is not what it was when it was released."""
+    """A lock file has been damaged since its release."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One jar, by its coordinates and what it must be."""
+    """One jar: its coordinates, digest and size."""
 
     group: str
     artifact: str
@@ -70,12 +70,12 @@ class Jar:
         return f"{self.artifact}-{self.version}.jar"
 
 
-#: Gets jars into a folder that is empty; returns where each is, or why it is not, by coordinates.
+#: Downloads jars into an empty folder; for each jar's coordinates, its path or why it failed.
 Downloader = Callable[[Sequence[Jar], Path], Mapping[str, Path | str]]
 
 
 def cache_dir() -> Path:
-    """$REBALANCE_LAB_CACHE, or the place that the XDG convention names."""
+    """$REBALANCE_LAB_CACHE, or a folder by the XDG convention."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen)
@@ -83,14 +83,14 @@ def cache_dir() -> Path:
 
 
 def locked_jars(version: str) -> tuple[Jar, ...]:
-    """What one version of Kafka is made of, by our lock file, which is in the order of the class path."""
+    """The jars of one version of Kafka, from its lock file, in the order of the class path."""
     if version not in VERSIONS:
-        raise OriginalsUnavailable(f"there is no lock file for Kafka {version}; there is one for {', '.join(VERSIONS)}")
+        raise OriginalsUnavailable(f"no lock file for Kafka {version}: use one of {', '.join(VERSIONS)}")
     return parse_lock((Path(__file__).parent / f"kafka-{version}.lock").read_text(encoding="ascii"))
 
 
 def parse_lock(text: str) -> tuple[Jar, ...]:
-    """Raises `LockFileBroken` at a line that is no `group:artifact:version sha256 bytes`."""
+    """The jars of a lock file. Raises `LockFileBroken` at a malformed line."""
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
         match = _LINE.fullmatch(line)
@@ -102,7 +102,7 @@ def parse_lock(text: str) -> tuple[Jar, ...]:
 
 
 def class_path(version: str, *, cache: Path | None = None, offline: bool | None = None) -> tuple[Path, ...]:
-    """The jars of one version of Kafka, fetched when they are not in the cache.
+    """The jars of one version of Kafka, downloaded if they are not cached.
 
     Raises `OriginalsUnavailable` (offline, or no repository answers) and `JarRefused`.
     """
@@ -112,7 +112,7 @@ def class_path(version: str, *, cache: Path | None = None, offline: bool | None 
 
 
 def provide(jars: Sequence[Jar], folder: Path, *, download: Downloader | None) -> tuple[Path, ...]:
-    """Each jar's place below `folder`, in order, checked; what is missing is got by `download` (None: offline)."""
+    """The checked path of each jar below `folder`, in order. `download` (None: offline) fetches missing ones."""
     try:
         with ThreadPoolExecutor(8) as pool:
             ready = list(pool.map(lambda jar: is_the_one(_place(jar, folder), jar), jars))
@@ -121,13 +121,13 @@ def provide(jars: Sequence[Jar], folder: Path, *, download: Downloader | None) -
             _fetch(missing, folder, download)
     except OSError as error:
         raise OriginalsUnavailable(
-            f"the cache {folder} cannot be used: {error.strerror or error}. Set {CACHE_VARIABLE} to a folder of yours."
+            f"the cache {folder} cannot be used: {error.strerror or error}. Set {CACHE_VARIABLE} to your own folder."
         ) from error
     return tuple(_place(jar, folder) for jar in jars)
 
 
 def is_the_one(path: Path, jar: Jar) -> bool:
-    """Whether the file is there and has the locked size and SHA-256."""
+    """Whether the file exists with the locked size and SHA-256."""
     try:
         if path.stat().st_size != jar.size:
             return False
@@ -143,7 +143,7 @@ def _place(jar: Jar, folder: Path) -> Path:
 
 def _fetch(missing: Sequence[Jar], folder: Path, download: Downloader | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    # In the cache's own file system, or the last step would be no rename.
+    # In the cache's own file system, so that the last step is a rename.
     with tempfile.TemporaryDirectory(dir=folder, prefix=".arriving-") as arriving:
         wanted = [jar for jar in missing if not _take_from_local_maven(jar, folder, Path(arriving))]
         if not wanted:
@@ -151,18 +151,18 @@ def _fetch(missing: Sequence[Jar], folder: Path, download: Downloader | None) ->
         if download is None:
             names = ", ".join(jar.coordinates for jar in wanted[:3]) + (", ..." if len(wanted) > 3 else "")
             spoilt = [jar.file_name for jar in wanted if _place(jar, folder).exists()]
-            damaged = f" ({', '.join(spoilt)}: there, but not with the SHA-256 of the lock file)" if spoilt else ""
+            damaged = f" ({', '.join(spoilt)}: found, but with another SHA-256 than in the lock file)" if spoilt else ""
             raise OriginalsUnavailable(
                 f"offline, and {len(wanted)} of the jars are not in {folder}{damaged}: {names}. "
                 f"Unset {OFFLINE_VARIABLE} to fetch them."
             )
         got = download(wanted, Path(arriving))
         for jar in wanted:
-            _adopt(jar, got.get(jar.coordinates, "nothing was said about it"), folder)
+            _adopt(jar, got.get(jar.coordinates, "no result"), folder)
 
 
 def _adopt(jar: Jar, got: Path | str, folder: Path) -> None:
-    """Move a jar that has arrived to its place, if it is the right one."""
+    """Move a downloaded jar to its place, if it matches the lock file."""
     if isinstance(got, str):
         raise OriginalsUnavailable(
             f"{jar.coordinates} cannot be fetched: {got}. The originals need a Maven repository once: Maven Central, "
@@ -173,7 +173,7 @@ def _adopt(jar: Jar, got: Path | str, folder: Path) -> None:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         raise JarRefused(
             f"{jar.coordinates} was not used: its SHA-256 is {found}, the lock file says {jar.sha256}. "
-            "Is the repository that your settings name the right one?"
+            "Check the repository in your settings."
         )
     place = _place(jar, folder)
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -181,7 +181,7 @@ def _adopt(jar: Jar, got: Path | str, folder: Path) -> None:
 
 
 def _take_from_local_maven(jar: Jar, folder: Path, arriving: Path) -> bool:
-    """Copy it from the user's own Maven cache, where that has the right one."""
+    """Copy a jar from the user's Maven cache, if it matches the lock file."""
     theirs = Path.home() / ".m2" / "repository" / jar.group.replace(".", "/") / jar.artifact / jar.version
     if not is_the_one(theirs / jar.file_name, jar):
         return False
@@ -191,14 +191,14 @@ def _take_from_local_maven(jar: Jar, folder: Path, arriving: Path) -> bool:
 
 
 def download_by_name(jars: Sequence[Jar], folder: Path) -> Mapping[str, Path | str]:
-    """Get jars with jgo, in a process of its own: its HTTP client reads settings from the environment only, and
-    leaves sockets open. `Downloader`'s shape; raises `OriginalsUnavailable` when jgo is not installed.
+    """Download jars with jgo, in a process of its own: its HTTP client is configured only by the environment, and
+    leaves sockets open. A `Downloader`. Raises `OriginalsUnavailable` when jgo is not installed.
     """
     if importlib.util.find_spec("jgo") is None:
         raise OriginalsUnavailable("jgo, which fetches jars, is not installed: pip install 'rebalance-lab[originals]'")
     environment = dict(os.environ)
     if "SSL_CERT_FILE" in environment:
-        # Python's own name for it; what jgo uses knows the other one.
+        # Python's variable; the HTTP client of jgo reads the other one.
         environment.setdefault("REQUESTS_CA_BUNDLE", environment["SSL_CERT_FILE"])
     command = [sys.executable, "-W", "ignore", "-m", "comparison.originals.download", str(folder)]
     try:
@@ -212,10 +212,12 @@ def download_by_name(jars: Sequence[Jar], folder: Path) -> Mapping[str, Path | s
         )
     except subprocess.TimeoutExpired as error:
         raise OriginalsUnavailable(
-            f"{len(jars)} jars were not fetched within {_DOWNLOAD_S:g} s; try again, or set MAVEN_REPOSITORY_URL"
+            f"timed out after {_DOWNLOAD_S:g} s downloading {len(jars)} jars; try again, or set MAVEN_REPOSITORY_URL"
         ) from error
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise OriginalsUnavailable(f"the download ended with {done.returncode}: {said[-1] if said else 'no message'}")
-    told = msgspec.json.decode(done.stdout, type=dict[str, dict[str, str]])
-    return {coordinates: Path(said["path"]) if "path" in said else said["error"] for coordinates, said in told.items()}
+        raise OriginalsUnavailable(
+            f"the download failed with exit code {done.returncode}: {said[-1] if said else 'no message'}"
+        )
+    found = msgspec.json.decode(done.stdout, type=dict[str, dict[str, str]])
+    return {coordinates: Path(each["path"]) if "path" in each else each["error"] for coordinates, each in found.items()}

@@ -1,10 +1,10 @@
-"""How a Java of ours starts originals: options, class path, log. Only child processes are started with these."""
+"""JVM options for the originals: memory, class path, log. Only child processes use them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-#: Small and quick to start; -Xrs leaves SIGTERM and SIGINT to whoever owns the process.
+#: Small and quick to start.
 OPTIONS = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
@@ -14,7 +14,7 @@ OPTIONS = (
 
 
 def logging_options(level: str) -> list[str]:
-    """Everything to standard error, whichever of the two logging libraries a version brings."""
+    """Log everything to standard error, with either of the two logging libraries that versions use."""
     return [
         f"-Dlog4j.configuration={(Path(__file__).parent / 'log4j.properties').as_uri()}",
         f"-Doriginals.log.level={level}",

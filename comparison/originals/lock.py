@@ -1,10 +1,10 @@
-"""Make a lock file: `python -m comparison.originals.lock G:A:V... [--without G:A]... > kafka-V.lock`, for maintainers.
+"""Create a lock file: `python -m comparison.originals.lock G:A:V... [--without G:A]... > kafka-V.lock` (maintainers).
 
-Resolves the coordinates with what they need at run time, from the repository that `download.py` asks, and writes each
-jar's coordinates, SHA-256 and size. Those that are here were made from `org.slf4j:slf4j-simple:1.7.36` and
-`org.apache.kafka:kafka_2.13:V` (3.9.1, 4.1.1) or kafka_2.11 (0.8.2.2, 1.1.1), the latter two without what is never
-loaded: scala-reflect in 1.1.1; junit, jline, netty, scala-xml and slf4j-simple itself, which is there to raise
-slf4j-api, in 0.8.2.2, since that brings a logger of its own.
+Resolves the coordinates and their run-time dependencies, from the repository of `download.py`, and writes each jar's
+coordinates, SHA-256 and size. The lock files here were created from `org.slf4j:slf4j-simple:1.7.36` and
+`org.apache.kafka:kafka_2.13:V` (3.9.1, 4.1.1) or kafka_2.11 (0.8.2.2, 1.1.1), the latter two without
+jars that are never loaded: scala-reflect in 1.1.1; in 0.8.2.2 junit, jline, netty, scala-xml, and slf4j-simple itself,
+which is listed only for a newer slf4j-api, since 0.8.2.2 has a logger of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from comparison.originals.download import fetch, repository
 
 
 def resolved(coordinates: list[str], folder: Path, url: str | None) -> list[str]:
-    """All jars that these need, themselves included, as G:A:V in order."""
+    """These jars and all that they depend on, as sorted G:A:V."""
     from jgo.maven import MavenContext, PythonResolver
 
     context = MavenContext(

@@ -111,7 +111,7 @@ def test_jars_come_by_their_coordinates_and_what_is_not_there_is_said_without_th
     assert not isinstance(one, str)
     assert one.read_bytes() == b"bytecode"
     assert folder in one.parents
-    assert two == "the repository that was asked does not hand it out"
+    assert two == "the repository does not have it"
 
 
 @needs_jgo

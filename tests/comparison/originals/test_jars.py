@@ -81,8 +81,8 @@ def test_offline_what_is_missing_and_what_is_damaged_is_named(tmp_path):
     with pytest.raises(OriginalsUnavailable) as raised:
         provide(wanted, tmp_path, download=None)
     assert str(raised.value) == (
-        f"offline, and 2 of the jars are not in {tmp_path} (one-1.0.jar: there, but not with the SHA-256 of the lock "
-        "file): org.example:one:1.0, org.example:two:1.0. Unset REBALANCE_LAB_OFFLINE to fetch them."
+        f"offline, and 2 of the jars are not in {tmp_path} (one-1.0.jar: found, but with another SHA-256 than in the "
+        "lock file): org.example:one:1.0, org.example:two:1.0. Unset REBALANCE_LAB_OFFLINE to fetch them."
     )
 
 
@@ -107,7 +107,7 @@ def test_a_jar_of_the_users_own_maven_cache_is_copied_if_it_is_the_right_one(tmp
 
 def test_a_cache_that_cannot_be_written_says_which_setting_moves_it(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OriginalsUnavailable, match="Set REBALANCE_LAB_CACHE to a folder of yours"):
+    with pytest.raises(OriginalsUnavailable, match="Set REBALANCE_LAB_CACHE to your own folder"):
         provide([jar_of(b"bytecode")], tmp_path / "file", download=Repository(one=b"bytecode"))
 
 
@@ -146,7 +146,7 @@ def test_every_lock_file_can_be_read_and_holds_kafka_itself_and_no_address(versi
 
 
 def test_a_version_without_a_lock_file_is_named_with_those_that_have_one():
-    with pytest.raises(OriginalsUnavailable, match=re.escape("Kafka 2.8.0; there is one for 0.8.2.2, 1.1.1")):
+    with pytest.raises(OriginalsUnavailable, match=re.escape("Kafka 2.8.0: use one of 0.8.2.2, 1.1.1")):
         jars.locked_jars("2.8.0")
 
 
