@@ -68,7 +68,7 @@ KAFKA_PYTHON = {
 
 def wire(request: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], None]]:
     """Our assignor: subscription bytes in, assignment bytes out."""
-    from coordinator.assignment.strategies import assign
+    from coordinator.assignment.sticky import assign
 
     sizes, members = read_group(Path(request["group"]))
     return (

@@ -1,6 +1,6 @@
-"""The assignments of a whole group, written from an array of owners: what `encode_assignment` is for one member.
+"""Encode the assignments of a whole group from an array of owners, as `encode_assignment` does for one member.
 
-One buffer holds all of them, each number in it is put to its place by one of a few steps over all members.
+One buffer holds all of them; a few numpy steps over all members put every number in place.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _WORD = 8
 
 
 def encode_assignments(members: int, grid: Grid, owner: NDArray[np.int32]) -> list[bytes]:
-    """SyncGroup's bytes for each member; topics in the order of their names, as `encode_assignment` has them."""
+    """Return SyncGroup's bytes for each member, topics in the order of their names, as in `encode_assignment`."""
     grid, owner = _by_name(grid, owner)
     ids = np.flatnonzero(owner != NOBODY)
     ids = ids[stable_order(owner[ids])]
     owners = owner[ids]
     topics, numbers = grid.located(ids)
 
-    # A piece is what one member has of one topic.
+    # A piece is one member's partitions of one topic.
     begins = np.ones(len(ids), np.bool_)
     begins[1:] = (owners[1:] != owners[:-1]) | (topics[1:] != topics[:-1])
     firsts = np.flatnonzero(begins)
@@ -62,7 +62,7 @@ def _put_names(
     lengths: NDArray[np.int64],
     topics: NDArray[np.int64],
 ) -> None:
-    """Whole words; up to seven bytes behind a name are overwritten, all of them places of numbers of the same piece."""
+    """Write names in whole words; the up to seven bytes overwritten behind a name are numbers that come later."""
     words: NDArray[np.uint64] = np.ndarray((len(data) - _WORD + 1,), np.uint64, data, strides=(1,))
     for offset in range(0, max(map(len, names), default=0), _WORD):
         part = np.frombuffer(b"".join(name[offset : offset + _WORD].ljust(_WORD, b"\0") for name in names), np.uint64)
@@ -76,7 +76,7 @@ def _name(topic: str) -> bytes:
 
 
 def _by_name(grid: Grid, owner: NDArray[np.int32]) -> tuple[Grid, NDArray[np.int32]]:
-    """The same with topics in Python's order of texts, which is another only beyond the basic plane."""
+    """Sort topics in Python's string order, which differs from Java's only beyond the basic multilingual plane."""
     topics = tuple(sorted(grid.topics))
     if topics == grid.topics:
         return grid, owner

@@ -1,8 +1,8 @@
-"""The bytes of `[topic, [partition]]` arrays, walked for many members side by side.
+"""Walk the `[topic, [partition]]` arrays of many members in parallel.
 
-A group of 2000 members may claim a million partitions in a million pieces, each with its topic's name in front.
-The first pieces of all members are read by one step, then all second ones, ..., so that Python takes no step for a
-single piece. Only when few members have any left is each of them walked alone.
+A piece is one topic with its partitions. A group of 2000 members may claim a million partitions in a million pieces.
+One numpy step reads the first piece of all members, the next one the second pieces, and so on, so that Python takes no
+step for a single piece. Once few members have pieces left, each of them is walked alone.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-#: Fewer members than this are walked alone: a step of numpy for all of them costs about as much.
+#: With fewer members, walk each one alone: a numpy step for all of them costs about as much.
 TOGETHER_LEAST = 64
 
-#: Where a member's array ends that could not be read.
+#: The end of an array that could not be read.
 NOWHERE = -1
 
 _PADDING = bytes(8)  #: behind the last byte, so that whole words can be read anywhere
@@ -29,7 +29,7 @@ _INT32 = struct.Struct(">i")
 
 
 class Bytes:
-    """Texts of bytes in a row, and numbers that begin at any of their bytes. Places are offsets into `data`."""
+    """Byte strings joined in one buffer, with views of the numbers at any offset. Positions are offsets into `data`."""
 
     def __init__(self, parts: Sequence[bytes]) -> None:
         self.data = b"".join([*parts, _PADDING])
@@ -43,9 +43,9 @@ class Bytes:
 
 
 class Pieces(NamedTuple):
-    """One topic of one member each, in no order."""
+    """Pieces of all members, one topic of one member each, in no particular order."""
 
-    members: NDArray[np.int64]  #: the positions of the members among those that were walked
+    members: NDArray[np.int64]  #: indices of the members among those that were walked
     names_at: NDArray[np.int64]
     name_lengths: NDArray[np.int64]
     numbers_at: NDArray[np.int64]
@@ -58,10 +58,10 @@ class Pieces(NamedTuple):
 def walk(
     data: Bytes, at: NDArray[np.int64], ends: NDArray[np.int64], *, null_is_empty: bool
 ) -> tuple[Pieces, NDArray[np.int64]]:
-    """The pieces of the arrays that begin `at` and may go on until `ends`, and where each array ends.
+    """Return the pieces of the arrays that begin at `at`, bounded by `ends`, and where each array ends.
 
-    Of an array that does not fit, or whose lengths are negative, there are no pieces, and it ends `NOWHERE`. Negative
-    numbers of topics and partitions are taken for none if `null_is_empty`.
+    An array that does not fit, or has a negative length, yields no pieces and ends `NOWHERE`. With `null_is_empty`,
+    negative counts of topics and partitions mean 0.
     """
     walking = _Walk(data, at, ends, null_is_empty)
     active = np.flatnonzero(walking.left > 0)
@@ -73,7 +73,7 @@ def walk(
 
 
 class _Walk:
-    """Where each walker stands, and how many pieces it has before it."""
+    """The position of each walker (one per array), and how many pieces it has left."""
 
     def __init__(self, data: Bytes, at: NDArray[np.int64], ends: NDArray[np.int64], null_is_empty: bool) -> None:
         self._data = data
@@ -82,13 +82,13 @@ class _Walk:
         self.here = at + 4
         fits = self.here <= ends
         self.left = self._counts(np.where(fits, at, 0))
-        self.broken = ~fits | (self.left < 0) | (self.left * 6 > ends - self.here)  # a piece has six bytes at least
+        self.broken = ~fits | (self.left < 0) | (self.left * 6 > ends - self.here)  # a piece has at least six bytes
         self.left[self.broken] = 0
         self._found: list[tuple[NDArray[np.int64], ...]] = []
         self._found_alone: list[tuple[int, ...]] = []
 
     def step(self, active: NDArray[np.int64]) -> NDArray[np.int64]:
-        """One piece of each of these; whoever has more."""
+        """Read one piece of each of these walkers; return those that have more."""
         here, ends = self.here[active], self._ends[active]
         lengths = self._data.int16[here].astype(np.int64)
         numbers_at = here + lengths + 6
@@ -105,7 +105,7 @@ class _Walk:
         return active[self.left[active] > 0]
 
     def alone(self, walker: int) -> None:
-        """All pieces that one has left."""
+        """Read all remaining pieces of one walker."""
         data, here, end = self._data.data, int(self.here[walker]), int(self._ends[walker])
         for _ in range(int(self.left[walker])):
             (length,) = _INT16.unpack_from(data, here)

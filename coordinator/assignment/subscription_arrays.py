@@ -1,7 +1,7 @@
-"""The subscriptions of a whole group, read from their bytes into arrays: what `decode_subscription` is for one member.
+"""Read the subscriptions of a whole group from bytes into arrays, as `decode_subscription` does for one member.
 
-What does not parse counts as it does with single members (`protocol.subscription_of`, and `decode_sticky` for user
-data): such a subscription asks for nothing, such user data claim nothing.
+Malformed bytes are treated as for single members (`consumer_protocol.subscription_of`, and `decode_sticky` for user
+data): a malformed subscription has no topics, malformed user data claim nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_TOPICS = np.empty(0, np.int64)
 
 
 class Claims(NamedTuple):
-    """Pieces whose topics are known; the last two say where their partitions' numbers are."""
+    """Pieces with known topics; the last two fields say where their partition numbers are."""
 
     members: NDArray[np.int64]
     topics: NDArray[np.int64]
@@ -41,11 +41,11 @@ class Claims(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """What the members of a group said. M members, in the order of `roster`; V topics, in the order of `names`."""
+    """The members' subscriptions. M members, in the order of `roster`; V topics, in the order of `names`."""
 
     roster: Roster
-    names: tuple[str, ...]  #: topics; some of them only by members that could not be read
-    subscribed: tuple[NDArray[np.int64], ...]  #: M: topics by number; one array for members that said the same
+    names: tuple[str, ...]  #: topics; some may come only from malformed subscriptions
+    subscribed: tuple[NDArray[np.int64], ...]  #: M: topics by number; members with equal bytes share one array
     data: Bytes
     claims: Claims
     generations: NDArray[np.int64]  #: M, as in `ClaimArrays`
@@ -53,15 +53,15 @@ class Subscriptions:
 
     @property
     def topics(self) -> frozenset[str]:
-        """That anybody subscribes to."""
-        anybody = np.zeros(len(self.names), np.bool_)
+        """All topics with a subscriber."""
+        subscribed = np.zeros(len(self.names), np.bool_)
         for codes in self._distinct():
-            anybody[codes] = True
-        return frozenset(self.names[code] for code in np.flatnonzero(anybody).tolist())
+            subscribed[codes] = True
+        return frozenset(self.names[code] for code in np.flatnonzero(subscribed).tolist())
 
     @property
     def alike(self) -> bool:
-        """Whether all subscribe to the same topics."""
+        """Whether all members subscribe to the same topics."""
         distinct = self._distinct()
         if len(distinct) <= 1:
             return True
@@ -73,11 +73,11 @@ class Subscriptions:
         return {id(codes): codes for codes in self.subscribed}.values()
 
     def grid(self, sizes: Mapping[str, int]) -> Grid:
-        """Of the topics that anybody subscribes to and that exist."""
+        """Return the grid of the topics that have subscribers and exist."""
         return Grid.of({topic: sizes.get(topic, 0) for topic in self.topics})
 
-    def told(self, grid: Grid) -> ClaimArrays:
-        """What is claimed, of the partitions that exist."""
+    def claims_on(self, grid: Grid) -> ClaimArrays:
+        """Return the members' claims on the grid's partitions."""
         codes = self._codes_of(grid)
         starts, sizes = np.zeros((2, len(self.names)), np.int64)
         starts[codes], sizes[codes] = grid.starts[:-1], grid.sizes
@@ -92,7 +92,7 @@ class Subscriptions:
         return ClaimArrays(ids[exists], claimants[exists], self.generations, self.in_subscriptions)
 
     def mask(self, grid: Grid) -> NDArray[np.bool_]:
-        """bool[M, T]: who subscribes to which topic of the grid. No more: members may name any number of others."""
+        """Return bool[M, T]: which member subscribes to which of the grid's topics, ignoring all others."""
         columns = np.full(len(self.names), len(grid.topics))
         columns[self._codes_of(grid)] = np.arange(len(grid.topics))
         rows = np.zeros((len(self.subscribed), len(grid.topics) + 1), np.bool_)
@@ -106,23 +106,23 @@ class Subscriptions:
 
 
 def read_sticky(members: Mapping[str, bytes]) -> Subscriptions:
-    """What a member had is user data; one without any is taken at its word, as in `claims.sticky_claim`."""
+    """Read claims from the user data, or without any from the owned partitions, as in `claims.sticky_claim`."""
     group = _gather(members)
-    told = np.flatnonzero(group.user_data_at != NOWHERE)
-    told_ends = group.user_data_ends[told]
-    pieces, ends = walk(group.data, group.user_data_at[told], told_ends, null_is_empty=False)
+    with_data = np.flatnonzero(group.user_data_at != NOWHERE)
+    data_ends = group.user_data_ends[with_data]
+    pieces, ends = walk(group.data, group.user_data_at[with_data], data_ends, null_is_empty=False)
     generations = group.generations.copy()
-    generations[told] = NO_GENERATION
-    named = (ends != NOWHERE) & (told_ends - ends >= 4)
-    generations[told[named]] = group.data.int32[ends[named]]
-    in_user_data = _claims(told, pieces, group.names.recognise_as_java(group.data, pieces))
+    generations[with_data] = NO_GENERATION
+    named = (ends != NOWHERE) & (data_ends - ends >= 4)
+    generations[with_data[named]] = group.data.int32[ends[named]]
+    in_user_data = _claims(with_data, pieces, group.names.recognise_as_java(group.data, pieces))
     owned = group.owned.of(group.user_data_at[group.owned.members] == NOWHERE)
     claims = Claims(*(np.concatenate(columns) for columns in zip(owned, in_user_data, strict=True)))
     return group.subscriptions(claims, generations)
 
 
 def read_cooperative(members: Mapping[str, bytes]) -> Subscriptions:
-    """What a member owns is in its subscription; the generation in its user data before 3.4 (`claims`)."""
+    """Read claims from the owned partitions; clients before 3.4 have the generation in the user data (`claims`)."""
     group = _gather(members)
     older = (group.user_data_at != NOWHERE) & (group.generations == NO_GENERATION)
     older &= group.user_data_ends - group.user_data_at >= 4
@@ -133,7 +133,7 @@ def read_cooperative(members: Mapping[str, bytes]) -> Subscriptions:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What both strategies read alike. Arrays are M long, in hash order; places are offsets into `data`."""
+    """What both strategies read the same way. Arrays are M long, in hash order; positions are offsets into `data`."""
 
     roster: Roster
     names: TopicNames
@@ -184,24 +184,24 @@ def _gather(members: Mapping[str, bytes]) -> _Group:
 
 
 def _claims(walkers: NDArray[np.int64], pieces: Pieces, codes: NDArray[np.int64]) -> Claims:
-    """Of the topics that are known."""
+    """Return the claims on known topics."""
     claims = Claims(walkers[pieces.members], codes, pieces.numbers_at, pieces.counts)
     return claims.of(codes != UNKNOWN)
 
 
 class _Heads:
-    """Reads subscriptions up to their owned partitions. Members mostly subscribe to the same, in the same bytes."""
+    """Reads subscriptions up to their owned partitions; fast for members with the same topics in the same bytes."""
 
     def __init__(self, names: TopicNames) -> None:
         self._names = names
-        self._last = b"\0\0\0\0"  #: an array of topics, in bytes ...
+        self._last = b"\0\0\0\0"  #: the last array of topics, as bytes ...
         self._last_codes = _NO_TOPICS  #: ... and as numbers
-        #: of each: version, or -1 where it cannot be read; begin and end of the user data, or NOWHERE; begin of what
-        #: it owns. Places count from the subscription's first byte.
+        #: For each subscription: its version, or -1 if malformed; begin and end of the user data, or NOWHERE; begin of
+        #: the owned partitions. Positions count from the subscription's first byte.
         self.read_so_far: list[tuple[int, int, int, int]] = []
 
     def read(self, data: bytes) -> NDArray[np.int64]:
-        """The topics."""
+        """Read one subscription; return its topics by number."""
         reader = Reader(data)
         try:
             version = reader.version()
@@ -226,7 +226,7 @@ class _Heads:
             at = name_at + int.from_bytes(data[at:name_at], signed=True)
             name = data[name_at:at]
             if len(name) != at - name_at or at > len(data):
-                raise MalformedMetadata(f"a topic's name of {at - name_at} bytes")
+                raise MalformedMetadata(f"a topic name of {at - name_at} bytes")
             code = self._names.codes.get(name)
             codes.append(self._names.learn(name) if code is None else code)
         reader.skip_to(at)

@@ -1,7 +1,7 @@
-"""Which topic is meant, for a million names in bytes at once.
+"""Look up the topics of a million names in bytes at once.
 
-A name's bytes are hashed, eight at a time, and compared with those of the topic that has this hash. What fits none is
-looked at one by one, so that neither a chance nor a malicious collision makes a difference.
+Names are hashed, eight bytes at a time, and compared with the topic of the same hash. Names without a match are looked
+up one by one, so that accidental or malicious collisions make no difference.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 
 UNKNOWN = -1
 
-#: Which bits of a little-endian word are the first 0 to 8 bytes.
+#: Masks of the first 0 to 8 bytes of a little-endian word.
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  #: odd, and its bits look random
 _HALF = np.uint64(32)
 
 
 class TopicNames:
-    """Topics by number, in the order in which they were met."""
+    """Numbers topics in the order in which they are learned."""
 
     def __init__(self) -> None:
         self.codes: dict[bytes, int] = {}
         self.texts: list[str] = []
 
     def learn(self, name: bytes) -> int:
-        """The topic's number; a new one if it is new. Raises `MalformedMetadata` if it is not UTF-8."""
+        """Return the topic's number, a new one if it is unknown. Raises `MalformedMetadata` if it is not UTF-8."""
         code = self.codes.get(name)
         if code is None:
             try:
                 self.texts.append(name.decode("utf-8"))
             except UnicodeDecodeError as error:
-                raise MalformedMetadata(f"a topic's name is not UTF-8: {error}") from error
+                raise MalformedMetadata(f"a topic name is not UTF-8: {error}") from error
             code = self.codes[name] = len(self.texts) - 1
         return code
 
     def recognise(self, data: Bytes, pieces: Pieces) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The numbers of the topics that the pieces name, or `UNKNOWN`; and which pieces' names are no UTF-8."""
+        """Return the topic number of each piece, or `UNKNOWN`; and the indices of the names that are not UTF-8."""
         found = self._by_hash(data, pieces)
         odd = []
         checked: dict[bytes, int | None] = {}
@@ -62,7 +62,7 @@ class TopicNames:
         return found, np.array(odd, np.int64)
 
     def recognise_as_java(self, data: Bytes, pieces: Pieces) -> NDArray[np.int64]:
-        """The numbers as before, where bytes that are no UTF-8 stand for U+FFFD, as Java reads them."""
+        """Return the topic numbers, decoding invalid UTF-8 to U+FFFD as Java does."""
         found, odd = self.recognise(data, pieces)
         by_text = {text: code for code, text in enumerate(self.texts)}
         for at, name in self._names(data, pieces, odd):
@@ -101,7 +101,7 @@ class TopicNames:
 
 
 def is_utf8(name: bytes) -> bool:
-    """Whether it decodes without replacing anything."""
+    """Return whether the name is valid UTF-8."""
     try:
         name.decode("utf-8")
     except UnicodeDecodeError:
@@ -110,14 +110,14 @@ def is_utf8(name: bytes) -> bool:
 
 
 def _words(data: Bytes, begins: NDArray[np.int64], lengths: NDArray[np.int64], offset: int) -> NDArray[np.uint64]:
-    """Eight bytes of each name from `offset` on, those behind its end as zeros."""
+    """Return eight bytes of each name from `offset` on, zero beyond its end."""
     places = np.minimum(begins + offset, len(data.words) - 1)
     words: NDArray[np.uint64] = data.words[places] & _MASKS[np.clip(lengths - offset, 0, 8)]
     return words
 
 
 def _hashes(data: Bytes, begins: NDArray[np.int64], lengths: NDArray[np.int64], length_most: int) -> NDArray[np.uint64]:
-    """Of the names' lengths and bytes, as far as `length_most` goes."""
+    """Hash the names' lengths and their first `length_most` bytes."""
     hashes = lengths.astype(np.uint64)
     which = np.arange(len(lengths))
     for offset in range(0, length_most, 8):

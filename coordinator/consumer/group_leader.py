@@ -15,11 +15,11 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coordinator.assignment import strategies as wire_assignment
+from coordinator.assignment import sticky
 from coordinator.membership.classic.events import Synced
 from coordinator.membership.classic.member import NO_GENERATION
 from coordinator.membership.delayed_leader import PROTOCOL as DELAYED
-from coordinator.membership.delayed_leader import DelayedLeader, Gathering
+from coordinator.membership.delayed_leader import DelayedLeader, RoundInput
 from coordinator.protocol.consumer_protocol import decode_assignment, encode_assignment, subscription_of
 from coordinator.protocol.delay_data import delay_of, encode_delay
 from kernel.assignors.registry import assignor
@@ -94,7 +94,7 @@ class GroupLeader:
         self, effect: RunAssignor, generation: int, sizes: Mapping[str, int], subscriptions: Subscriptions
     ) -> dict[str, bytes]:
         decide = partial(
-            wire_assignment.decide,
+            sticky.decide,
             effect.protocol,
             sizes,
             {member.member_id: member.metadata for member in effect.members},
@@ -119,14 +119,14 @@ class GroupLeader:
         subscriptions: Mapping[str, MemberSubscription],
         wanted: Callable[[], bool],
     ) -> dict[str, bytes]:
-        gathering = Gathering(
+        round_input = RoundInput(
             now_ms=self._context.clock.monotonic_ns() // NS_PER_MS,
             max_delay_ms=self._context.config.scheduled_rebalance_max_delay_ms,
             generation=generation,
             sizes=sizes,
             subscriptions=subscriptions,
         )
-        leader, assignments = await computed(partial(_assigned_with_delay, self._delayed, gathering), "assign")
+        leader, assignments = await computed(partial(_assigned_with_delay, self._delayed, round_input), "assign")
         if wanted():  # forget a decision that reaches no member
             self._delayed = leader
         return assignments
@@ -139,8 +139,8 @@ def _assigned(
     return {member: encode_assignment(partitions) for member, partitions in assignment.items()}
 
 
-def _assigned_with_delay(leader: DelayedLeader, gathering: Gathering) -> tuple[DelayedLeader, dict[str, bytes]]:
-    after, decision = leader.decide(gathering)
+def _assigned_with_delay(leader: DelayedLeader, round_input: RoundInput) -> tuple[DelayedLeader, dict[str, bytes]]:
+    after, decision = leader.decide(round_input)
     user_data = encode_delay(decision.delay_ms)
     return after, {
         member: encode_assignment(partitions, user_data=user_data)
@@ -154,8 +154,8 @@ class _Group:
     def __init__(self, effect: RunAssignor) -> None:
         self.in_arrays: Subscriptions | None = None
         self.subscriptions: Mapping[str, MemberSubscription] = {}
-        if effect.protocol in wire_assignment.READERS:
-            read = wire_assignment.READERS[effect.protocol]
+        if effect.protocol in sticky.READERS:
+            read = sticky.READERS[effect.protocol]
             self.in_arrays = read({member.member_id: member.metadata for member in effect.members})
             self.topics = sorted(self.in_arrays.topics)
         else:

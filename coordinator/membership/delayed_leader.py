@@ -1,15 +1,14 @@
 """What the leader of a `delayed` group decides: Connect's assignor, with partitions where Connect has tasks.
 
-Seed 002 shows Connect's incremental cooperative rebalancing on consumers. So it is here: topics that the same members
-subscribe to are one connector, their partitions its tasks, their subscribers the workers, and what a member says it
-owns is what the worker runs. The connector itself is nobody's work. When every member subscribes to the same topics,
-which is the rule, there is one connector. Where subscriptions differ there are several, each shared out among its own
-subscribers, with a memory of its own; the delay that members are told is the shortest that runs. A topic whose
-subscribers change takes along what is remembered of it. A member that goes on without a topic is not lost: nobody
-waits for it to return to that topic.
+Seed 002 shows Connect's incremental cooperative rebalancing on consumers. It maps to groups like this: topics with the
+same subscribers are one connector, their partitions its tasks, the subscribers its workers, and what a member claims to
+own is what the worker runs. The connector itself is not assigned. Usually every member subscribes to the same topics,
+and there is one connector. Otherwise there are several, each assigned among its own subscribers, with its own memory;
+members get the shortest of the running delays. A topic whose subscribers change keeps what is remembered of it. A
+member that drops a topic is not lost: the group does not wait for it to return to that topic.
 
-The memory is the leader's alone. A new leader begins with none and takes lost partitions for new ones: they are
-assigned at once. So does a leader whose last decision did not get through (`completed`).
+Only the leader has a memory. A new leader starts without one and treats lost partitions as new ones: it assigns them at
+once. So does a leader whose last decision did not reach the group (`completed`).
 
 Source: KIP-415; IncrementalCooperativeAssignor and WorkerCoordinator of connect-runtime 4.1.1.
 """
@@ -37,10 +36,10 @@ _NO_GENERATION = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathering:
-    """One round's input: who has joined `generation`, and how many partitions each topic has.
+class RoundInput:
+    """One round's input: the members of `generation`, and the number of partitions of each topic.
 
-    `now_ms` is milliseconds of a clock that never goes back; `max_delay_ms` is scheduled.rebalance.max.delay.ms.
+    `now_ms` is in milliseconds of a monotonic clock; `max_delay_ms` is scheduled.rebalance.max.delay.ms.
     """
 
     now_ms: int
@@ -51,15 +50,15 @@ class Gathering:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """One round's answer: each member's full new set, and after how many milliseconds all rejoin; 0 is not at all."""
+class RoundDecision:
+    """One round's result: each member's full new set, and the delay after which all rejoin; 0 for no rejoin."""
 
     delay_ms: int
     assignments: Mapping[str, frozenset[TopicPartition]]
 
 
 class Connector(NamedTuple):
-    """Topics with the same subscribers, and what is remembered of them."""
+    """Topics with the same subscribers, and their memory."""
 
     topics: frozenset[str]
     memory: Memory
@@ -67,24 +66,24 @@ class Connector(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DelayedLeader:
-    """One member's memory as a leader: kept while it is a member, empty until it leads for the first time."""
+    """One member's memory as a leader: kept while it is in the group, empty until it first leads."""
 
     connectors: tuple[Connector, ...] = ()
     completed_generation: int = _NO_GENERATION
 
     def completed(self, generation: int) -> DelayedLeader:
-        """The group has synced `generation`; every member says so to its memory, whether it leads or not."""
+        """Record that the group has synced `generation`; every member does, whether it leads or not."""
         return replace(self, completed_generation=generation)
 
-    def decide(self, given: Gathering) -> tuple[DelayedLeader, Decision]:
-        """Decide one round. Every member of the gathering is named in the answer."""
+    def decide(self, given: RoundInput) -> tuple[DelayedLeader, RoundDecision]:
+        """Decide one round. The decision has an entry for every member."""
         assignments: dict[str, set[TopicPartition]] = {member: set() for member in given.subscriptions}
-        claims, remembered = _claims(given), _Remembered(self.connectors)
+        claims, memories = _claims(given), _MemoryByTopic(self.connectors)
         connectors, delays = [], []
         for topics, workers in _connectors(given):
             configured, running = _circumstances(given, topics, workers, claims)
             memory, decided = assign_incrementally(
-                remembered.of(topics, absent=given.subscriptions.keys() - workers),
+                memories.of(topics, absent=given.subscriptions.keys() - workers),
                 Circumstances(
                     now_ms=given.now_ms,
                     max_delay_ms=given.max_delay_ms,
@@ -99,12 +98,14 @@ class DelayedLeader:
             for worker in workers:
                 kept = set(running[worker]) - set(decided.revoked[worker])
                 assignments[worker] |= {_partition(unit) for unit in kept.union(decided.assigned[worker])}
-        decision = Decision(min(delays, default=0), {member: frozenset(has) for member, has in assignments.items()})
+        decision = RoundDecision(
+            min(delays, default=0), {member: frozenset(has) for member, has in assignments.items()}
+        )
         return replace(self, connectors=tuple(connectors)), decision
 
 
-class _Remembered:
-    """What is remembered of each topic; all of it is split up once, however many connectors there are now."""
+class _MemoryByTopic:
+    """The old connectors' memories, split by topic once, however many connectors there are now."""
 
     def __init__(self, connectors: tuple[Connector, ...]) -> None:
         self._memories = [connector.memory for connector in connectors]
@@ -113,7 +114,7 @@ class _Remembered:
         self._revoked = _by_topic(memory.revoked for memory in self._memories)
 
     def of(self, topics: frozenset[str], *, absent: set[str]) -> Memory:
-        """Whichever connectors these were of; `absent` have left the topics."""
+        """Merge what is remembered of these topics; the members `absent` have dropped them."""
         shares = [self._memories[at] for at in sorted({self._at[topic] for topic in topics & self._at.keys()})]
         if not shares:
             return Memory()
@@ -121,7 +122,7 @@ class _Remembered:
             assigned=frozenset(unit for topic in topics for unit in self._assigned.get(topic, ())),
             revoked=frozenset(unit for topic in topics for unit in self._revoked.get(topic, ())),
             workers=frozenset().union(*(share.workers for share in shares)) - absent,
-            generation=shares[0].generation,  # every round decides for all of them
+            generation=shares[0].generation,  # the same for all: every round decides all connectors
             scheduled_ms=max(share.scheduled_ms for share in shares),
             delay_ms=max(share.delay_ms for share in shares),
             candidates=tuple(dict.fromkeys(candidate for share in shares for candidate in share.candidates)),
@@ -137,8 +138,8 @@ def _by_topic(units: Iterable[frozenset[Unit]]) -> Mapping[str, list[Unit]]:
     return by_topic
 
 
-def _connectors(given: Gathering) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """(topics, their subscribers), in order; topics that do not exist are nobody's."""
+def _connectors(given: RoundInput) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    """Yield (topics, their subscribers), in order, without topics that do not exist."""
     subscribers: dict[str, set[str]] = {}
     for member, subscription in given.subscriptions.items():
         for topic in subscription.topics:
@@ -151,8 +152,8 @@ def _connectors(given: Gathering) -> Iterator[tuple[frozenset[str], frozenset[st
         yield frozenset(topics), members
 
 
-def _claims(given: Gathering) -> Mapping[str, Mapping[str, set[int]]]:
-    """{topic: {member: partitions that it says it owns}}, of all members in one go."""
+def _claims(given: RoundInput) -> Mapping[str, Mapping[str, set[int]]]:
+    """Return {topic: {member: partitions that it claims}}, for all members in one pass."""
     claims: dict[str, dict[str, set[int]]] = {}
     for member, subscription in given.subscriptions.items():
         for topic, partition in subscription.owned:
@@ -161,11 +162,11 @@ def _claims(given: Gathering) -> Mapping[str, Mapping[str, set[int]]]:
 
 
 def _circumstances(
-    given: Gathering, topics: frozenset[str], workers: frozenset[str], claims: Mapping[str, Mapping[str, set[int]]]
+    given: RoundInput, topics: frozenset[str], workers: frozenset[str], claims: Mapping[str, Mapping[str, set[int]]]
 ) -> tuple[frozenset[Unit], dict[str, list[Unit]]]:
-    """What there is to hand out, and what of it each worker runs, in the order of `in_order`.
+    """Return the units to assign, and those that each worker runs, topics in Java's order.
 
-    What a member still claims that has left a topic is not handed out until it has given it up.
+    A partition that a former subscriber still claims is not assigned until it has revoked it.
     """
     configured: list[Unit] = []
     running: dict[str, list[Unit]] = {worker: [] for worker in workers}

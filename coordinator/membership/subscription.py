@@ -1,10 +1,10 @@
-"""What a consumer subscribes to, by name or by a pattern, and what each of its streams has of that.
+"""A consumer's subscription, by name or by pattern, and the topics of each of its streams.
 
-By name every topic has its own number of streams: stream n takes part in the topics that have more than n. With a
-pattern there is one number, and every stream takes part in all topics that match: the whole name, as Java's
-Matcher.matches, and none of Kafka's own topics unless exclude.internal.topics is off (ConsumerCoordinator
-.updatePatternSubscription and ConsumerMetadata.retainTopic of kafka-clients 4.1.1). The group never hears of the
-pattern; it is told the topics that match, by each member for itself.
+By name, each topic has its own number of streams: stream n subscribes to the topics with more than n streams. With a
+pattern there is one number, and every stream subscribes to all topics that match: the whole name, as in Java's
+Matcher.matches, without Kafka's internal topics unless exclude.internal.topics is off (ConsumerCoordinator
+.updatePatternSubscription and ConsumerMetadata.retainTopic of kafka-clients 4.1.1). The pattern itself is not sent to
+the group: each member sends the topics that match.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicsSeen:
-    """What the brokers said of topics: {topic: number of partitions}, and which topics are Kafka's own."""
+    """Topics according to the brokers: {topic: number of partitions}, and Kafka's internal topics."""
 
     sizes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     internal: frozenset[str] = frozenset()
 
     def of(self, topics: frozenset[str]) -> dict[str, int]:
-        """The sizes of some topics; 0 for those that there are not."""
+        """Return the sizes of these topics; 0 for those that do not exist."""
         return {topic: self.sizes.get(topic, 0) for topic in topics}
 
 
 @dataclass(frozen=True, slots=True)
 class ByName:
-    """{topic: streams}."""
+    """A subscription to named topics: {topic: number of streams}."""
 
     wanted: Mapping[str, int]
 
@@ -46,17 +46,17 @@ class ByName:
 
     @property
     def names(self) -> frozenset[str] | None:
-        """What metadata is asked for; None would be all topics."""
+        """The topics to request metadata for; None would be all."""
         return frozenset(self.wanted)
 
     def topics_of(self, stream: int, _: TopicsSeen) -> frozenset[str]:
-        """What one stream subscribes to, whether it exists or not."""
+        """Return one stream's topics, whether they exist or not."""
         return frozenset(topic for topic, streams in self.wanted.items() if streams > stream)
 
 
 @dataclass(frozen=True, slots=True)
 class ByPattern:
-    """All topics that match, with the same number of streams."""
+    """A subscription to all topics that match a pattern, with the same number of streams."""
 
     pattern: re.Pattern[str]
     streams: int
@@ -64,11 +64,11 @@ class ByPattern:
 
     @property
     def names(self) -> frozenset[str] | None:
-        """Of a pattern None, all topics: which of them match is our own business."""
+        """The topics to request metadata for: None, that is, all."""
         return None
 
     def topics_of(self, stream: int, seen: TopicsSeen) -> frozenset[str]:
-        """What one stream subscribes to, of the topics that there are."""
+        """Return one stream's topics among those that exist."""
         if stream >= self.streams:
             return frozenset()
         hidden = seen.internal if self.exclude_internal else frozenset()
@@ -79,21 +79,21 @@ Subscription = ByName | ByPattern
 
 
 def by_name(topics: Mapping[str, int]) -> ByName:
-    """Raises `UserError` without a topic, for a topic without a stream, and for a name that no topic can have."""
+    """Subscribe by name. Raises `UserError` for no topics, a topic without streams, or an invalid topic name."""
     if not topics:
         raise UserError("subscribe to at least one topic")
     for topic, streams in topics.items():
         if problem := topic_name_problem(topic):
-            raise UserError(f"{topic!r} cannot be subscribed to: {problem}")
+            raise UserError(f"cannot subscribe to {topic!r}: {problem}")
         if streams < 1:
             raise UserError(f"{topic!r} needs at least one stream")
     return ByName(MappingProxyType(dict(topics)))
 
 
 def by_pattern(pattern: str, streams: int, *, exclude_internal: bool) -> ByPattern:
-    """Raises `UserError` for an empty pattern, one that is no expression or not translatable, and for no stream."""
+    """Subscribe by pattern. Raises `UserError` for an empty, invalid or untranslatable pattern, or no streams."""
     if not pattern:
-        raise UserError("the pattern of topics is empty: .* takes them all")
+        raise UserError("the topic pattern is empty: use .* for all topics")
     if streams < 1:
         raise UserError(f"{pattern!r} needs at least one stream")
     return ByPattern(compiled(pattern), streams, exclude_internal)

@@ -1,22 +1,22 @@
-"""When topics make a member rejoin, and when the brokers are asked about topics again.
+"""When a change of topics makes a member rejoin, and when to refresh the metadata of topics.
 
-Two things are watched between rebalances (ConsumerCoordinator.rejoinNeededOrPending of kafka-clients 4.1.1):
+Members check two things between rebalances (ConsumerCoordinator.rejoinNeededOrPending of kafka-clients 4.1.1):
 
-- Every member watches what its own pattern matches. When that changes, it rejoins with the topics of now. A member
-  that subscribes by name never has another subscription than it was given.
-- The leader keeps how many partitions each topic of the group had when it assigned them, topics of other members
-  and topics that there were not included. When any of that differs from what the brokers say, it rejoins, and the
-  group assigns anew. Nobody else does: a follower may see a topic grow and leave it to the leader. A static leader
-  that came back into a stable group and was told to skip the assignment watches as any other (KIP-814).
+- A member with a pattern checks which topics match. When they change, it rejoins with the new ones. A subscription by
+  name never changes by itself.
+- The leader remembers how many partitions each of the group's topics had when it assigned them, including other
+  members' topics and topics that did not exist. When the metadata differs, it rejoins, and the group assigns again.
+  Followers do not: they leave growing topics to the leader. A static leader that came back into a stable group and
+  skipped the assignment checks like any other (KIP-814).
 
-What was seen before a rebalance began is no reason for another: the leader's memory is that of its last assignment.
+Changes seen before a rebalance began do not cause another one: the leader compares with its last assignment.
 
-A topic that was deleted is a change like any other, and its members rejoin at once. Kafka's do that only without
-auto-commit: with it kafka-clients 4.1.1 was seen to repeat the commit of the topic's partitions, which no broker takes
-any more, until max.poll.interval.ms is over, and to keep them meanwhile.
+A deleted topic is a change like any other, and its members rejoin at once. Kafka's do so only without auto-commit: with
+it, kafka-clients 4.1.1 was seen to retry the commit of the topic's partitions, which no broker accepts any more, until
+max.poll.interval.ms has passed, and to keep the partitions meanwhile.
 
-Metadata is asked for anew when it is metadata.max.age.ms old, and soon when a topic that is wanted by name is not
-there: after retry.backoff.ms, then after twice that, up to a second (Metadata.requestUpdate; KIP-580).
+Metadata is refreshed when it is metadata.max.age.ms old, and sooner while a topic subscribed to by name is missing:
+after retry.backoff.ms, then after twice that, up to a second (Metadata.requestUpdate; KIP-580).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
     from coordinator.membership.subscription import Subscription, TopicsSeen
 
-#: retry.backoff.max.ms by Kafka's default: the longest wait for a topic that is missing.
+#: Kafka's default of retry.backoff.max.ms: the longest wait before looking for a missing topic again.
 MISSING_TOPIC_WAIT_MS_MAX = 1_000
 
-#: Why a rebalance begins, as the trace says it.
+#: The trigger of a rebalance after a change of topics, in the trace.
 METADATA_CHANGED = "metadata-changed"
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What one stream has its eye on: what it subscribes to now, and the leader's memory; None for a follower."""
+    """What one stream compares with the metadata: its topics, and the sizes it assigned; None for a follower."""
 
     stream: int
     topics: frozenset[str]
@@ -47,20 +47,20 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Resubscribe:
-    """The stream's pattern matches other topics than before."""
+    """The stream's pattern now matches these topics."""
 
     topics: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Rejoin:
-    """The stream leads, and the topics that it shared out have changed; `changed` is sorted."""
+    """The stream leads, and topics that it assigned have changed; `changed` is sorted."""
 
     changed: tuple[str, ...]
 
 
 def topic_reaction(watched: Watched, subscription: Subscription, seen: TopicsSeen) -> Resubscribe | Rejoin | None:
-    """What a stream has to do about the topics as they are now. A change of its own comes first and covers both."""
+    """Return what a stream must do about the current topics. Its own change comes first and covers both."""
     topics = subscription.topics_of(watched.stream, seen)
     if topics != watched.topics:
         return Resubscribe(topics)
@@ -73,14 +73,14 @@ def topic_reaction(watched: Watched, subscription: Subscription, seen: TopicsSee
 def names_wanted(
     subscription: Subscription, assigned_sizes: Iterable[Mapping[str, int] | None]
 ) -> frozenset[str] | None:
-    """Which topics the brokers are asked about: our own, and as leader the whole group's; None is all there are."""
+    """Return the topics to request metadata for: our own, and a leader's whole group's; None for all."""
     if subscription.names is None:
         return None
     return subscription.names.union(*(memory for memory in assigned_sizes if memory is not None))
 
 
 def wait_ms(*, missing: bool, in_vain: int, max_age_ms: int, backoff_ms: int) -> int:
-    """How long until the brokers are asked again; `in_vain` counts the looks that did not help."""
+    """Return the time until the next refresh; `in_vain` counts the refreshes that did not find a missing topic."""
     if not missing:
         return max_age_ms
     soon = min(backoff_ms << min(in_vain, 20), max(backoff_ms, MISSING_TOPIC_WAIT_MS_MAX))

@@ -1,4 +1,4 @@
-"""The bytes that members of a group send each other through the coordinator, which never looks inside.
+"""The bytes that members of a group send each other through the coordinator, which does not interpret them.
 
 These are Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment (JSON schemas of kafka-clients 4.1,
 versions 0 to 3), the payload of JoinGroup and SyncGroup under the protocol type "consumer":
@@ -6,9 +6,9 @@ versions 0 to 3), the payload of JoinGroup and SyncGroup under the protocol type
     subscription  version i16, [topic], user data?, v1: [topic, [partition]] owned, v2: generation i32, v3: rack?
     assignment    version i16, [topic, [partition]], user data?
 
-Each version only appends fields, so a reader takes what it knows of a newer version and leaves the rest, as
-Kafka's does: members of different ages share a group. A member writes version 3, as 4.1 does. What does not
-parse raises `MalformedMetadata`; lengths are checked against what is left before anything is built from them.
+Each version only appends fields, so a reader takes the fields it knows and ignores the rest, as Kafka's does: members
+of different versions share a group. A member writes version 3, as 4.1 does. Invalid bytes raise `MalformedMetadata`;
+every length is checked against the remaining bytes before anything is built from it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: protocol_type of JoinGroup for consumers; Connect's workers say "connect".
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
-#: The version that we write, and the newest that we know.
+#: The version that we write, and the newest we know.
 NEWEST_VERSION = 3
 
 _NO_GENERATION = -1
@@ -35,19 +35,19 @@ _NULL = -1
 
 
 class MalformedMetadata(RebalanceLabError):
-    """Bytes from another member that are not what the consumer protocol says."""
+    """Another member's bytes do not follow the consumer protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader gives one member."""
+    """What the leader assigns to one member."""
 
     partitions: frozenset[TopicPartition] = frozenset()
     user_data: bytes | None = None
 
 
 def encode_subscription(subscription: MemberSubscription, *, version: int = NEWEST_VERSION) -> bytes:
-    """The metadata of one protocol in JoinGroup. The instance id is not part of it: JoinGroup has its own field."""
+    """Encode the metadata of one protocol in JoinGroup, without the instance id, which has a field of its own."""
     assert 0 <= version <= NEWEST_VERSION, version
     parts = [struct.pack(">hi", version, len(subscription.topics))]
     parts += [_text(topic) for topic in subscription.topics]
@@ -57,12 +57,12 @@ def encode_subscription(subscription: MemberSubscription, *, version: int = NEWE
     if version >= 2:
         parts.append(struct.pack(">i", _NO_GENERATION if subscription.generation is None else subscription.generation))
     if version >= 3:
-        parts.append(struct.pack(">h", _NULL))  # no rack: our assignors do not look at it
+        parts.append(struct.pack(">h", _NULL))  # no rack: our assignors ignore it
     return b"".join(parts)
 
 
 def decode_subscription(data: bytes, *, instance_id: str | None = None) -> MemberSubscription:
-    """What a member told the group; fields that its version lacks are empty. Raises `MalformedMetadata`."""
+    """Decode a member's subscription; fields missing in its version are empty. Raises `MalformedMetadata`."""
     reader = Reader(data)
     version = reader.version()
     topics = tuple([reader.text() for _ in range(reader.count(2))])
@@ -79,7 +79,7 @@ def decode_subscription(data: bytes, *, instance_id: str | None = None) -> Membe
 
 
 def subscription_of(data: bytes, *, instance_id: str | None = None) -> MemberSubscription:
-    """What a member asks for; one that sent nonsense asks for nothing, and the others get on with their work."""
+    """Decode a member's subscription; a malformed one counts as empty, so that the group can go on."""
     try:
         return decode_subscription(data, instance_id=instance_id)
     except MalformedMetadata:
@@ -89,14 +89,14 @@ def subscription_of(data: bytes, *, instance_id: str | None = None) -> MemberSub
 def encode_assignment(
     partitions: Iterable[TopicPartition], *, user_data: bytes | None = None, version: int = NEWEST_VERSION
 ) -> bytes:
-    """One member's entry in the leader's SyncGroup."""
+    """Encode one member's entry in the leader's SyncGroup."""
     assert 0 <= version <= NEWEST_VERSION, version
     return struct.pack(">h", version) + _partitions(partitions) + _bytes(user_data)
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """What the leader gave. No bytes at all is nothing assigned: the coordinator sends them to a member that the
-    leader left out (the Java client throws there). Raises `MalformedMetadata`.
+    """Decode an assignment. Empty bytes mean no partitions: the coordinator sends them to a member that the leader
+    left out (the Java client throws). Raises `MalformedMetadata`.
     """
     if not data:
         return Assignment()
@@ -126,7 +126,7 @@ def _partitions(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 class Reader:
-    """Reads from the front; every length is checked against what is left."""
+    """Reads bytes from the front; checks every length against the remaining bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -138,7 +138,7 @@ class Reader:
         return self._at
 
     def skip_to(self, position: int) -> None:
-        """Go on there: what is before has been read by other means."""
+        """Continue at `position`; the caller has read the bytes before it."""
         self._at = position
 
     def version(self) -> int:
@@ -151,19 +151,19 @@ class Reader:
         return int(struct.unpack(">i", self._take(4))[0])
 
     def count(self, item_bytes_min: int) -> int:
-        """An array's length, refused when even the smallest items would not fit; null counts as empty."""
+        """Read an array's length; null counts as 0. Raises when even the smallest items would not fit."""
         count = self.int32()
         if count * item_bytes_min > len(self._data) - self._at:
             raise MalformedMetadata(f"an array of {count} entries in {len(self._data)} bytes")
         return max(count, 0)
 
     def text(self) -> str:
-        """Without calls for its parts: leaders read hundreds of names of each of thousands of members."""
+        """Read a string. Inlined for speed: leaders read hundreds of names for each of thousands of members."""
         data, begin = self._data, self._at + 2
         if begin > len(data):
             raise self._cut_short(2)
         if data[begin - 2] & 0x80:
-            raise MalformedMetadata("a topic's name is null")
+            raise MalformedMetadata("a topic name is null")
         self._at = begin
         end = begin + (data[begin - 2] << 8 | data[begin - 1])
         if end > len(data):
@@ -172,7 +172,7 @@ class Reader:
         try:
             return data[begin:end].decode()
         except UnicodeDecodeError as error:
-            raise MalformedMetadata(f"a topic's name is not UTF-8: {error}") from error
+            raise MalformedMetadata(f"a topic name is not UTF-8: {error}") from error
 
     def bytes_or_null(self) -> bytes | None:
         length = self.int32()

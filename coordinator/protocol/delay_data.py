@@ -20,17 +20,17 @@ DELAY_MS_MAX = 2**31 - 1
 
 
 def encode_delay(delay_ms: int) -> bytes:
-    """The user data of every member's assignment in one round."""
+    """Encode the user data of every member's assignment in one round."""
     assert 0 <= delay_ms <= DELAY_MS_MAX, delay_ms
     return struct.pack(_LAYOUT, _VERSION, delay_ms)
 
 
 def delay_of(user_data: bytes | None) -> int:
-    """After how many milliseconds the member rejoins, 0 for not at all. Raises `MalformedMetadata`."""
+    """Return the delay in milliseconds after which the member rejoins; 0 for none. Raises `MalformedMetadata`."""
     if not user_data:
         return 0
     if len(user_data) < struct.calcsize(_LAYOUT):
-        raise MalformedMetadata(f"a delay in {len(user_data)} bytes: {struct.calcsize(_LAYOUT)} are the least")
+        raise MalformedMetadata(f"a delay in {len(user_data)} bytes: it needs {struct.calcsize(_LAYOUT)}")
     version, delay_ms = struct.unpack_from(_LAYOUT, user_data)
     if version < 0 or delay_ms < 0:
         raise MalformedMetadata(f"version {version} of a delay of {delay_ms} ms: both count from 0")

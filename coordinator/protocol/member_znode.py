@@ -2,9 +2,9 @@
 
     {"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1416000000000","design":"server"}
 
-The layout is that of the 0.8 consumer (ZkUtils, ZookeeperConsumerConnector), whose readers ignore keys that they do
-not know; one stream for each topic. `design` tells the coordinator which ids are its members: a znode without it
-belongs to a consumer of the ZooKeeper design, and is left alone.
+The layout is that of the 0.8 consumer (ZkUtils, ZookeeperConsumerConnector), whose readers ignore unknown keys; each
+topic has one stream. `design` marks the ids that belong to the coordinator's members: a znode without it belongs to a
+consumer of the ZooKeeper design, and is ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TOPIC_NAME_LENGTH_MAX = 249
 
 
 def registration_payload(topics: tuple[str, ...], timestamp_ms: int) -> bytes:
-    """What a member that subscribes to `topics` puts into its znode."""
+    """Encode the znode's data for a member that subscribes to `topics`."""
     content = {
         "version": 1,
         "subscription": dict.fromkeys(topics, 1),
@@ -30,7 +30,7 @@ def registration_payload(topics: tuple[str, ...], timestamp_ms: int) -> bytes:
 
 
 def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
-    """The topics of a registration, sorted; None when it is not one of this design's members, or cannot be read."""
+    """Return a registration's topics, sorted; None if it is malformed or not of this design."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
@@ -45,5 +45,5 @@ def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
 
 
 def _is_text(topic: str) -> bool:
-    """Without the halves of characters that JSON can spell and UTF-8 cannot."""
+    """Whether UTF-8 can encode it: JSON can contain lone surrogates."""
     return not any("\ud800" <= char <= "\udfff" for char in topic)

@@ -1,6 +1,6 @@
-"""What members and coordinator of the `server` design tell each other, as values (docs/server-protocol.md).
+"""Requests and responses of the `server` design, as values (docs/server-protocol.md).
 
-The bytes are `coordinator.protocol.server_messages`'s.
+`coordinator.protocol.server_messages` converts them to and from message bodies.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import NamedTuple
 from coordinator.protocol.server_errors import ServerError
 from kernel.values import NO_OFFSET
 
-#: Where a generation is asked for and there is none: nothing was started yet, or nothing stopped.
+#: The generation of a member that has started nothing, or stopped nothing.
 NO_GENERATION = -1
-#: `strategy` of a member that takes whatever the coordinator assigns by.
+#: The `strategy` of a member that accepts any.
 ANY_STRATEGY = ""
 
 
 class Command(IntEnum):
-    """What a member is told to do."""
+    """What the coordinator commands a member to do."""
 
     NOTHING = 0  #: ask again
-    STOP = 1  #: give up what generation `generation` gave, commit, and ask again with `stopped` = that generation
+    STOP = 1  #: commit and revoke what `generation` assigned, then ask again with `stopped` = that generation
     START = 2  #: fetch these partitions from these offsets, in generation `generation`
 
 
 class StartedPartition(NamedTuple):
-    """A partition to start; `offset` is the group's committed one, NO_OFFSET (-1) where there is none."""
+    """A partition to start at `offset`, the group's committed one; NO_OFFSET (-1) if there is none."""
 
     topic: str
     partition: int
@@ -44,7 +44,7 @@ class OwnedOffset(NamedTuple):
 
 
 class CommittedPartition(NamedTuple):
-    """What became of one offset of a commit."""
+    """The result of committing one offset."""
 
     topic: str
     partition: int
@@ -53,10 +53,10 @@ class CommittedPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitCommand:
-    """A member reports what it runs and waits for what to do next.
+    """A member's long poll: it reports what it runs and awaits the next command.
 
-    `generation` is the one it started last, `stopped` the one whose stop it acknowledges: it runs something unless
-    they are equal. `topics` are those of its registration: the coordinator reads that again when they differ.
+    `generation` is the last one it started, `stopped` the one whose stop it acknowledges: it is running unless they
+    are equal. `topics` are those of its registration, which the coordinator reads again when they differ.
     """
 
     group_id: str
@@ -75,7 +75,7 @@ class AwaitCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commanded:
-    """The answer to AwaitCommand. `generation` is that of the command; with NOTHING, or an error, it is -1."""
+    """The response to AwaitCommand. `generation` is that of the command; -1 with NOTHING or an error."""
 
     error: ServerError = ServerError.NONE
     command: Command = Command.NOTHING
@@ -85,7 +85,7 @@ class Commanded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOwned:
-    """A member commits, in the generation in which it owns the partitions."""
+    """A member's commit, in the generation in which it owns the partitions."""
 
     group_id: str
     member_id: str
@@ -95,6 +95,6 @@ class CommitOwned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """The answer to CommitOwned: every offset in the order of the request, each with a result of its own."""
+    """The response to CommitOwned: one result for each offset, in the order of the request."""
 
     partitions: tuple[CommittedPartition, ...]

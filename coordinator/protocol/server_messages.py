@@ -1,7 +1,7 @@
-"""AwaitCommand and CommitOwned between values and what `kernel.wire` encodes; docs/server-protocol.md has the bytes.
+"""Convert AwaitCommand and CommitOwned between values and `kernel.wire` bodies; docs/server-protocol.md has the bytes.
 
-Each side makes the body of what it sends (`*_body`) and reads what it received (`read_*`). Everything that comes in is
-bounded here: `MalformedFrame` closes the connection of whoever sent it, as for any frame that cannot be read.
+Each side builds the bodies that it sends (`*_body`) and reads those that it receives (`read_*`). Reading checks all
+limits: `MalformedFrame` closes the sender's connection, as for any malformed frame.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 
-#: Of a group or member id, and of a strategy's name, in bytes.
+#: Length of a group id, a member id or a strategy's name, in bytes.
 ID_BYTES_MAX = 1_024
-#: Partitions of one command or commit.
+#: Partitions in one command or commit.
 PARTITIONS_MAX = 200_000
-#: How long a member may let its question wait.
+#: How long a member may let an AwaitCommand wait.
 WAIT_MS_MAX = 300_000
 
 
@@ -83,7 +83,7 @@ def read_commanded(body: Any) -> Commanded:
     try:
         command = Command(body.command)
     except ValueError:
-        raise MalformedFrame(f"{body.command} is no command: there are 0 (nothing), 1 (stop) and 2 (start)") from None
+        raise MalformedFrame(f"unknown command {body.command}: expected 0 (nothing), 1 (stop) or 2 (start)") from None
     if command is not Command.NOTHING:
         _check_number("generation of a command", body.generation, 0)
     return Commanded(
@@ -107,7 +107,7 @@ def commit_body(commit: CommitOwned) -> Body:
 
 
 def read_commit(body: Any) -> CommitOwned:
-    """Raises `MalformedFrame`. Metadata that is null counts as empty, as it does in OffsetCommit."""
+    """Raises `MalformedFrame`. Null metadata counts as empty, as in OffsetCommit."""
     _check_number("generation", body.generation, NO_GENERATION)
     _check_length("offsets", body.offsets, PARTITIONS_MAX)
     offsets = tuple(
@@ -150,14 +150,14 @@ def _error(code: int) -> ServerError:
     try:
         return ServerError(code)
     except ValueError:
-        raise MalformedFrame(f"{code} is no error of the server design's protocol") from None
+        raise MalformedFrame(f"unknown error code {code} in the server design's protocol") from None
 
 
 def id_problem(text: str) -> str | None:
-    """Why an id cannot be the name of a znode, which it becomes (DataTree's and PathUtils' rules)."""
+    """Return why an id cannot name a znode (by the rules of DataTree and PathUtils), or None."""
     for char in text:
         if char == "/" or not _may_be_in_a_path(char):
-            return f"has {char!r}, a character that no znode's name may have"
+            return f"has {char!r}, which is not allowed in a znode name"
     if not text or text in {".", ".."} or len(text.encode()) > ID_BYTES_MAX:
         return f"must have 1 to {ID_BYTES_MAX} bytes and be neither '.' nor '..'"
     return None
@@ -175,7 +175,7 @@ def _may_be_in_a_path(char: str) -> bool:
 
 def _checked_topic(topic: str) -> str:
     if not 0 < len(topic) <= TOPIC_NAME_LENGTH_MAX:
-        raise MalformedFrame(f"a topic's name must have 1 to {TOPIC_NAME_LENGTH_MAX} characters")
+        raise MalformedFrame(f"a topic name must have 1 to {TOPIC_NAME_LENGTH_MAX} characters")
     return topic
 
 

@@ -8,7 +8,7 @@ import tracemalloc
 from typing import TYPE_CHECKING
 
 from coordinator.assignment import topic_names
-from coordinator.assignment.strategies import READERS, decide
+from coordinator.assignment.sticky import READERS, decide
 from coordinator.protocol.consumer_protocol import encode_subscription
 from kernel.assignors.subscription import MemberSubscription
 

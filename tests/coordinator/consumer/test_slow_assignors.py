@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import coordinator.assignment.strategies
+import coordinator.assignment.sticky
 import coordinator.consumer.group_leader
 from coordinator.membership.delayed_leader import DelayedLeader
 from coordinator.service.mount import mount
@@ -59,7 +59,7 @@ def slowed(compute: Callable[..., Any]) -> Callable[..., Any]:
 def slow_assignors(monkeypatch: pytest.MonkeyPatch) -> None:
     by_name = coordinator.consumer.group_leader.assignor
     monkeypatch.setattr(coordinator.consumer.group_leader, "assignor", lambda name: slowed(by_name(name)))
-    monkeypatch.setattr(coordinator.assignment.strategies, "decide", slowed(coordinator.assignment.strategies.decide))
+    monkeypatch.setattr(coordinator.assignment.sticky, "decide", slowed(coordinator.assignment.sticky.decide))
     monkeypatch.setattr(DelayedLeader, "decide", slowed(DelayedLeader.decide))
 
 

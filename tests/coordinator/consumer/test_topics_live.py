@@ -201,7 +201,7 @@ def test_pattern_and_names_take_each_others_place_and_kafkas_own_topics_stay_out
             await shared_out([member], partitions_of(t, 2))
             with pytest.raises(UserError, match=r"a\(b is an invalid regex"):
                 await member.consumer.subscribe_pattern("a(b")
-            with pytest.raises(UserError, match="pattern of topics is empty"):
+            with pytest.raises(UserError, match="topic pattern is empty"):
                 await member.consumer.subscribe_pattern("")
             with pytest.raises(UserError, match="may hold only ASCII"):
                 await member.consumer.subscribe({"no topic": 1})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.membership.delayed_leader import DelayedLeader, Gathering
+from coordinator.membership.delayed_leader import DelayedLeader, RoundInput
 from kernel.assignors.connect import Circumstances, Memory, assign_incrementally
 from kernel.assignors.connect_units import Unit
 from kernel.assignors.subscription import MemberSubscription
@@ -45,7 +45,7 @@ class Group:
 
     def decided(self):
         return self.leader.decide(
-            Gathering(
+            RoundInput(
                 now_ms=self.now_ms,
                 max_delay_ms=self.max_delay_ms,
                 generation=self.generation + 1,
@@ -356,7 +356,7 @@ def calls_of_a_round(size: int, partitions: int) -> int:
     topics = [f"t{n:03d}" for n in range(size)]
     leader, owned, calls = DelayedLeader(), dict.fromkeys((f"m{n}" for n in range(size)), frozenset()), 0
 
-    def gathering(generation: int) -> Gathering:
+    def round_input(generation: int) -> RoundInput:
         subscriptions = {
             member: MemberSubscription(
                 topics=tuple(topics[:n] + topics[n + 1 :]),
@@ -366,13 +366,13 @@ def calls_of_a_round(size: int, partitions: int) -> int:
             for n, member in enumerate(owned)
         }
         sizes = dict.fromkeys(topics, partitions)
-        return Gathering(
+        return RoundInput(
             now_ms=0, max_delay_ms=FIVE_MINUTES, generation=generation, sizes=sizes, subscriptions=subscriptions
         )
 
-    leader, decided = leader.decide(gathering(1))
+    leader, decided = leader.decide(round_input(1))
     owned = dict(decided.assignments)
-    again = gathering(2)
+    again = round_input(2)
 
     def count(frame, event, arg):
         nonlocal calls

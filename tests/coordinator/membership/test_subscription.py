@@ -55,7 +55,7 @@ def test_pattern_takes_kafkas_own_topics_when_they_are_not_excluded():
         (lambda: by_name({"t": 0}), "'t' needs at least one stream"),
         (lambda: by_name({"": 1}), "the name is empty"),
         (lambda: by_name({"a b": 1}), "may hold only ASCII"),
-        (lambda: by_pattern("", 1, exclude_internal=True), "pattern of topics is empty"),
+        (lambda: by_pattern("", 1, exclude_internal=True), "topic pattern is empty"),
         (lambda: by_pattern("t.*", 0, exclude_internal=True), r"'t\.\*' needs at least one stream"),
         (lambda: by_pattern("a(b", 1, exclude_internal=True), r"a\(b is an invalid regex"),
         (lambda: by_pattern("[a-z&&[^x]]", 1, exclude_internal=True), "intersection of classes"),

@@ -1,10 +1,10 @@
 """The sticky strategies from bytes to bytes: a group's subscriptions in, its assignments out.
 
-Between the two there are arrays (`kernel.assignors.group_arrays`). Decoding and encoding one partition at a time took
-longer than deciding about all of them.
+In between they use arrays (`kernel.assignors.group_arrays`): decoding and encoding one partition at a time took longer
+than assigning all of them.
 
-Members that subscribe to different topics get Kafka's own order, which is found one partition at a time and takes
-long, only in groups up to a size; larger ones are `balanced` (`kernel.assignors.sticky`).
+If members subscribe to different topics, Kafka's own order has to be found one partition at a time, which is slow; so
+only groups up to a certain size get it. Larger ones are balanced by a faster algorithm (`kernel.assignors.sticky`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from coordinator.assignment.subscription_arrays import Subscriptions
     from kernel.assignors.group_arrays import ClaimArrays, Grid
 
-#: Strategy -> how its subscriptions are read.
+#: Strategy -> the reader of its subscriptions.
 READERS: Mapping[str, Callable[[Mapping[str, bytes]], Subscriptions]] = MappingProxyType(
     {"sticky": read_sticky, "cooperative-sticky": read_cooperative}
 )
 
-#: Strategy -> the same on decoded subscriptions, one by one.
+#: Strategy -> the same strategy on decoded subscriptions.
 IN_TUPLES = MappingProxyType({"sticky": assign_sticky, "cooperative-sticky": assign_cooperative_sticky})
 
 EQUAL = "equal subscriptions"
@@ -49,8 +49,8 @@ KAFKAS_ORDER = "Kafka's own order"
 BALANCED = "balanced arrays"
 
 
-class Decision(NamedTuple):
-    """The bytes of SyncGroup for every member, and how they came about."""
+class StickyDecision(NamedTuple):
+    """SyncGroup's bytes for every member, and the algorithm behind them."""
 
     assignments: dict[str, bytes]
     algorithm: str  #: EQUAL, KAFKAS_ORDER or BALANCED
@@ -60,7 +60,7 @@ class Decision(NamedTuple):
 def assign(
     strategy: str, sizes: Mapping[str, int], members: Mapping[str, bytes], *, exact_up_to: int = EXACT_PARTITIONS_MAX
 ) -> dict[str, bytes]:
-    """{member: assignment} for {topic: number of partitions} and {member: subscription as in JoinGroup}."""
+    """Assign: {topic: number of partitions} and {member: subscription as in JoinGroup} to {member: assignment}."""
     return decide(strategy, sizes, members, READERS[strategy](members), exact_up_to=exact_up_to).assignments
 
 
@@ -71,33 +71,36 @@ def decide(
     subscriptions: Subscriptions,
     *,
     exact_up_to: int,
-) -> Decision:
-    """`subscriptions` are the members' by one of `READERS`; `exact_up_to` is that of `assign_sticky`."""
+) -> StickyDecision:
+    """Assign; `subscriptions` are read by one of `READERS`, `exact_up_to` is that of `assign_sticky`."""
     if not members:
-        return Decision({}, EQUAL, 0)
+        return StickyDecision({}, EQUAL, 0)
     grid = subscriptions.grid(sizes)
     if not subscriptions.alike and grid.partitions <= exact_up_to:
         decoded = {member: subscription_of(data) for member, data in members.items()}
         answer = IN_TUPLES[strategy](sizes, decoded, exact_up_to=exact_up_to)
         encoded = {member: encode_assignment(partitions) for member, partitions in answer.items()}
-        return Decision(encoded, KAFKAS_ORDER, grid.partitions)
-    roster, told = subscriptions.roster, subscriptions.told(grid)
-    settled = settle(grid, told)
+        return StickyDecision(encoded, KAFKAS_ORDER, grid.partitions)
+    roster, claims = subscriptions.roster, subscriptions.claims_on(grid)
+    settled = settle(grid, claims)
     if subscriptions.alike:
         shares = assign_equal(grid, roster, settled)
         owner, withheld = shares.owner, changing_hands(settled, shares)
     else:
         owner = assign_balanced(grid, subscriptions.mask(grid), settled).owner
-        withheld = _claimed_by_others(grid, told, owner)
+        withheld = _claimed_by_others(grid, claims, owner)
     if strategy in COOPERATIVE:
         owner[withheld] = NOBODY
     encoded = dict(zip(roster.members, encode_assignments(len(roster.members), grid, owner), strict=True))
-    return Decision(encoded, EQUAL if subscriptions.alike else BALANCED, grid.partitions)
+    return StickyDecision(encoded, EQUAL if subscriptions.alike else BALANCED, grid.partitions)
 
 
-def _claimed_by_others(grid: Grid, told: ClaimArrays, owner: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """N: what goes to a member that does not claim it while another does (`cooperative_sticky`)."""
+def _claimed_by_others(grid: Grid, claims: ClaimArrays, owner: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return, for each of N partitions, whether its new owner does not claim it but another member does.
+
+    A cooperative strategy withholds these for one round (`cooperative_sticky`).
+    """
     by_others = np.zeros(grid.partitions, np.bool_)
-    by_others[told.ids] = True
-    by_others[told.ids[owner[told.ids] == told.claimants]] = False
+    by_others[claims.ids] = True
+    by_others[claims.ids[owner[claims.ids] == claims.claimants]] = False
     return by_others

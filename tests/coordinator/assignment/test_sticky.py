@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.assignment import claimed_partitions as claimed_pieces
-from coordinator.assignment import topic_names
+from coordinator.assignment import claimed_partitions, topic_names
 from coordinator.assignment.assignment_arrays import encode_assignments
-from coordinator.assignment.strategies import BALANCED, EQUAL, KAFKAS_ORDER, READERS, assign, decide
+from coordinator.assignment.sticky import BALANCED, EQUAL, KAFKAS_ORDER, READERS, assign, decide
 from coordinator.assignment.subscription_arrays import read_cooperative, read_sticky
 from coordinator.protocol.consumer_protocol import (
     decode_assignment,
@@ -51,9 +50,9 @@ def assert_read_as_one_by_one(strategy: str, sizes: Mapping[str, int], members: 
     """Per member: topics, claims on partitions that exist, generation of the claim, generation of the subscription."""
     read = READERS[strategy](members)
     grid = read.grid(sizes)
-    told = read.told(grid)
+    read_claims = read.claims_on(grid)
     claimed_by: dict[int, list[TopicPartition]] = {index: [] for index in range(len(members))}
-    for member, topic, number in zip(told.claimants.tolist(), *grid.located(told.ids), strict=True):
+    for member, topic, number in zip(read_claims.claimants.tolist(), *grid.located(read_claims.ids), strict=True):
         claimed_by[member].append(TopicPartition(grid.topics[topic], number))
     claim_of = sticky_claim if strategy == "sticky" else cooperative_claim
     wanted = {topic for data in members.values() for topic in subscription_of(data).topics}
@@ -64,7 +63,7 @@ def assert_read_as_one_by_one(strategy: str, sizes: Mapping[str, int], members: 
         claim = claim_of(subscription)
         assert {read.names[topic] for topic in read.subscribed[index]} == set(subscription.topics)
         assert sorted(claimed_by[index]) == sorted(tp for tp in claim.partitions if tp in exists)
-        generations_read = told.generations[index], told.in_subscriptions[index]
+        generations_read = read_claims.generations[index], read_claims.in_subscriptions[index]
         assert generations_read == tuple(-1 if g is None else g for g in (claim.generation, subscription.generation))
 
 
@@ -75,7 +74,7 @@ def assert_as_one_by_one(strategy: str, sizes: Mapping[str, int], members: Mappi
 
 
 @st.composite
-def spoilt(draw: st.DrawFn, written: bytes) -> bytes:
+def damaged(draw: st.DrawFn, written: bytes) -> bytes:
     """Sometimes cut, or a few bytes written over: lengths that are negative or too large, names that are no UTF-8."""
     data = bytearray(written)
     match draw(st.sampled_from(["as it is", "as it is", "cut", "longer", "written over"])):
@@ -90,7 +89,7 @@ def spoilt(draw: st.DrawFn, written: bytes) -> bytes:
 
 
 @st.composite
-def members_told(draw: st.DrawFn) -> bytes:
+def subscription_bytes(draw: st.DrawFn) -> bytes:
     """What one member says, of any version and age, mostly of all topics."""
     had = draw(claimed)
     topics = draw(st.one_of(st.just(TOPICS), st.just(TOPICS), st.lists(st.sampled_from(TOPICS), unique=True)))
@@ -98,17 +97,17 @@ def members_told(draw: st.DrawFn) -> bytes:
         st.one_of(
             st.none(),
             st.just(b""),
-            generations.map(lambda generation: encode_sticky(had, generation)).flatmap(spoilt),
-            st.integers(-1, 3).map(encode_cooperative).flatmap(spoilt),
+            generations.map(lambda generation: encode_sticky(had, generation)).flatmap(damaged),
+            st.integers(-1, 3).map(encode_cooperative).flatmap(damaged),
         )
     )
     owned = tuple(draw(claimed)) if draw(st.booleans()) else ()
     said = MemberSubscription(topics=tuple(topics), owned=owned, generation=draw(generations), user_data=user_data)
-    return draw(spoilt(encode_subscription(said, version=draw(st.integers(0, 3)))))
+    return draw(damaged(encode_subscription(said, version=draw(st.integers(0, 3)))))
 
 
 group_sizes = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 6))
-groups = st.dictionaries(st.integers(0, 20).map("m{}".format), members_told(), max_size=9)
+groups = st.dictionaries(st.integers(0, 20).map("m{}".format), subscription_bytes(), max_size=9)
 
 
 @given(group_sizes, groups)
@@ -117,7 +116,7 @@ def test_bytes_are_answered_as_one_by_one_whatever_they_say(sizes: dict[str, int
     for strategy in READERS:
         expected = list(one_by_one(strategy, sizes, members).items())
         assert list(assign(strategy, sizes, members).items()) == expected
-        with patch.object(claimed_pieces, "TOGETHER_LEAST", 1), patch.object(topic_names, "_FACTOR", np.uint64(0)):
+        with patch.object(claimed_partitions, "TOGETHER_LEAST", 1), patch.object(topic_names, "_FACTOR", np.uint64(0)):
             assert list(assign(strategy, sizes, members).items()) == expected
             assert_read_as_one_by_one(strategy, sizes, members)
         assert_read_as_one_by_one(strategy, sizes, members)
@@ -138,7 +137,7 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("place", ["owned", "user data"])
-@pytest.mark.parametrize("together_least", [1, claimed_pieces.TOGETHER_LEAST])
+@pytest.mark.parametrize("together_least", [1, claimed_partitions.TOGETHER_LEAST])
 @pytest.mark.parametrize("kind", ARRAYS)
 def test_array_of_claims_counts_or_not_as_one_by_one(kind: str, together_least: int, place: str) -> None:
     strategy = "cooperative-sticky" if place == "owned" else "sticky"
@@ -150,7 +149,7 @@ def test_array_of_claims_counts_or_not_as_one_by_one(kind: str, together_least: 
         said = struct.pack(">h", 0) + topics + struct.pack(">i", len(user_data)) + user_data
     rival = MemberSubscription(topics=("t", "u"), owned=(TopicPartition("t", 1),), generation=1)
     members = {"a": encode_subscription(rival), "b": said, "c": encode_subscription(rival)}
-    with patch.object(claimed_pieces, "TOGETHER_LEAST", together_least):
+    with patch.object(claimed_partitions, "TOGETHER_LEAST", together_least):
         assert_read_as_one_by_one(strategy, {"t": 5, "u": 3}, members)
         assert_as_one_by_one(strategy, {"t": 5, "u": 3}, members)
 
@@ -287,6 +286,6 @@ def test_malicious_lengths_cost_no_memory() -> None:
     huge = struct.pack(">i", 2**31 - 1) + had[4:]
     members = {
         f"m{n}": encode_subscription(MemberSubscription(topics=("t",), user_data=had if n else huge))
-        for n in range(claimed_pieces.TOGETHER_LEAST + 1)
+        for n in range(claimed_partitions.TOGETHER_LEAST + 1)
     }
     assert_as_one_by_one("sticky", {"t": 2}, members)
