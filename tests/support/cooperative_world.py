@@ -44,7 +44,7 @@ class Client:
 
     member: Member
     answers: deque[Event] = field(default_factory=deque)
-    chores: deque[Event] = field(default_factory=deque)
+    callbacks: deque[Event] = field(default_factory=deque)
     taken: tuple[int, Owned] = (-1, frozenset())  #: generation and partitions of the last assignment taken over
     rounds: int = 0
     gave_up: Owned = frozenset()  #: since the test last looked
@@ -60,7 +60,7 @@ class World:
         self.phase = "Empty"
         self.generation = 0
         self.leader = ""
-        self.gathered: dict[str, MemberSubscription] = {}  #: what the leader of this generation is told
+        self.gathered: dict[str, MemberSubscription] = {}  #: the subscriptions that this generation's leader receives
         self.decided: dict[str, list[TopicPartition]] = {}  #: by the assignor that ran last
         self.assignment: dict[str, list[TopicPartition]] = {}
 
@@ -85,10 +85,10 @@ class World:
         if self.clients[number].answers:
             self.say(number, self.clients[number].answers.popleft())
 
-    def chore(self, number: int) -> None:
+    def callback(self, number: int) -> None:
         """The next callback returns."""
-        if self.clients[number].chores:
-            self.say(number, self.clients[number].chores.popleft())
+        if self.clients[number].callbacks:
+            self.say(number, self.clients[number].callbacks.popleft())
 
     def heartbeat(self, number: int) -> None:
         member = self.clients[number].member
@@ -112,9 +112,9 @@ class World:
         """Everything is answered, everybody polls."""
         for _ in range(rounds):
             for number, client in enumerate(self.clients):
-                while client.answers or client.chores:
+                while client.answers or client.callbacks:
                     self.answer(number)
-                    self.chore(number)
+                    self.callback(number)
                 self.say(number, Polled())
                 self.heartbeat(number)
 
@@ -168,11 +168,11 @@ class World:
             case Revoke():
                 if client.member.state is MemberState.STOPPING:
                     assert all(tp.topic not in (client.member.topics or ()) for tp in effect.partitions)
-                client.chores.append(Stopped())
+                client.callbacks.append(Stopped())
             case effects.Assign():
                 client.taken = (client.member.generation, client.member.owned)
                 client.rounds += 1
-                client.chores.append(Resumed(effect.stamp))
+                client.callbacks.append(Resumed(effect.stamp))
 
     def _fault(self, identity: Identity) -> str:
         if identity.member_id not in self.group:

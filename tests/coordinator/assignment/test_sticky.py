@@ -263,7 +263,7 @@ def test_balanced_cooperatively_is_withheld_what_another_claims() -> None:
 
 
 @BOTH
-def test_nobody_and_nothing(strategy: str) -> None:
+def test_group_without_members_and_members_without_topics(strategy: str) -> None:
     assert assign(strategy, {"t": 1}, {}) == {}
     assert READERS[strategy]({}).topics == frozenset()
     assert assign(strategy, {}, {"a": b"", "b": b"\0\3"}) == dict.fromkeys("ab", encode_assignment([]))

@@ -177,7 +177,7 @@ def test_members_keep_their_partitions_while_the_coordinator_moves(chroot: str, 
     asyncio.run(test())
 
 
-def test_member_with_another_strategy_than_the_groups_is_told_so(chroot: str, tmp_path: Path) -> None:
+def test_member_with_another_strategy_than_the_groups_fails_with_the_remedy(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with laboratory(chroot, tmp_path, {}) as (broker, (member,)):
             await shared_out([member], EVERYTHING)
@@ -194,7 +194,7 @@ def test_member_with_another_strategy_than_the_groups_is_told_so(chroot: str, tm
     asyncio.run(test())
 
 
-def test_session_timeout_that_the_broker_does_not_allow_is_told_with_the_remedy(chroot: str, tmp_path: Path) -> None:
+def test_session_timeout_that_the_broker_does_not_allow_fails_with_the_remedy(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         timers = {"session.timeout.ms": "50", "heartbeat.interval.ms": "10"}
         async with laboratory(chroot, tmp_path) as (broker, _):

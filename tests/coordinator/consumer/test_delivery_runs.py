@@ -1,4 +1,4 @@
-"""How delivered records are told to the trace: stretches in which offsets and serials both count up by one."""
+"""How delivered records are traced: runs in which offsets and serials both grow by one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def record(offset: int, serial: int | None) -> Record:
         ([(5, None), (6, 0), (7, 1), (8, None)], [(5, 5, None, None), (6, 7, 0, 1), (8, 8, None, None)]),
     ],
 )
-def test_delivery_is_told_in_stretches(
+def test_delivery_is_traced_in_runs(
     delivered: list[tuple[int, int | None]], expected: list[tuple[int, int, int | None, int | None]]
 ) -> None:
     assert list(runs([record(offset, serial) for offset, serial in delivered])) == expected

@@ -212,7 +212,7 @@ def test_what_a_computation_raises_is_raised_where_it_is_waited_for(raised: Base
     asyncio.run(test())
 
 
-def test_computation_that_nobody_waits_for_any_more_is_dropped_and_keeps_no_loop_open() -> None:
+def test_cancelled_computation_is_dropped_and_does_not_keep_the_loop_open() -> None:
     begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:

@@ -171,7 +171,7 @@ def test_pattern_takes_what_matches_when_it_comes_and_gives_it_back_when_it_goes
     asyncio.run(test())
 
 
-def test_member_with_a_pattern_that_is_told_to_rejoin_looks_first(places: Places) -> None:
+def test_member_with_a_pattern_refreshes_metadata_before_it_rejoins(places: Places) -> None:
     """One topic, one rebalance: the second would not look for itself in the next ten minutes."""
 
     async def test() -> None:

@@ -59,7 +59,7 @@ def test_newcomer_with_two_megabytes_is_refused_and_the_group_goes_on(chroot: st
     asyncio.run(test())
 
 
-def test_consumer_is_told_which_limit_it_exceeds(chroot: str, tmp_path: Path) -> None:
+def test_error_names_the_limit_that_the_consumer_exceeds(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         settings = {"group.member.metadata.max.bytes": "200"}
         async with running_broker(chroot, tmp_path, settings=settings, mount=(mount,)) as broker:

@@ -93,7 +93,7 @@ def test_seed_002_member_that_returns_gets_its_partition_back_when_the_delay_is_
     assert group.shown() == {"C1": "P0 P3", "C2": "P1", "C3": "P2"}
 
 
-def test_partition_of_a_member_that_stays_away_goes_to_whoever_has_least():
+def test_partition_of_a_member_that_stays_away_goes_to_the_least_loaded_member():
     group = seed_002()
     del group.owned["C2"]
     assert group.round(0) == (300_000, {})
@@ -345,7 +345,7 @@ def test_topics_of_one_subscription_are_the_tasks_of_one_connector(owned_tasks, 
 
 
 @pytest.mark.parametrize("size", [0, 3])
-def test_partitions_that_are_no_more_are_not_kept_by_whoever_leads(size):
+def test_leader_does_not_keep_deleted_partitions(size):
     group = Group({"a": partitions("P0 P3 P9"), "b": partitions("P1 u-0")}, sizes={"t": size})
     group.round(0)
     assert all(tp.topic == "t" and tp.partition < size for owned in group.owned.values() for tp in owned)

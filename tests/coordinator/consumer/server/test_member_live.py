@@ -101,7 +101,7 @@ def test_member_registers_asks_starts_where_it_is_told_and_stops_in_order(chroot
     asyncio.run(test())
 
 
-def test_expired_session_loses_the_partitions_and_comes_back_as_somebody_new(chroot: str, tmp_path: Path) -> None:
+def test_expired_session_loses_the_partitions_and_member_returns_under_a_new_id(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with laboratory(chroot, tmp_path) as (commander, _, member):
             commander.says(Command.START, 5, {P0: 0})
@@ -179,7 +179,7 @@ def test_member_goes_on_delivering_while_its_coordinator_is_not_to_be_found(chro
     asyncio.run(test())
 
 
-def test_member_with_another_strategy_is_told_so_and_out_of_the_group(chroot: str, tmp_path: Path) -> None:
+def test_member_with_another_strategy_fails_with_the_remedy(chroot: str, tmp_path: Path) -> None:
     async def test() -> None:
         async with AsyncExitStack() as stack:
             settings = {"partition.assignment.strategy": "org.apache.kafka.clients.consumer.StickyAssignor"}

@@ -77,7 +77,7 @@ def test_topics_that_change_on_the_way_are_in_the_join_or_need_another(steps):
     assert talk.state is (MemberState.STABLE if steps == 1 else MemberState.REJOIN_NEEDED)
 
 
-def test_assignment_of_topics_that_nobody_wants_any_more_is_not_taken_over():
+def test_assignment_of_topics_no_longer_subscribed_to_is_not_taken_over():
     talk = Talk()
     talk.poll()
     talk.found()

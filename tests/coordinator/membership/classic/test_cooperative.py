@@ -74,7 +74,7 @@ def emitted(talk: Talk, since: int) -> list[tuple[str, frozenset[TopicPartition]
 # -- rounds in which nothing goes wrong -----------------------------------------------------------------------------
 
 
-def test_summoned_member_commits_and_joins_with_all_that_it_has():
+def test_member_that_must_rejoin_commits_and_joins_with_all_that_it_owns():
     talk = stable()
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     before = len(talk.emitted)

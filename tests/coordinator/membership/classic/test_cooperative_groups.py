@@ -16,9 +16,9 @@ numbers = st.integers(0, CLIENTS - 1)
 topics = st.sampled_from([("t",), ("u",), ("t", "u")])
 #: Most of what happens is that things go on.
 happenings = st.one_of(
-    st.tuples(st.sampled_from(["answer", "answer", "chore", "poll", "heartbeat"]), numbers),
-    st.tuples(st.sampled_from(["answer", "answer", "chore", "poll", "heartbeat"]), numbers),
-    st.tuples(st.sampled_from(["answer", "chore", "poll", "heartbeat"]), numbers),
+    st.tuples(st.sampled_from(["answer", "answer", "callback", "poll", "heartbeat"]), numbers),
+    st.tuples(st.sampled_from(["answer", "answer", "callback", "poll", "heartbeat"]), numbers),
+    st.tuples(st.sampled_from(["answer", "callback", "poll", "heartbeat"]), numbers),
     st.tuples(st.sampled_from(["expel", "hurry", "unsubscribe", "close"]), numbers),
     st.tuples(topics, numbers),
 )
@@ -28,8 +28,8 @@ def let(world: World, what: object, number: int) -> None:
     match what:
         case "answer":
             world.answer(number)
-        case "chore":
-            world.chore(number)
+        case "callback":
+            world.callback(number)
         case "poll":
             world.say(number, Polled())
         case "heartbeat":

@@ -52,7 +52,7 @@ def test_answers_to_what_was_asked_before_it_unsubscribed_change_nothing():
     assert talk.member == before
 
 
-def test_coordinator_that_is_found_while_it_unsubscribes_is_told_and_joined_later():
+def test_coordinator_found_while_unsubscribing_gets_the_leave_and_the_next_join():
     talk = Talk().stable()
     talk.refused("Heartbeat", "NOT_COORDINATOR")
     assert talk.say(events.Unsubscribed()) == (Revoke(BOTH),)
@@ -107,7 +107,7 @@ def test_static_member_that_is_overdue_stops_and_says_nothing():
     assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
 
 
-def test_static_leader_that_comes_back_leads_and_is_told_to_leave_the_assignment():
+def test_static_leader_that_comes_back_leads_and_skips_the_assignment():
     """KIP-814: it has to know the group's topics, which is why it is asked to do an assignor's work without one."""
     talk = Talk(STATIC)
     talk.poll()

@@ -112,7 +112,7 @@ def test_auto_commit_goes_out_in_polls_only_and_not_before_its_interval():
     assert talk.poll() == ()
 
 
-def test_summoned_member_keeps_everything_until_it_polls_then_commits_and_revokes():
+def test_member_that_must_rejoin_keeps_everything_until_it_polls_then_commits_and_revokes():
     talk = Talk().stable()
     talk.after(1000)
     assert talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS") == ()
@@ -133,7 +133,7 @@ def test_summoned_member_keeps_everything_until_it_polls_then_commits_and_revoke
     assert [kind for kind in talk.kinds() if kind in ("stop", "join")] == ["join", "stop", "join"]
 
 
-def test_summoned_member_goes_on_with_heartbeats():
+def test_member_that_must_rejoin_keeps_sending_heartbeats():
     talk = Talk().stable()
     talk.after(1000)
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
@@ -178,7 +178,7 @@ def test_rebalance_without_partitions_skips_the_stop():
     assert "stop" not in talk.kinds()
 
 
-def test_summons_while_taking_over_waits_until_positions_are_known():
+def test_rejoin_requested_while_taking_over_waits_until_positions_are_known():
     talk = Talk()
     talk.poll()
     talk.found()
@@ -191,7 +191,7 @@ def test_summons_while_taking_over_waits_until_positions_are_known():
     assert talk.state is MemberState.REJOIN_NEEDED
 
 
-def test_summons_before_taking_over_skips_that_generation():
+def test_rejoin_requested_before_taking_over_skips_that_generation():
     talk = Talk()
     talk.poll()
     talk.found()

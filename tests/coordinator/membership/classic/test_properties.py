@@ -102,7 +102,7 @@ closing = st.one_of(st.just([]), st.just([("event", Closed())]))
 
 
 def accounted(owned: frozenset[TopicPartition], wanted: tuple[Effect, ...]) -> frozenset[TopicPartition]:
-    """What is owned after all that the trace was told, which has to be true at every step."""
+    """Return what is owned according to the trace, which must be true at every step."""
     for emitted in wanted:
         if not isinstance(emitted, Emit) or not emitted.kind.startswith("partitions_"):
             continue

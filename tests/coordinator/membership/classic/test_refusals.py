@@ -142,7 +142,7 @@ def test_rebalance_in_progress_on_a_heartbeat_before_the_sync_says_nothing_new()
     assert talk.state is MemberState.SYNCING
 
 
-def test_rebalance_in_progress_on_a_commit_summons_the_member():
+def test_rebalance_in_progress_on_a_commit_makes_the_member_rejoin():
     talk = Talk().stable()
     talk.refused("OffsetCommit", "REBALANCE_IN_PROGRESS")
     assert talk.state is MemberState.REJOIN_NEEDED

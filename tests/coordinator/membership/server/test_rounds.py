@@ -25,7 +25,7 @@ def test_member_registers_before_it_looks_for_the_coordinator_and_then_asks() ->
     assert talk.last("rebalance_started").fields == {"trigger": "subscribe"}
 
 
-def test_nothing_told_is_asked_again_at_once_and_never_twice_at_a_time() -> None:
+def test_empty_response_is_followed_by_one_request_at_once() -> None:
     talk = Talk().waiting()
     (asked,) = talk.nothing()
     assert asked == SendAwaitCommand(1, "m-1", -1, -1)
@@ -85,7 +85,7 @@ def test_member_that_was_given_nothing_acknowledges_a_stop_at_once() -> None:
 
 
 def test_generation_that_was_stopped_and_never_given_away_may_be_started_again() -> None:
-    """A successor knows of no stop that its predecessor told."""
+    """A successor does not know of its predecessor's stop."""
     talk = Talk().started(P0, generation=4)
     talk.stop(4)
     talk.stopped()
