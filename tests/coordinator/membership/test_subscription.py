@@ -58,7 +58,7 @@ def test_pattern_takes_kafkas_own_topics_when_they_are_not_excluded():
         (lambda: by_pattern("", 1, exclude_internal=True), "topic pattern is empty"),
         (lambda: by_pattern("t.*", 0, exclude_internal=True), r"'t\.\*' needs at least one stream"),
         (lambda: by_pattern("a(b", 1, exclude_internal=True), r"a\(b is an invalid regex"),
-        (lambda: by_pattern("[a-z&&[^x]]", 1, exclude_internal=True), "intersection of classes"),
+        (lambda: by_pattern("[a-z&&[^x]]", 1, exclude_internal=True), "nested or intersected character classes"),
     ],
 )
 def test_what_cannot_be_subscribed_to_is_refused_with_the_reason(make, complaint):
