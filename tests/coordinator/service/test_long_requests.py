@@ -90,6 +90,16 @@ async def coordinating(connection: BrokerConnection) -> None:
     await until(is_coordinator, 20, "the coordinator")
 
 
+async def created(connection: BrokerConnection, name: str) -> None:
+    """Have the topic created by asking for it, and wait until it can be committed to."""
+
+    async def is_led() -> bool:
+        answer = await connection.call(Api.Metadata, {"topics": [{"name": name}]}, version=1)
+        return answer.topics[0].error_code is ErrorCode.none
+
+    await until(is_led, 20, f"topic {name} to be led")
+
+
 async def observed(broker: LimitedBroker, what: str, api: Api, version: int, body: Mapping[str, Any]) -> Any:
     """The answer to a long request, during which the bystander was served; neither is encoded or decoded meanwhile."""
     request = encode_request(api, version, 1, "c", body)
@@ -135,7 +145,7 @@ def test_bystander_is_served_while_many_groups_are_listed_and_described(
         async with limited_broker(chroot, tmp_path, {"offsets.topic.num.partitions": "1"}) as broker:
             connection = await connect(broker)
             await coordinating(connection)
-            await connection.call(Api.Metadata, {"topics": [{"name": "t"}]}, version=1)
+            await created(connection, "t")
             groups = [f"group-{n}" for n in range(number)]
             offsets = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
             for at in range(0, number, 500):
