@@ -17,8 +17,8 @@ from rich.table import Table
 
 from comparison.cli.analysis import analysed, shown
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_zookeeper
-from comparison.cli.progress import RunProgress
 from comparison.exits import Exit
+from comparison.progress import RunProgress
 from comparison.run_folder import run_dirs_in
 from comparison.scenarios.plan.applicability import check_applicability
 from comparison.scenarios.plan.catalogue import (

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from comparison.cli.progress import RunProgress
 from comparison.pipeline.analysis import analyze
+from comparison.progress import RunProgress
 from comparison.scenarios.run.experiments import Experiments, plan
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from comparison.cli.progress import RunProgress
+    from comparison.progress import RunProgress
     from comparison.scenarios.plan.scenario import Scenario
 
 

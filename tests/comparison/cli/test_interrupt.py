@@ -15,7 +15,7 @@ SHOW, HIDE = b"\x1b[?25h", b"\x1b[?25l"
 PROGRAM = """
 import asyncio, os, signal
 from comparison.scenarios.run.experiments import _listen
-from comparison.cli.progress import RunProgress
+from comparison.progress import RunProgress
 
 async def runs(progress):
     interrupted = asyncio.Event()
