@@ -149,7 +149,11 @@ def test_a_claim_that_is_never_given_up_fails_the_start_and_the_next_change_cure
     [
         (paths.member_id("g", "g_broken"), b"nonsense", "/consumers/g/ids/g_broken: not JSON"),
         (paths.member_id("g", "g_broken"), b"", "/consumers/g/ids/g_broken: not JSON"),
-        (paths.offset("g", "t", 0), b"many", "/consumers/g/offsets/t/0: an offset must be a decimal number"),
+        (
+            paths.offset("g", "t", 0),
+            b"many",
+            "/consumers/g/offsets/t/0: an offset must be a 64-bit decimal number",
+        ),
         (paths.broker(99), b'{"host":1}', "/brokers/ids/99: a broker needs"),
     ],
 )
