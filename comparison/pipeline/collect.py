@@ -32,6 +32,7 @@ from comparison.pipeline.ingest import TOLERANCE_NS
 from comparison.pipeline.measured import Measured
 from comparison.pipeline.rounds import rounds_of
 from comparison.pipeline.server_counters import reading_intervals
+from kernel.designs import INCREMENTAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,8 +57,6 @@ _GROUP_EVENTS: Mapping[str, type[measured.GroupEvent]] = MappingProxyType(
 )
 #: Columns that hold JSON.
 _JSON_COLUMNS = ("parameters", "detail")
-#: Designs in which a partition that stays with its owner does not stop.
-INCREMENTAL = frozenset({"cooperative", "delayed", "consumer"})
 
 T = TypeVar("T")
 
