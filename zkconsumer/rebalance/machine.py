@@ -62,7 +62,6 @@ from zkconsumer.rebalance.state import Rebalance, RebalanceState
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from zkconsumer.rebalance.effects import Effect
     from zkconsumer.rebalance.steps import Decision, Effects
 
 
@@ -79,12 +78,11 @@ def step(machine: Rebalance, event: Event) -> Decision:
             renewed = replace(machine, owned=(), connected=True, held=MappingProxyType({}))
             return renewed, (ForgetOwned(),)
         case CloseDemanded():
-            return _unless_busy(replace(machine, closing=True))
+            return _and_next(replace(machine, closing=True), ())
         case Disconnected():
-            machine, effects = connection.disconnected(machine)
-            return _unless_busy(machine, *effects)
+            return _and_next(*connection.disconnected(machine))
         case Reconnected():
-            return _unless_busy(replace(machine, connected=True))
+            return _and_next(replace(machine, connected=True), ())
         case Reminded():
             return _reminded(machine, event)
 
@@ -119,16 +117,11 @@ def _next(machine: Rebalance) -> Decision:
 
 
 def _and_next(machine: Rebalance, effects: Effects) -> Decision:
-    """The decision itself, followed by what comes next if it ended in IDLE."""
+    """The decision itself, followed by what comes next if it ended in IDLE. A running batch decides that later."""
     if machine.state is not RebalanceState.IDLE:
         return machine, effects
     machine, more = _next(machine)
     return machine, effects + more
-
-
-def _unless_busy(machine: Rebalance, *effects: Effect) -> Decision:
-    """After an event from outside: a batch that is running decides later what comes next."""
-    return _and_next(machine, effects)
 
 
 # -- a rebalance -----------------------------------------------------------------------------------------------
@@ -187,6 +180,10 @@ def _report(machine: Rebalance, error: str | None) -> Effects:
     return () if error is None else (Warn(f"error during a rebalance: {error}"),)
 
 
+def _paused_or_resumed(machine: Rebalance, result: BatchResult) -> Decision:
+    return _and_next(*connection.paused_or_resumed(machine, result))
+
+
 # -- changes, demands, reminders -------------------------------------------------------------------------------
 
 
@@ -198,14 +195,14 @@ def _change_notified(machine: Rebalance, event: ChangeNotified) -> Decision:
         machine, remind = _remind(machine, machine.config.quiet_ms)
         machine = replace(machine, quiet_token=remind.token)
         effects = (*effects, remind)
-    return _unless_busy(machine, *effects)
+    return _and_next(machine, effects)
 
 
 def _rebalance_demanded(machine: Rebalance, event: RebalanceDemanded) -> Decision:
     if machine.state in (RebalanceState.CLOSING, RebalanceState.CLOSING_SESSION, RebalanceState.CLOSED):
         return machine, (Report(event.ticket, None),)
     triggered = Emit("rebalance_triggered", {"trigger": event.trigger}, cause=event.cause)
-    return _unless_busy(replace(machine, demands=(*machine.demands, event)), triggered)
+    return _and_next(replace(machine, demands=(*machine.demands, event)), (triggered,))
 
 
 def _remind(machine: Rebalance, ms: int) -> tuple[Rebalance, Remind]:
@@ -216,7 +213,7 @@ def _remind(machine: Rebalance, ms: int) -> tuple[Rebalance, Remind]:
 def _reminded(machine: Rebalance, event: Reminded) -> Decision:
     """Ignore a token that was replaced by a later one."""
     if event.token == machine.quiet_token:
-        return _unless_busy(replace(machine, quiet_token=0))
+        return _and_next(replace(machine, quiet_token=0), ())
     if event.token != machine.retry_token or machine.closing:
         return machine, ()
     if machine.state is RebalanceState.IDLE:
@@ -299,8 +296,8 @@ _OUTSIDE_ATTEMPTS: Mapping[RebalanceState, Callable[[Rebalance, BatchResult], De
         RebalanceState.GIVING_UP: _gave_up,
         RebalanceState.BACKING_OFF: _backed_off,
         RebalanceState.LOOKING: _looked,
-        RebalanceState.PAUSING: lambda machine, result: _and_next(*connection.paused_or_resumed(machine, result)),
-        RebalanceState.RESUMING: lambda machine, result: _and_next(*connection.paused_or_resumed(machine, result)),
+        RebalanceState.PAUSING: _paused_or_resumed,
+        RebalanceState.RESUMING: _paused_or_resumed,
         RebalanceState.CLOSING: _close_session,
         RebalanceState.CLOSING_SESSION: _session_closed,
         RebalanceState.CLOSED: lambda machine, _: (machine, ()),
