@@ -28,14 +28,12 @@ class Topics:
 
     def unknown_among(self, offsets: Iterable[OffsetToCommit]) -> set[tuple[str, int]]:
         """Those for which `has_partition` is false."""
-        topics = self._cluster.snapshot.topics
         unknown: set[tuple[str, int]] = set()
         topic, size = "", 0  # of the previous offset: they come grouped by topic
         for o in offsets:
             if o.topic != topic:
                 topic = o.topic
-                view = topics.get(topic)
-                size = 0 if view is None else len(view.partitions)
+                size = self.size_of(topic)
             if not 0 <= o.partition < size:
                 unknown.add((topic, o.partition))
         return unknown

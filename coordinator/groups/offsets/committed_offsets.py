@@ -187,7 +187,7 @@ class CommittedOffsets:
             group.move(GroupTrigger.EXPIRED, turn)
             turn.write(ExpiredGroupWrite((*changes, (GroupKey(group.id), None)), self, group.id))
         elif gone:
-            turn.write(ExpiredOffsetsWrite(changes, self, tuple(gone)))
+            turn.write(ExpiredOffsetsWrite(changes, self))
 
 
 # -- what follows each write --------------------------------------------------------------------------------------
@@ -301,10 +301,9 @@ class ExpiredOffsetsWrite(Write):
     """Offsets that have expired. If that fails, the next search finds them again."""
 
     offsets: CommittedOffsets = field(repr=False)
-    gone: tuple[OffsetKey, ...]
 
     def stored(self, turn: Turn) -> None:
-        for key in self.gone:
+        for key, _ in _offsets_of(self.changes):
             self.offsets.apply(key, None)
 
 
