@@ -50,7 +50,7 @@ from coordinator.protocol.server_errors import ServerError
 from kernel.values import NO_OFFSET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from coordinator.groups.effects import Effects, Moment, Write
     from coordinator.groups.limits import Limits
@@ -93,17 +93,8 @@ class Machine:
 
     # -- hard state -------------------------------------------------------------------------------------------------
 
-    def load(self, changes: Iterable[StoredChange], now: Moment) -> Effects:
-        """Take over everything that is stored, in any order, at once."""
-        for change in changes:
-            self.apply(change)
-        turn = Turn(now, self.limits)
-        for event in self.wake():
-            event(turn)
-        return turn.effects()
-
     def apply(self, change: StoredChange) -> None:
-        """Take over one stored record: the first part of loading in pieces."""
+        """Take over one stored record. Records may come in any order; `wake` follows the last one."""
         key, value = change
         if isinstance(key, GroupKey):
             self.classic.apply(key, cast("GroupRecord | None", value))
@@ -117,7 +108,7 @@ class Machine:
             self.offsets.apply(key, cast("OffsetRecord | None", value))
 
     def wake(self) -> Iterator[Event]:
-        """The second part, once all records are applied: events, each of which may be a step of its own.
+        """What follows once all records are applied: events, each of which may be a step of its own.
 
         Every member's session restarts. Transactions come last: they have markers for the groups.
         """

@@ -255,7 +255,10 @@ class Machine:
         # Ids that were handed out before are not made a second time.
         other._numbers, other._producer_ids = self._numbers, self._producer_ids
         changes: list[Change] = list(self.log.items())
-        other._perform(other.subject.load(changes, other.now))
+        for change in changes:
+            other.subject.apply(change)
+        for event in other.subject.wake():
+            other._perform(other.subject.step(event, other.now))
         return other
 
     # -- looking --------------------------------------------------------------------------------------------------

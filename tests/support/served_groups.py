@@ -221,7 +221,10 @@ class Served:
             player.obey()
             player.question = None
         self._start()
-        self._perform(self.machine.load(decode_all(self.log.items()), self.now))
+        for change in decode_all(self.log.items()):
+            self.machine.apply(change)
+        for event in self.machine.wake():
+            self._perform(self.machine.step(event, self.now))
 
     def unload(self) -> None:
         self._perform(self.machine.unload(self.now))
