@@ -1,7 +1,7 @@
 """Counts the connections that brokers on the test's own event loop open to each other.
 
 opened = opened_by_coordinators(monkeypatch)
-... assert len(opened()) == 1
+... assert len(opened) == 1
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from coordinator.service.peers import CLIENT_ID
 from kernel.client.connection import BrokerConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pytest
 
 
-def opened_by_coordinators(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[BrokerConnection]]:
-    """The connections that brokers open to each other from now on."""
+def opened_by_coordinators(monkeypatch: pytest.MonkeyPatch) -> list[BrokerConnection]:
+    """The connections that brokers open to each other from now on; the list grows with them."""
     opened: list[BrokerConnection] = []
     really = BrokerConnection.open
 
@@ -29,4 +27,4 @@ def opened_by_coordinators(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list
         return connection
 
     monkeypatch.setattr(BrokerConnection, "open", counting)
-    return lambda: opened
+    return opened

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,7 @@ from kernel.wire.versions import Api
 from tests.support.limited_broker import LimitedBroker, limited_broker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
 #: Heartbeats that a bystander gets answered at least while a long request is at work; in one turn it would be one.
@@ -121,18 +122,25 @@ async def observed(broker: LimitedBroker, what: str, api: Api, version: int, bod
     return decode_response(api, version, asking.result())[1]
 
 
+@asynccontextmanager
+async def coordinator_of_all(chroot: str, data_dir: Path) -> AsyncIterator[tuple[LimitedBroker, BrokerConnection]]:
+    """A broker that coordinates all groups in one partition, and a connection to it."""
+    async with limited_broker(chroot, data_dir, {"offsets.topic.num.partitions": "1"}) as broker:
+        connection = await connect(broker)
+        await coordinating(connection)
+        yield broker, connection
+        connection.close()
+        await connection.wait_closed()
+
+
 @pytest.mark.parametrize("number", [NAMES, pytest.param(NAMES_LONG, marks=pytest.mark.long)])
 def test_bystander_is_served_while_requests_with_very_many_names_are_answered(
     chroot: str, tmp_path: Path, number: int
 ) -> None:
     async def scene() -> None:
-        async with limited_broker(chroot, tmp_path, {"offsets.topic.num.partitions": "1"}) as broker:
-            connection = await connect(broker)
-            await coordinating(connection)
+        async with coordinator_of_all(chroot, tmp_path) as (broker, _):
             for what, (api, version, body) in long_requests(number).items():
                 await observed(broker, what, api, version, body)
-            connection.close()
-            await connection.wait_closed()
 
     asyncio.run(asyncio.wait_for(scene(), 900))
 
@@ -142,9 +150,7 @@ def test_bystander_is_served_while_many_groups_are_listed_and_described(
     chroot: str, tmp_path: Path, number: int
 ) -> None:
     async def scene() -> None:
-        async with limited_broker(chroot, tmp_path, {"offsets.topic.num.partitions": "1"}) as broker:
-            connection = await connect(broker)
-            await coordinating(connection)
+        async with coordinator_of_all(chroot, tmp_path) as (broker, connection):
             await created(connection, "t")
             groups = [f"group-{n}" for n in range(number)]
             offsets = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
@@ -160,7 +166,5 @@ def test_bystander_is_served_while_many_groups_are_listed_and_described(
             described = await observed(broker, "DescribeGroups", Api.DescribeGroups, 5, {"groups": groups})
             assert [group.group_id for group in described.groups] == groups
             assert {group.group_state for group in described.groups} == {"Empty"}
-            connection.close()
-            await connection.wait_closed()
 
     asyncio.run(asyncio.wait_for(scene(), 900))

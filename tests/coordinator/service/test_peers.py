@@ -34,16 +34,16 @@ def test_calls_at_once_share_a_connection_and_one_that_ended_is_opened_again(
             at = broker.address
             answers = await asyncio.gather(*(metadata_of(peers, at) for _ in range(5)))
             assert [answer.brokers[0].node_id for answer in answers] == [1] * 5
-            assert len(opened()) == 1
-            opened()[0].close()
+            assert len(opened) == 1
+            opened[0].close()
             assert await metadata_of(peers, at) is not None
-            assert len(opened()) == 2
-        await until(lambda: opened()[1].closed, 10, "the broker to close the connection")
+            assert len(opened) == 2
+        await until(lambda: opened[1].closed, 10, "the broker to close the connection")
         assert await metadata_of(peers, at) is None, "nobody listens there any more"
         async with running_broker(chroot, tmp_path) as broker:
             assert await metadata_of(peers, broker.address) is not None, "at its new address"
             await peers.close()
-            assert all(connection.closed for connection in opened())
+            assert all(connection.closed for connection in opened)
             assert await metadata_of(peers, broker.address) is None
 
     asyncio.run(test())

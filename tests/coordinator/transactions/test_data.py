@@ -177,7 +177,7 @@ def test_markers_and_verification_go_from_broker_to_broker_on_connections_that_a
             await settled(bootstrap, T0, T1)
             assert await read(bootstrap, T0) == ["a0", "a1", "a3"]
             assert await read(bootstrap, T1) == ["b0", "b1", "b3"]
-            assert sorted(connection.node_id for connection in opened()) == [1, 2]
+            assert sorted(connection.node_id for connection in opened) == [1, 2]
 
     asyncio.run(test())
 
