@@ -92,5 +92,5 @@ def test_a_member_that_cannot_trace_ends_its_run_is_no_evidence_and_an_analysis_
     )
     assert analysis.returncode == Exit.USAGE, analysis.stderr
     (line,) = analysis.stderr.splitlines()
-    assert "the analysis cannot write in" in line
-    assert "File too large; make room" in line
+    assert "the analysis cannot write to" in line
+    assert "File too large; free some space" in line
