@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from coordinator.groups.limits import Limits
     from coordinator.groups.records import StoredChange
     from coordinator.groups.requests import Producer
-    from coordinator.groups.server.requests import Decide, Look
+    from kernel.assignors.subscription import MemberSubscription
     from kernel.values import TopicPartition
 
 
@@ -113,6 +113,39 @@ class Marker(NamedTuple):
     partitions: tuple[TopicPartition, ...] = ()
 
 
+class WatchIds(NamedTuple):
+    """Read the group's ids with a watch, and each id's data; report them now and whenever the watch fires."""
+
+    group_id: str
+
+
+class ReadAgain(NamedTuple):
+    """Read this member's data again, which has changed, and report."""
+
+    group_id: str
+    member_id: str
+
+
+class ForgetIds(NamedTuple):
+    """Stop watching the group's ids."""
+
+    group_id: str
+
+
+#: What the server design asks of ZooKeeper.
+Look = WatchIds | ReadAgain | ForgetIds
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Run the server design's strategy for the next generation, off the event loop, and report the result."""
+
+    group_id: str
+    generation: int  #: the next
+    sizes: tuple[tuple[str, int], ...]  #: (topic, partition count) of existing topics
+    subscriptions: Mapping[str, MemberSubscription]
+
+
 class Effects(NamedTuple):
     """Everything that follows from one event."""
 
@@ -122,8 +155,8 @@ class Effects(NamedTuple):
     abandoned: tuple[int, ...] = ()  #: tokens that will never be answered, as in Kafka
     writes: tuple[Write, ...] = ()
     markers: tuple[Marker, ...] = ()
-    looks: tuple[Look, ...] = ()  #: what the server design asks of ZooKeeper
-    decisions: tuple[Decide, ...] = ()  #: what it asks of its strategy
+    looks: tuple[Look, ...] = ()
+    decisions: tuple[Decide, ...] = ()
 
 
 NOTHING = Effects()  #: of a request that has to wait

@@ -11,9 +11,9 @@ from coordinator.groups.server.rounds import next_generation
 from kernel.computing import computed
 
 if TYPE_CHECKING:
+    from coordinator.groups.effects import Decide
     from coordinator.groups.records import ServerRecord
     from coordinator.groups.server.group import AssignmentSettings
-    from coordinator.groups.server.requests import Decide
     from coordinator.service.led_partition import LedPartition
 
 log = logging.getLogger(__name__)

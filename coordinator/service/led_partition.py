@@ -32,10 +32,10 @@ from kernel.clock import NS_PER_MS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-    from coordinator.groups.effects import Effects, Marker, Reply, TimerKey, TraceEvent, Turn
+    from coordinator.groups.effects import Decide, Effects, Look, Marker, Reply, TimerKey, TraceEvent, Turn
     from coordinator.groups.machine import Machine
     from coordinator.groups.requests import Request
-    from coordinator.groups.server.requests import Await, Decide, Look, OwnedCommit
+    from coordinator.groups.server.requests import Await, OwnedCommit
     from coordinator.service.loading import Loading
     from kernel.broker.server.handlers import DeferredResponse
     from kernel.broker.services import BrokerServices

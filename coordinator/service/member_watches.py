@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coordinator.groups.server.requests import ForgetIds, ReadAgain, WatchIds
+from coordinator.groups.effects import ForgetIds, ReadAgain, WatchIds
 from coordinator.protocol.member_znode import subscribed_topics
 from coordinator.protocol.server_messages import ID_BYTES_MAX
 from kernel.errors import Unavailable
@@ -32,7 +32,7 @@ from kernel.zookeeper.session import ZooKeeperSession
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from coordinator.groups.server.requests import Look
+    from coordinator.groups.effects import Look
     from kernel.broker.services import BrokerServices
     from kernel.zookeeper.operations import WatchFired
 

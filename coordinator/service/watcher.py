@@ -10,15 +10,14 @@ import operator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coordinator.groups.server.requests import WatchIds
+from coordinator.groups.effects import WatchIds
 from coordinator.service.member_watches import MemberWatches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coordinator.groups.effects import Turn
+    from coordinator.groups.effects import Look, Turn
     from coordinator.groups.machine import Machine
-    from coordinator.groups.server.requests import Look
     from coordinator.service.led_partition import LedPartition
     from coordinator.service.member_watches import Ids
     from kernel.broker.cluster.cluster_view import ClusterSnapshot

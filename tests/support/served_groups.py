@@ -12,12 +12,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from coordinator.groups.effects import Effects, Moment, SetTimer, TimerKey, TraceEvent, Write
+from coordinator.groups.effects import (
+    Decide,
+    Effects,
+    ForgetIds,
+    Moment,
+    ReadAgain,
+    SetTimer,
+    TimerKey,
+    TraceEvent,
+    WatchIds,
+    Write,
+)
 from coordinator.groups.limits import Limits
 from coordinator.groups.machine import Machine
 from coordinator.groups.records import OffsetRecord, ServerKey, ServerRecord
 from coordinator.groups.server.group import AssignmentSettings
-from coordinator.groups.server.requests import Await, Decide, ForgetIds, OwnedCommit, ReadAgain, WatchIds
+from coordinator.groups.server.requests import Await, OwnedCommit
 from coordinator.groups.server.rounds import next_generation
 from coordinator.protocol.server_commands import AwaitCommand, Command, Commanded, CommitOwned, OwnedOffset
 from coordinator.service.record_codec import decode_all, encode

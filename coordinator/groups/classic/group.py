@@ -21,6 +21,7 @@ from kernel.assignors.hash_order import texts_in_hash_order
 
 if TYPE_CHECKING:
     from coordinator.groups.answers import JoinAnswer
+    from coordinator.groups.authority import Owner
     from coordinator.groups.effects import Turn
     from coordinator.groups.requests import Join
 
@@ -77,7 +78,7 @@ class Group:
     size: int = 0  #: of all members, in bytes (`Join.size`)
     initial_delay: InitialDelay | None = None
     subscribed: Subscribed | None = None  #: in this generation; None for groups that are not consumers'
-    named: list[tuple[str, int, str]] = field(default_factory=list)  #: (topic, partition, owner) as traced
+    named: list[Owner] = field(default_factory=list)  #: as traced
 
     # -- moving -----------------------------------------------------------------------------------------------
 

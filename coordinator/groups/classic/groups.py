@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coordinator.groups import authority
 from coordinator.groups.answers import JoinAnswer, SyncAnswer
-from coordinator.groups.classic import join, liveness, rebalance
+from coordinator.groups.classic import join, liveness, owners, rebalance
 from coordinator.groups.classic.group import Group
 from coordinator.groups.classic.session_timers import restart_session
 from coordinator.groups.classic.states import GroupState, GroupTrigger
@@ -44,7 +43,7 @@ class ClassicGroups:
     def _wake_group(group: Group, turn: Turn) -> None:
         for member in group.members.values():
             restart_session(group, member, turn)
-        authority.name(group, turn)
+        owners.name(group, turn)
         if len(group.members) > turn.limits.members_max:
             rebalance.prepare(group, GroupTrigger.OVERSIZED, turn)
 

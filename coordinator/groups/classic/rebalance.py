@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coordinator.groups import authority
 from coordinator.groups.answers import JoinAnswer, SyncAnswer
+from coordinator.groups.classic import owners
 from coordinator.groups.classic.group import InitialDelay
 from coordinator.groups.classic.session_timers import cancel_session_timer, restart_session
 from coordinator.groups.classic.states import GroupState, GroupTrigger
@@ -83,7 +83,7 @@ def complete(group: Group, turn: Turn) -> None:
         return
     ended = group.generation
     group.begin_generation()
-    authority.clear(group, ended, "generation ended", turn)
+    owners.clear(group, ended, "generation ended", turn)
     if group.members:
         group.move(GroupTrigger.JOIN_COMPLETED, turn)
         _answer_joins(group, turn)

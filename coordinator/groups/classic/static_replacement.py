@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from coordinator.groups import authority
 from coordinator.groups.answers import JoinAnswer, SyncAnswer
-from coordinator.groups.classic import rebalance
+from coordinator.groups.classic import owners, rebalance
 from coordinator.groups.classic.session_timers import cancel_session_timer, restart_session
 from coordinator.groups.classic.states import GroupState, GroupTrigger
 from coordinator.groups.effects import Write
@@ -70,7 +69,7 @@ class ReplacementWrite(Write):
         group, member = self.group, self._waiting_member()
         if member is None or group.state is not GroupState.STABLE:
             return
-        authority.rename(group, self.former.id, member.id, turn)
+        owners.rename(group, self.former.id, member.id, turn)
         leads = group.leader == member.id
         if self.request.may_skip_assignment:
             answer = rebalance.current_generation(group, member, with_members=True)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from coordinator.groups import authority
 from coordinator.groups.answers import SyncAnswer
-from coordinator.groups.classic import rebalance
+from coordinator.groups.classic import owners, rebalance
 from coordinator.groups.classic.states import GroupState, GroupTrigger
 from coordinator.groups.effects import Write
 from coordinator.groups.errors import Error
@@ -83,7 +82,7 @@ class AssignmentWrite(Write):
             return
         self.group.apply(self.record)
         self.group.move(GroupTrigger.ASSIGNMENT_STORED, turn)
-        authority.name(self.group, turn)
+        owners.name(self.group, turn)
         rebalance.propagate_assignments(self.group, turn)
 
     def not_stored(self, error: Error, turn: Turn) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from coordinator.groups.authority import Owner
 from coordinator.groups.records import ServerRecord
 from coordinator.groups.server.states import TRANSITIONS, ServerGroupState, ServerGroupTrigger
 from coordinator.protocol.server_commands import ANY_STRATEGY, NO_GENERATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from coordinator.groups.effects import Turn
+    from coordinator.groups.effects import Decide, Turn
     from coordinator.groups.records import ServerMember
-    from coordinator.groups.server.requests import Decide
     from kernel.assignors.subscription import Assignor
 
 
@@ -104,6 +104,12 @@ class ServerGroup:
             members=len(self.record.members),
             reason=trigger.value,
         )
+
+    def owners(self) -> Iterator[Owner]:
+        """The owners that the stored generation names."""
+        for member in self.record.members:
+            for topic, partition in member.partitions:
+                yield Owner(topic, partition, member.member_id)
 
     @property
     def generation(self) -> int:

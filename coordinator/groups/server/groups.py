@@ -15,12 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.groups.answers import DeleteGroupAnswer
-from coordinator.groups.effects import TimerKey, TimerKind, Write
+from coordinator.groups.authority import trace_named
+from coordinator.groups.effects import ForgetIds, ReadAgain, TimerKey, TimerKind, WatchIds, Write
 from coordinator.groups.errors import Error
 from coordinator.groups.records import ServerKey
 from coordinator.groups.server import rounds
 from coordinator.groups.server.group import Asking, GroupContext, ServerGroup
-from coordinator.groups.server.requests import ForgetIds, ReadAgain, WatchIds
 from coordinator.groups.server.states import ServerGroupState, ServerGroupTrigger
 from coordinator.protocol.server_commands import ANY_STRATEGY, Commanded
 from coordinator.protocol.server_errors import ServerError
@@ -28,10 +28,10 @@ from coordinator.protocol.server_errors import ServerError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from coordinator.groups.effects import Turn
+    from coordinator.groups.effects import Decide, Turn
     from coordinator.groups.records import ServerChange, ServerRecord
     from coordinator.groups.server.group import AssignmentSettings
-    from coordinator.groups.server.requests import Await, Decide
+    from coordinator.groups.server.requests import Await
     from coordinator.protocol.server_commands import CommitOwned
 
 
@@ -78,7 +78,7 @@ class ServerGroups:
 
     def _wake_group(self, group: ServerGroup, turn: Turn) -> None:
         group.empty_since_ms = turn.now.ms
-        rounds.name_authority(group, turn)
+        trace_named(group.id, group.generation, group.owners(), turn)
         if group.state is not ServerGroupState.EMPTY:
             self._watch(group, turn)
 

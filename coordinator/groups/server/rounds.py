@@ -18,10 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from coordinator.groups.effects import TimerKey, TimerKind, Write
+from coordinator.groups.authority import trace_cleared, trace_named
+from coordinator.groups.effects import Decide, TimerKey, TimerKind, Write
 from coordinator.groups.records import ServerKey, ServerMember, ServerRecord
 from coordinator.groups.server.group import reason_for_a_round, sizes_of
-from coordinator.groups.server.requests import Decide
 from coordinator.groups.server.states import ServerGroupState, ServerGroupTrigger
 from coordinator.protocol.server_commands import NO_GENERATION, Command, Commanded, StartedPartition
 from coordinator.protocol.server_errors import ServerError
@@ -163,7 +163,7 @@ class GenerationWrite(Write):
 
 
 def _begin_generation(group: ServerGroup, record: ServerRecord, context: GroupContext, turn: Turn) -> None:
-    _clear_authority(group, "generation ended", turn)
+    trace_cleared(group.id, group.generation, group.owners(), "generation ended", turn)
     group.proposal = None
     group.take(record)
     if not group.record.members:
@@ -172,7 +172,7 @@ def _begin_generation(group: ServerGroup, record: ServerRecord, context: GroupCo
         advance(group, context, turn)
         return
     group.move(ServerGroupTrigger.ASSIGNMENT_STORED, turn)
-    name_authority(group, turn)
+    trace_named(group.id, group.generation, group.owners(), turn)
     if reason_for_a_round(group, context) is None:  # otherwise members would have to stop at once
         turn.set_timer(_round_timer(group), turn.now.ms + context.settings.rebalance_timeout_ms)
         for member_id in group.members:
@@ -266,39 +266,6 @@ def answer(group: ServerGroup, member_id: str, commanded: Commanded, turn: Turn)
     turn.cancel_timer(TimerKey(TimerKind.AWAIT, group.id, member_id))
     if member_id not in (group.seen or {}) and member_id not in group.members:
         del group.asking[member_id]  # unknown; it may ask again
-
-
-# -- ownership, for the trace -------------------------------------------------------------------------
-
-
-def name_authority(group: ServerGroup, turn: Turn) -> None:
-    """Trace the owners of the assignment that is now in force."""
-    for member in group.record.members:
-        for topic, partition in member.partitions:
-            turn.trace(
-                "authority_named",
-                cause=f"generation:{group.generation}",
-                group=group.id,
-                topic=topic,
-                partition=partition,
-                owner=member.member_id,
-                epoch=group.generation,
-            )
-
-
-def _clear_authority(group: ServerGroup, why: str, turn: Turn) -> None:
-    for member in group.record.members:
-        for topic, partition in member.partitions:
-            turn.trace(
-                "authority_cleared",
-                cause=f"generation:{group.generation}",
-                group=group.id,
-                topic=topic,
-                partition=partition,
-                owner=member.member_id,
-                epoch=group.generation,
-                reason=why,
-            )
 
 
 def _round_timer(group: ServerGroup) -> TimerKey:

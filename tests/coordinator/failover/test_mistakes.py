@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from coordinator.groups.effects import WatchIds
 from coordinator.groups.machine import Machine
 from coordinator.groups.placement import partition_of
-from coordinator.groups.server.requests import WatchIds
 from coordinator.service import led_partition as partition_module
 from coordinator.service.mount import mount
 from coordinator.service.transaction_markers import TransactionMarkers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
-from coordinator.groups.server.requests import ForgetIds, ReadAgain, WatchIds
+from coordinator.groups.effects import ForgetIds, ReadAgain, WatchIds
 from coordinator.protocol.member_znode import registration_payload
 from coordinator.service.member_watches import MemberWatches
 from kernel.broker.settings.configuration import BrokerConfig

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator.groups.effects import ForgetIds, ReadAgain, WatchIds
 from coordinator.groups.errors import Error
-from coordinator.groups.server.requests import ForgetIds, ReadAgain, WatchIds
 from kernel.assignors.checking import BadAssignment
 from tests.support.served_groups import GROUP, REBALANCE_TIMEOUT_MS, Served
 
