@@ -26,12 +26,12 @@ from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, without_bro
 from kernel.broker.cluster.config_store import ConfigStore
 from kernel.broker.cluster.identity import BrokerRuns, check_cluster, claim
 from kernel.broker.cluster.leadership import Cluster
+from kernel.broker.cluster.led_logs import LedLogs
 from kernel.broker.cluster.registration import ensure_cluster, find_cluster, next_node_id
 from kernel.broker.cluster.topic_creation import DefaultTopics
 from kernel.broker.loop.turns import Turns
 from kernel.broker.server.server import BrokerServer, ServerLimits
 from kernel.broker.services import BrokerServices
-from kernel.broker.storage.led_logs import LedLogs
 from kernel.broker.storage.previous_incarnations import clean_up_previous_incarnations
 from kernel.broker.storage.retention import Retention
 from kernel.broker.storage.storage import Storage
@@ -128,7 +128,7 @@ class Broker:
             configs = ConfigStore(node_id, self.config.given, self._clock)
             configs.connect(lambda: self.cluster.session)
             interval_ms = self.config.number("log.retention.check.interval.ms")
-            retention = Retention(logs, configs, self._clock, interval_ms=interval_ms)
+            retention = Retention(logs.all, configs.of, self._clock, interval_ms=interval_ms)
             self.cluster.subscribe(configs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.subscribe(logs, topics=lambda name: name != GROUP_METADATA_TOPIC)
             self.cluster.on_topic_deleted(storage.forget_topic)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kernel.broker.cluster.cluster_view import ClusterView
+    from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.budget import Budget
     from kernel.broker.server.handlers import HandlerTable, RequestContext
-    from kernel.broker.storage.led_logs import LedLogs
     from kernel.broker.storage.logs import ReadableLog
     from kernel.records.compression import UnpackingTurn
     from kernel.records.transactions import AbortedTransaction

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kernel.broker.cluster.cluster_view import ClusterView
+    from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.handlers import HandlerTable, RequestContext
-    from kernel.broker.storage.led_logs import LedLogs
     from kernel.broker.storage.logs import ReadableLog
     from kernel.clock import Clock
     from kernel.records.compression import UnpackingTurn

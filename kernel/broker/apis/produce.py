@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from kernel.broker.apis.transaction_verification import Verification
     from kernel.broker.cluster.cluster_view import ClusterView
     from kernel.broker.cluster.config_store import ConfigStore
+    from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.settings.topic_configs import TopicConfig
-    from kernel.broker.storage.led_logs import LedLogs
     from kernel.broker.storage.logs import PartitionLog
     from kernel.clock import Clock
     from kernel.records.batches import AppendBatch

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from kernel.broker.cluster.cluster_view import ClusterView
     from kernel.broker.cluster.config_store import ConfigStore
+    from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.handlers import HandlerTable, RequestContext
-    from kernel.broker.storage.led_logs import LedLogs
 
 #: DeleteRecordsRequest.HIGH_WATERMARK, and the low watermark in error responses.
 HIGH_WATERMARK, NO_WATERMARK = -1, -1

@@ -15,8 +15,9 @@ from kernel.broker.storage.errors import Fenced, LogStopped, OffsetOutOfRange, S
 from kernel.broker.storage.internal_errors import log_stopped
 
 if TYPE_CHECKING:
-    from kernel.broker.cluster.config_store import ConfigStore
-    from kernel.broker.storage.led_logs import LedLogs
+    from collections.abc import Callable, Iterable
+
+    from kernel.broker.settings.topic_configs import TopicConfig
     from kernel.broker.storage.logs import PartitionLog
     from kernel.clock import Clock
 
@@ -26,9 +27,16 @@ log = logging.getLogger(__name__)
 class Retention:
     """Checks every led log each `interval_ms` (log.retention.check.interval.ms)."""
 
-    def __init__(self, logs: LedLogs, configs: ConfigStore, clock: Clock, *, interval_ms: int) -> None:
-        self._logs = logs
-        self._configs = configs
+    def __init__(
+        self,
+        led_logs: Callable[[], Iterable[PartitionLog]],
+        config_of: Callable[[str], TopicConfig],
+        clock: Clock,
+        *,
+        interval_ms: int,
+    ) -> None:
+        self._led_logs = led_logs
+        self._config_of = config_of
         self._clock = clock
         self._interval_ms = interval_ms
         self._task: asyncio.Task[None] | None = None
@@ -45,7 +53,7 @@ class Retention:
 
     async def look(self) -> None:
         """Check every log once."""
-        for led in self._logs.all():
+        for led in self._led_logs():
             try:
                 await self._look_at(led)
             except (Fenced, OffsetOutOfRange, LogStopped):
@@ -54,7 +62,7 @@ class Retention:
                 log.warning("%s: cannot delete old records: %s", led.topic_partition, failure)
 
     async def _look_at(self, led: PartitionLog) -> None:
-        config = self._configs.of(led.topic_partition.topic)
+        config = self._config_of(led.topic_partition.topic)
         if not config.delete or led.start_offset == led.end_offset:
             return
         oldest_ms = -1 if config.retention_ms < 0 else max(self._clock.wall_ms() - config.retention_ms, 0)

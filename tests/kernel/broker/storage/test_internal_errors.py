@@ -14,12 +14,12 @@ import pytest
 
 from kernel.broker.cluster.cluster_view import Leadership
 from kernel.broker.cluster.config_store import ConfigStore
+from kernel.broker.cluster.led_logs import LedLogs
 from kernel.broker.storage import storage as storage_module
 from kernel.broker.storage import terms, writer
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import Transaction
 from kernel.broker.storage.jobs import Append
-from kernel.broker.storage.led_logs import LedLogs
 from kernel.broker.storage.retention import Retention
 from kernel.broker.storage.storage import Storage
 from kernel.clock import ManualClock
@@ -297,7 +297,8 @@ def test_round_of_retention_passes_over_a_log_that_a_bug_stops_and_trims_the_oth
     async def body() -> None:
         async with opened(tmp_path) as (storage, _):
             logs, clock = LedLogs(storage), ManualClock()
-            retention = Retention(logs, ConfigStore(1, {"log.retention.ms": "1000"}, clock), clock, interval_ms=1)
+            configs = ConfigStore(1, {"log.retention.ms": "1000"}, clock)
+            retention = Retention(logs.all, configs.of, clock, interval_ms=1)
             for tp in (TP, OTHER):
                 await logs.on_lead(Leadership(tp, TOPIC_ID, 0))
             sick, sound = logs.all()
