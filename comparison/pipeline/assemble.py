@@ -1,7 +1,7 @@
-"""Assemble one run's figures from what was measured; plain Python, no Spark.
+"""Assemble one run's figures from the measured values; plain Python, no Spark.
 
-A figure that the trace does not show is None, never 0: a run without numbered records has no `lost`, a run
-whose authority was not traced has no `stale_writes`.
+A figure that the trace does not show is None, never 0: `lost` without numbered records, `stale_writes` without a
+traced authority.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
 _GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")
-#: Kafka's name of the error.
+#: Kafka's name for the error.
 NOT_COORDINATOR = "NOT_COORDINATOR"
 
 
 def assemble(run: TraceRun, measured: Measured) -> Run:
-    """The run's figures; `verdicts` are empty and `verdict` is unknown until it has been judged."""
+    """The run's figures; until they are judged, `verdicts` is empty and `verdict` is unknown."""
     by_window = counts_by_window(measured)
     whole = by_window[WHOLE_RUN]
     parameters = _parameters(measured)

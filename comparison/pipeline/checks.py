@@ -109,10 +109,10 @@ def old_commits_refused(run: Run) -> CheckResult:
     if old:
         return NOT_EXPECTED, f"{counted_noun(old, 'commit')} with an old generation accepted"
     fenced, dropped = run.metrics["fenced"] or 0, run.metrics["dropped"] or 0
-    told = f"0 old commits accepted, {fenced:g} refused, {dropped:g} dropped by their sender"
+    summary = f"0 old commits accepted, {fenced:g} refused, {dropped:g} dropped by their sender"
     if not fenced + dropped:
-        return UNKNOWN, f"{told}; none was tried"
-    return EXPECTED, told
+        return UNKNOWN, f"{summary}; none was tried"
+    return EXPECTED, summary
 
 
 def old_coordinator_silenced(run: Run) -> CheckResult:
@@ -136,16 +136,16 @@ def old_coordinator_silenced(run: Run) -> CheckResult:
     if not moves:
         return UNKNOWN, f"{_named_term(run.coordinators[-1])} kept the group during the cut; no broker replaced it"
     before, after = moves[-1]
-    told = (
+    summary = (
         f"{_named_term(after)} took over from {before.broker} after {(after.from_ms - cut.from_ms) / 1000:.1f} s "
         f"and accepted {counted_noun(after.commits, 'commit')}"
     )
     if not after.commits:
-        return (NOT_EXPECTED if run.outcome == "complete" else UNKNOWN), f"{told}; the group made no progress"
+        return (NOT_EXPECTED if run.outcome == "complete" else UNKNOWN), f"{summary}; the group made no progress"
     refused = run.metrics["misdirected"] or 0
     return (
         EXPECTED,
-        f"{told}, {before.broker} none after that; {counted_noun(refused, 'misdirected request')} refused",
+        f"{summary}, {before.broker} none after that; {counted_noun(refused, 'misdirected request')} refused",
     )
 
 
@@ -170,10 +170,12 @@ def _zombie_commits(run: Run, *, stale_min: int) -> CheckResult:
     stale, moved_back = run.metrics["stale_writes"], run.metrics["moved_back"]
     if stale is None or moved_back is None:
         return UNKNOWN, "no commit or no owner was traced at the authority"
-    told = f"{counted_noun(stale, 'commit')} accepted from a non-owner, {counted_noun(moved_back, 'offset')} moved back"
+    summary = (
+        f"{counted_noun(stale, 'commit')} accepted from a non-owner, {counted_noun(moved_back, 'offset')} moved back"
+    )
     if min(stale, moved_back) >= 1 and max(stale, moved_back) >= stale_min:
-        return EXPECTED, f"{told}; nothing fences them"
-    return NOT_EXPECTED, f"{told}; the original consumer shows at least {stale_min} and 1"
+        return EXPECTED, f"{summary}; nothing fences them"
+    return NOT_EXPECTED, f"{summary}; the original consumer shows at least {stale_min} and 1"
 
 
 def two_deliver_after_a_pause(run: Run) -> CheckResult:
@@ -181,8 +183,8 @@ def two_deliver_after_a_pause(run: Run) -> CheckResult:
     seconds, records = run.metrics["two_delivering_partition_s"], run.metrics["stale_deliveries"]
     if seconds is None:
         return UNKNOWN, "no delivery was traced"
-    told = f"{seconds:g} partition-seconds, {counted_noun(records or 0, 'record')} delivered by a non-owner"
-    return (EXPECTED if seconds > 0 or records else NOT_EXPECTED), told
+    summary = f"{seconds:g} partition-seconds, {counted_noun(records or 0, 'record')} delivered by a non-owner"
+    return (EXPECTED if seconds > 0 or records else NOT_EXPECTED), summary
 
 
 def two_deliver_during_a_cut(run: Run) -> CheckResult:
@@ -194,13 +196,13 @@ def two_deliver_during_a_cut(run: Run) -> CheckResult:
     if cut is None or cut.healed_ms is None or cut.takeover_ms is None:
         return UNKNOWN, "the trace does not show the cut from start to takeover and heal"
     possible_s = (cut.healed_ms - cut.takeover_ms) / 1000
-    told = (
+    summary = (
         f"two members delivered one partition for {longest:.1f} s; the cut lasted {cut.healed_ms / 1000:.1f} s, "
         f"the takeover came after {cut.takeover_ms / 1000:.1f} s"
     )
     if possible_s <= 0:
-        return UNKNOWN, f"{told}; the cut was too short for two members to deliver"
-    return (EXPECTED if longest >= TWO_DELIVERING_SHARE_MIN * possible_s else NOT_EXPECTED), told
+        return UNKNOWN, f"{summary}; the cut was too short for two members to deliver"
+    return (EXPECTED if longest >= TWO_DELIVERING_SHARE_MIN * possible_s else NOT_EXPECTED), summary
 
 
 def counts_equal_the_model(run: Run) -> CheckResult:
@@ -216,8 +218,8 @@ def counts_equal_the_model(run: Run) -> CheckResult:
         return UNKNOWN, "the model covers no change of this run"
     wrong = [(change, count) for change, count in known if count.measured != count.model]
     if wrong:
-        told = ", ".join(f"{named(change)}: {_mismatch(count)}" for change, count in wrong)
-        return NOT_EXPECTED, f"{told} ({wrong[0][1].formula})"
+        summary = ", ".join(f"{named(change)}: {_mismatch(count)}" for change, count in wrong)
+        return NOT_EXPECTED, f"{summary} ({wrong[0][1].formula})"
     restarts = [change for change in run.changes if change.counted and change.change == RESTART]
     others = [change for change in run.changes if change.counted and change not in restarts]
     parts = [f"{named(change)}: {_all_of(change)}" for change in others]
@@ -231,11 +233,11 @@ def _together(changes: Sequence[Change]) -> str:
     for count in (count for change in changes for count in change.counted):
         sums[count.what] += count.measured or 0
         times[count.what] += 1
-    told = ", ".join(
+    summary = ", ".join(
         f"{_with_noun(count, what)}{f' in {times[what]} of them' if times[what] < len(changes) else ''}"
         for what, count in sums.items()
     )
-    return f"{len(changes)} {changes[0].change}s: {told}"
+    return f"{len(changes)} {changes[0].change}s: {summary}"
 
 
 def _all_of(change: Change) -> str:
@@ -263,11 +265,11 @@ def counters_equal_the_trace(run: Run) -> CheckResult:
         return UNKNOWN, "the servers' counters were not read"
     wrong = [c for c in run.counters if not c.traced_min <= c.server <= c.traced_max]
     if wrong:
-        told = ", ".join(
+        summary = ", ".join(
             f"{c.label} {c.namespace} {'reads' if c.reads else 'writes'}: {c.server} counted, {c.traced} traced"
             for c in wrong
         )
-        return NOT_EXPECTED, told
+        return NOT_EXPECTED, summary
     reads, writes = (sum(c.server for c in run.counters if c.reads is kind) for kind in (True, False))
     apart = sum(abs(c.server - c.traced) for c in run.counters)
     under_way = f" except for {apart} in progress at a reading" if apart else ""

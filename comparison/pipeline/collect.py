@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 #: An operation that ended so close to a reading of the counters may be on either side of it.
 READING_SLACK_NS = 50_000_000
 
-#: What the runner and the coordinators tell of the group as a whole, by the kind of event.
+#: Events of the runner and the coordinators about the whole group, by kind.
 _RUNNER_EVENTS: Mapping[str, type[measured.RunnerEvent]] = MappingProxyType(
     {
         "run_started": measured.RunStarted,

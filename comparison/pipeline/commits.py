@@ -138,7 +138,7 @@ def _latest(column: Column) -> Column:
 
 
 def is_stale(owner: Column, by: Column) -> Column:
-    """Whether another member is the owner. ZooKeeper's owners are threads, `<consumer id>-<n>`, its senders consumers.
+    """Whether another member is the owner. ZooKeeper's owners are threads, `<consumer id>-<n>`; senders are consumers.
 
     An unknown sender ('') does not count as another member.
     """

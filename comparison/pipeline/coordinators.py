@@ -48,8 +48,8 @@ def takeovers(events: DataFrame) -> DataFrame:
 
 
 def acting(events: DataFrame) -> DataFrame:
-    """run, group, process, from_ns, until_ns, commits: stretches in which one broker alone accepted what
-    belongs to a group; both ends are moments of acceptance.
+    """run, group, process, from_ns, until_ns, commits: intervals in which a single broker accepted a group's commits
+    and owners; both ends are times of acceptance.
     """
     per_group = Window.partitionBy("run", "group").orderBy("t_ns", "seq")
     so_far = per_group.rowsBetween(Window.unboundedPreceding, 0)
@@ -70,7 +70,7 @@ def acting(events: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A takeover, and the stretches in which its broker accepted afterwards."""
+    """A takeover, and the intervals in which its broker accepted commits afterwards."""
 
     process: str
     leader_epoch: int
@@ -101,7 +101,7 @@ def terms(takeovers: Sequence[Takeover], acting: Sequence[Acting]) -> list[Term]
 
 
 def _held(took: Sequence[Takeover], stretches: Sequence[Acting]) -> list[_Held]:
-    """Each stretch with its broker's latest takeover before it."""
+    """Each interval with its broker's latest takeover before it."""
     whose: dict[int, list[Acting]] = defaultdict(list)
     for stretch in stretches:
         before = [
@@ -129,7 +129,7 @@ def _term(group: str, term: _Held, later: Sequence[_Held]) -> Term:
 
 
 def partition_of(group: str, partitions: int) -> int:
-    """Kafka's partition for a group: the absolute value of the JVM's String.hashCode, modulo `partitions`."""
+    """A group's partition of the offsets topic: the absolute value of Java's String.hashCode, modulo `partitions`."""
     units = group.encode("utf-16-be", "surrogatepass")
     hashed = 0
     for high, low in zip(units[::2], units[1::2], strict=True):

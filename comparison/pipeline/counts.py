@@ -1,4 +1,4 @@
-"""Count every kind of event by name, outcome and cause, in every window.
+"""Count every kind of event by name, outcome and step, in every window.
 
 One table serves all designs. The name of an event depends on its kind:
 
@@ -9,7 +9,7 @@ One table serves all designs. The name of an event depends on its kind:
     attempt_ended       ''                      the outcome
     ...
 
-so that the cost of a change can be read in each design's own currency.
+so that the cost of a change can be read in each design's own units.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pyspark.sql import functions as F
 
 from comparison.pipeline.windows import WHOLE_RUN, in_windows
 
-#: Pseudo kinds for counts of what is no event.
+#: Pseudo kinds, for counts of things that are not events.
 QUARANTINED, MISSING, TOTAL = "quarantined", "missing", "total"
 
 #: The fields that names are taken from; a kind has at most one of them.
 _NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")
-#: Kinds whose number says nothing or is counted elsewhere.
+#: Kinds whose count means nothing or is made elsewhere.
 _NOT_COUNTED = ("run_started", "counters_read", "final_offset", "phase_entered", "records_acked")
 
 

@@ -1,4 +1,4 @@
-"""What became of the records, as ranges of their numbers.
+"""Which records were delivered, lost or duplicated, as ranges of their numbers.
 
 - SERIALS: by the producer's own number. Acknowledged and never delivered is *lost*.
 - OFFSETS: by the log's number. Delivered more than once is a *duplicate*, counted once per extra delivery.

@@ -1,7 +1,7 @@
 """Write trace files to one Parquet file: one task of the ingest, in plain Python.
 
-There is a row for every line. An unusable line has its reason in `problem` and its beginning in `line`, and keeps only
-common fields of the right type.
+Every line becomes a row. The row of an unusable line has the reason in `problem`, the beginning of the line in `line`,
+and only those common fields that have the right type.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kernel.trace.reader import event_of, header_of, lines_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-#: Rows per task that are held in memory at a time.
+#: Rows that a task holds in memory at a time.
 ROWS_A_GROUP = 50_000
 _SHOWN_CHARACTERS = 200
 
@@ -52,8 +52,8 @@ def write_table(files: Sequence[Mapping[str, Any]], folder: str) -> int:
     """Write the events of some files to one Parquet file in `folder`; returns the number of rows.
 
     Each file is a mapping: file (its number), run, role, offset_ns, problem (of the whole file), path. The result
-    is named for the first one, so that a task which is run again replaces what it wrote. Events of one kind stand
-    together: most columns of a group are then empty, and a stage skips the groups that it does not ask for.
+    is named for the first one, so that a repeated task replaces what it wrote. Events of one kind are stored together:
+    most columns of a row group are then empty, and a stage skips the row groups that it does not need.
     """
     path = Path(folder) / f"part-{files[0]['file']:05}.parquet"
     count = 0
@@ -102,7 +102,7 @@ def rows_of(file: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _fields_of(event: dict[str, Any], wrong: Sequence[str]) -> dict[str, Any]:
-    """The fields that have a column; of a flawed event or one of an unknown kind, only the common fields."""
+    """The fields that have a column; of a flawed event, or one of an unknown kind, only the common ones."""
     kind = KINDS.get(str(event.get("kind")))
     if kind is None or wrong:
         wrong_fields = {complaint.partition(" ")[0] for complaint in wrong}

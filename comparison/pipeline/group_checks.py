@@ -37,12 +37,12 @@ def kept_goes_on(run: Run) -> CheckResult:
     )
     if not kept:
         return UNKNOWN, "no partition was kept through a rebalance"
-    told = f"{counted_noun(run.metrics['stopped'] or 0, 'partition')} stopped and moved; {kept} kept"
+    summary = f"{counted_noun(run.metrics['stopped'] or 0, 'partition')} stopped and moved; {kept} kept"
     if delivered < shown:
-        return NOT_EXPECTED, f"{told}; {shown - delivered} of {shown} delivered nothing during a long rebalance"
+        return NOT_EXPECTED, f"{summary}; {shown - delivered} of {shown} delivered nothing during a long rebalance"
     if not shown:
-        return EXPECTED, f"{told}; the rebalances were too short to show deliveries"
-    return EXPECTED, f"{told}; all {shown} in long rebalances went on delivering"
+        return EXPECTED, f"{summary}; the rebalances were too short to show deliveries"
+    return EXPECTED, f"{summary}; all {shown} in long rebalances went on delivering"
 
 
 def never_owned_by_two(run: Run) -> CheckResult:
@@ -63,12 +63,12 @@ def delay_honoured(run: Run) -> CheckResult:
     if change.stopped:
         return NOT_EXPECTED, f"{counted_noun(change.stopped, 'partition')} taken from members that stayed"
     longest_s, rounds = change.unowned_longest_s, change.rounds
-    told = f"unowned for up to {longest_s:.1f} s, the delay is {delay_s:g} s; no other partition stopped"
+    summary = f"unowned for up to {longest_s:.1f} s, the delay is {delay_s:g} s; no other partition stopped"
     if rounds < 2:
-        return UNKNOWN, f"one rebalance only, as when the leader or a member without partitions leaves; {told}"
+        return UNKNOWN, f"one rebalance only, as when the leader or a member without partitions leaves; {summary}"
     latest_s = (_timer_s(run, "session_ms") or 0.0) + delay_s + DELAY_LATE_S
     within = delay_s * (1 - DELAY_EARLY_SHARE) <= longest_s <= latest_s
-    return (EXPECTED if within else NOT_EXPECTED), told
+    return (EXPECTED if within else NOT_EXPECTED), summary
 
 
 def _timer_s(run: Run, name: str) -> float | None:
@@ -83,16 +83,16 @@ def generation_kept(run: Run) -> CheckResult:
     if change is None:
         return UNKNOWN, "no coordinator was killed"
     takeover = _took_over(run, change)
-    told = f"{takeover} took over the group" if takeover else "no broker was seen taking over the group"
+    summary = f"{takeover} took over the group" if takeover else "no broker was seen taking over the group"
     if change.rounds:
         return (
             NOT_EXPECTED,
-            f"{told}; {counted_noun(change.rounds, 'new generation')} began, "
+            f"{summary}; {counted_noun(change.rounds, 'new generation')} began, "
             f"{counted_noun(change.stopped, 'partition')} stopped",
         )
     if not takeover:
-        return UNKNOWN, f"{told}; no new generation began"
-    return EXPECTED, f"{told}; no new generation began, no partition stopped"
+        return UNKNOWN, f"{summary}; no new generation began"
+    return EXPECTED, f"{summary}; no new generation began, no partition stopped"
 
 
 def acknowledged_commits_kept(run: Run) -> CheckResult:
@@ -128,11 +128,11 @@ def waits_for_the_slow_member(run: Run) -> CheckResult:
     if isinstance(found, str):
         return UNKNOWN, found
     wait, change, slow = found
-    told = _told_of(wait, change)
+    summary = _wait_summary(wait, change)
     if wait.waited_for != slow or change.stalled_s is None:
-        return NOT_EXPECTED, f"{told}, but {slow} was the slow member"
+        return NOT_EXPECTED, f"{summary}, but {slow} was the slow member"
     enough = change.stalled_s * 1000 >= STALLED_SHARE_MIN * wait.longest_ms and wait.longest_ms >= WAIT_MS_MIN
-    return (EXPECTED if enough else NOT_EXPECTED), told
+    return (EXPECTED if enough else NOT_EXPECTED), summary
 
 
 def goes_on_while_it_waits(run: Run) -> CheckResult:
@@ -141,12 +141,12 @@ def goes_on_while_it_waits(run: Run) -> CheckResult:
     if isinstance(found, str):
         return UNKNOWN, found
     wait, change, _ = found
-    told = _told_of(wait, change)
+    summary = _wait_summary(wait, change)
     if change.stopped_kept:
-        return NOT_EXPECTED, f"{told}; {counted_noun(change.stopped_kept, 'partition')} stopped and given back"
+        return NOT_EXPECTED, f"{summary}; {counted_noun(change.stopped_kept, 'partition')} stopped and given back"
     if wait.longest_ms < WAIT_MS_MIN or change.stalled_s is None:
-        return UNKNOWN, f"{told}; too short to show anything"
-    return (EXPECTED if change.stalled_s * 1000 <= STALLED_SHARE_MAX * wait.longest_ms else NOT_EXPECTED), told
+        return UNKNOWN, f"{summary}; too short to show anything"
+    return (EXPECTED if change.stalled_s * 1000 <= STALLED_SHARE_MAX * wait.longest_ms else NOT_EXPECTED), summary
 
 
 def _slow_wait(run: Run) -> tuple[Wait, Change, str] | str:
@@ -162,7 +162,7 @@ def _slow_wait(run: Run) -> tuple[Wait, Change, str] | str:
     return wait, held_up[-1], slow.target
 
 
-def _told_of(wait: Wait, change: Change) -> str:
+def _wait_summary(wait: Wait, change: Change) -> str:
     why = "which never joined" if wait.gone else "which joined last"
     return (
         f"{counted_noun(wait.waiting, 'member')} waited up to {wait.longest_ms / 1000:.1f} s for {wait.waited_for}, "

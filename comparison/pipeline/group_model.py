@@ -52,20 +52,20 @@ def predict(design: str, change: str, at: GroupSetting) -> Mapping[str, Predicti
     """Requests, generations, and partitions stopped and moved, without counts that depend on something unknown."""
     if design == DELAYED and change == RESTART:
         return {}
-    told = _incrementally(design, change, at) if design in INCREMENTAL else _anew(design, change, at)
+    predicted = _incrementally(design, change, at) if design in INCREMENTAL else _all_at_once(design, change, at)
     if design in INCREMENTAL and at.synced_late:
-        return {name: count for name, count in told.items() if name in ("stopped", "moved")}
+        return {name: count for name, count in predicted.items() if name in ("stopped", "moved")}
     if design == SERVER:
-        told = {name: count for name, count in told.items() if name not in ("JoinGroup", "SyncGroup")}
+        predicted = {name: count for name, count in predicted.items() if name not in ("JoinGroup", "SyncGroup")}
         # One child watch wakes the coordinator, which reads the list and a new member's registration.
         came, times = int(change in (JOIN, RESTART)), 2 if change == RESTART else 1
-        told["notifications"] = Prediction(0, "0")
-        told["coordinator notifications"] = Prediction(times, str(times))
-        told["coordinator reads"] = Prediction(times + came, f"{times}+{came}" if came else str(times))
-    return told
+        predicted["notifications"] = Prediction(0, "0")
+        predicted["coordinator notifications"] = Prediction(times, str(times))
+        predicted["coordinator reads"] = Prediction(times + came, f"{times}+{came}" if came else str(times))
+    return predicted
 
 
-def _anew(design: str, change: str, at: GroupSetting) -> dict[str, Prediction]:
+def _all_at_once(design: str, change: str, at: GroupSetting) -> dict[str, Prediction]:
     """Everything is revoked and reassigned."""
     n, p, k = at.members, at.partitions, at.released
     if change == RESTART and design == STATIC:
@@ -73,16 +73,18 @@ def _anew(design: str, change: str, at: GroupSetting) -> dict[str, Prediction]:
         return {"JoinGroup": one, "SyncGroup": one, "generations": none, "stopped": none, "moved": none}
     once_more, more = (0, "") if design == STATIC else (1, "+1")
     if change == JOIN:
-        told = {"JoinGroup": Prediction(n + once_more, f"N{more}"), "SyncGroup": Prediction(n, "N")}
+        predicted = {"JoinGroup": Prediction(n + once_more, f"N{more}"), "SyncGroup": Prediction(n, "N")}
         stopped: Prediction | None = Prediction(p, "P")
     elif change == RESTART:
-        told = {"JoinGroup": Prediction(2 * n, "(N-1)+(N+1)"), "SyncGroup": Prediction(2 * n - 1, "(N-1)+N")}
+        predicted = {"JoinGroup": Prediction(2 * n, "(N-1)+(N+1)"), "SyncGroup": Prediction(2 * n - 1, "(N-1)+N")}
         stopped = Prediction(2 * p - k, "(P-k)+P") if k is not None else None
     else:
-        told = {"JoinGroup": Prediction(n, "N"), "SyncGroup": Prediction(n, "N")}
+        predicted = {"JoinGroup": Prediction(n, "N"), "SyncGroup": Prediction(n, "N")}
         stopped = Prediction(p - k, "P-k") if k is not None else None
-    told["generations"] = Prediction(2, "2") if change == RESTART else Prediction(1, "1")
-    return told | _known(stopped=stopped, moved=Prediction(at.moved, "as dealt") if at.moved is not None else None)
+    predicted["generations"] = Prediction(2, "2") if change == RESTART else Prediction(1, "1")
+    return predicted | _known(
+        stopped=stopped, moved=Prediction(at.moved, "as assigned") if at.moved is not None else None
+    )
 
 
 def _incrementally(design: str, change: str, at: GroupSetting) -> dict[str, Prediction]:
@@ -129,15 +131,15 @@ def moved_by_strategy(
 
     Members are in the assignor's order. None for a strategy that considers more than that.
     """
-    deal = {RANGE: _range, ROUNDROBIN: _roundrobin}.get(strategy)
-    if deal is None or not before or not after:
+    assign = {RANGE: _range, ROUNDROBIN: _roundrobin}.get(strategy)
+    if assign is None or not before or not after:
         return None
-    had, has = deal(partitions, before), deal(partitions, after)
-    return sum(1 for each in partitions if had[each] != has[each])
+    old, new = assign(partitions, before), assign(partitions, after)
+    return sum(1 for each in partitions if old[each] != new[each])
 
 
 def _range(partitions: Sequence[tuple[str, int]], members: Sequence[str]) -> dict[tuple[str, int], str]:
-    """Topic by topic: each member a stretch, the first ones one more (Kafka's RangeAssignor)."""
+    """Consecutive partitions of each topic per member; the first members get one more (Kafka's RangeAssignor)."""
     owners = {}
     for topic in {topic for topic, _ in partitions}:
         of_topic = sorted(each for each in partitions if each[0] == topic)
@@ -151,5 +153,5 @@ def _range(partitions: Sequence[tuple[str, int]], members: Sequence[str]) -> dic
 
 
 def _roundrobin(partitions: Sequence[tuple[str, int]], members: Sequence[str]) -> dict[tuple[str, int], str]:
-    """All partitions of all topics, one after the other (Kafka's RoundRobinAssignor)."""
+    """All partitions of all topics, to one member after the other (Kafka's RoundRobinAssignor)."""
     return {each: members[number % len(members)] for number, each in enumerate(sorted(partitions))}

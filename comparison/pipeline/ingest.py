@@ -1,15 +1,15 @@
-"""From trace files to one table of events, with nothing dropped: what cannot be used is flagged with its reason.
+"""Read trace files into one table of events. Nothing is dropped: an unusable line is flagged with the reason.
 
-The files' headers are read first: they say whose run it is and how its clock relates to the others'. The lines
-are then checked, in Python, by the same table as the writer's, and written as Parquet; everything is analysed
-from there. Large traces are shared out to Spark's tasks, which get the paths of their files (`mapInArrow`); small
-ones are written right here, because starting the tasks costs more than the work. For 190,000 events in 108 files,
-in CPU seconds: Spark's own JSON reader and Parquet writer 18, tasks 10, right here 2.5: rows of sixty mostly
-empty columns are what a JVM that has just started is worst at.
+The headers of the files are read first. They name the run and relate the clocks to each other. The lines are then
+checked in Python, by the same table that the writer uses, and written as Parquet, from which everything is analysed.
+Large traces are split among Spark tasks, which get the paths of their files (`mapInArrow`). Small ones are written in
+this process, because starting the tasks costs more than the work. For 190,000 events in 108 files, in CPU seconds:
+Spark's own JSON reader and Parquet writer 18, tasks 10, this process 2.5. A cold JVM is slow at rows of sixty mostly
+empty columns.
 
-Clocks. `t_ns` counts from the moment at which the run's reference process (the runner) wrote its header. Two
-files of one boot share CLOCK_MONOTONIC and compare exactly; files of different boots are aligned by their wall
-clocks, and the run then carries a tolerance below which no order is claimed.
+Clocks: `t_ns` counts from the moment at which the run's reference process (the runner) wrote its header. Files of one
+boot share CLOCK_MONOTONIC, so their times compare exactly. Files of different boots are aligned by their wall clocks,
+and moments closer than the run's tolerance have no order.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-#: Below this no two moments of one machine are called apart: the transaction log has milliseconds.
+#: Moments of one machine closer than this have no order: the transaction log has milliseconds.
 TOLERANCE_NS = 1_000_000
-#: The same between machines, or boots, that only wall clocks tie together.
+#: The same between machines or boots, which only wall clocks relate.
 TOLERANCE_ACROSS_BOOTS_NS = 50_000_000
-#: Up to this much is read without Spark's tasks: about a million events, ten seconds.
-_HERE_BYTES_MAX = 200 * 1024 * 1024
+#: Up to this size, traces are read without Spark tasks: about a million events, ten seconds.
+_WITHOUT_TASKS_BYTES_MAX = 200 * 1024 * 1024
 
 _SPARK_TYPES: Mapping[Type, T.DataType] = {
     Type.TEXT: T.StringType(),
@@ -45,9 +45,9 @@ _SPARK_TYPES: Mapping[Type, T.DataType] = {
     Type.PARTITIONS: T.ArrayType(
         T.StructType([T.StructField("topic", T.StringType()), T.StructField("partition", T.LongType())])
     ),
-    Type.DETAIL: T.StringType(),  # as the JSON text it was
+    Type.DETAIL: T.StringType(),  # the original JSON text
 }
-#: The table of events; `line` is the text of a flagged line, and null for any other.
+#: The table of events; `line` is the text of a flagged line, null for all others.
 EVENTS_SCHEMA = T.StructType([T.StructField(name, _SPARK_TYPES[type_]) for name, type_ in COLUMNS.items()])
 
 
@@ -76,7 +76,7 @@ class TraceRun:
 
 
 def find_runs(folders: Sequence[Path]) -> list[TraceRun]:
-    """Every folder at or below the given ones that has a `trace` folder with files in it, in order."""
+    """Every folder at or below the given ones whose `trace` folder has files, in order."""
     found = [
         run
         for folder in folders
@@ -125,9 +125,9 @@ def _offset_ns(header: Mapping[str, Any], reference: Mapping[str, Any]) -> int:
 
 
 def ingest(spark: SparkSession, runs: Sequence[TraceRun], folder: Path) -> DataFrame:
-    """Write the events of all runs to `folder` as Parquet, and return them: EVENTS_SCHEMA.
+    """Write the events of all runs to `folder` as Parquet and return them, with EVENTS_SCHEMA.
 
-    Whatever an earlier analysis left in the folder is replaced.
+    Replaces what an earlier analysis left in the folder.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -143,7 +143,7 @@ def ingest(spark: SparkSession, runs: Sequence[TraceRun], folder: Path) -> DataF
         for run in runs
         for file in run.files
     ]
-    if sum(file.path.stat().st_size for run in runs for file in run.files) > _HERE_BYTES_MAX:
+    if sum(file.path.stat().st_size for run in runs for file in run.files) > _WITHOUT_TASKS_BYTES_MAX:
         files = spark.createDataFrame(
             [tuple(row.values()) for row in rows],
             "file int, run int, role string, offset_ns bigint, problem string, path string",
@@ -155,7 +155,7 @@ def ingest(spark: SparkSession, runs: Sequence[TraceRun], folder: Path) -> DataF
 
 
 class _Task:
-    """What a task of Spark does with its share of the files; it travels there, so it holds only text."""
+    """The work of one Spark task on its files; it holds only text because it is pickled."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

@@ -133,7 +133,7 @@ class EventCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FirstOverlap(msgspec.Struct, frozen=True, kw_only=True):
-    """The first stretch that two owners held, in the view's unit."""
+    """The first range that two owners held, in the view's unit."""
 
     low: int
     high: int
@@ -144,7 +144,7 @@ class FirstOverlap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a window was held once, not at all, or more than once; see `measures.coverage`."""
+    """How much of a window was held once, never, or more than once; see `measures.coverage`."""
 
     held: int
     gap: int
@@ -240,7 +240,7 @@ class Takeover(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Acting(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch in which one broker alone accepted commits and named owners for a group."""
+    """An interval in which a single broker accepted commits and named owners for a group."""
 
     group: str
     process: str
@@ -251,7 +251,7 @@ class Acting(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One rebalance of the group; `gathered_ns` is when its generation began, with everybody who had come by then."""
+    """One rebalance of the group; `gathered_ns` is when its generation began, with the members that had joined."""
 
     from_ns: int
     until_ns: int | None

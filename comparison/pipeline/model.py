@@ -60,7 +60,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Troubles:
-    """What the trace shows of failed attempts: those failed by a conflict, all reads of offsets, all failed claims."""
+    """What the trace shows of failed attempts: how many a conflict failed, all offset reads, all failed claims."""
 
     attempts: int = 0
     offset_reads: int = 0
@@ -112,7 +112,7 @@ def zookeeper(change: str, at: Setting, troubles: Troubles) -> Mapping[str, Pred
 def moved_minimum(owners: Sequence[tuple[str | None, str | None]], members: int) -> int:
     """The fewest partitions that had to move for a balanced group of that size, from (before, after) of each partition.
 
-    Every remaining owner keeps up to a balanced share; the larger shares go to those that had most.
+    Every remaining owner keeps up to a balanced number; the larger numbers go to those that had most.
     """
     staying = {after for _, after in owners}
     had = Counter(before for before, _ in owners if before in staying and before is not None)

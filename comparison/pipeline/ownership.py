@@ -1,10 +1,11 @@
-"""Who had which partition, when: three views of it, all as intervals [from_ns, until_ns).
+"""Who owned which partition, and when, in three views. Each is a set of intervals [from_ns, until_ns).
 
-- *believed*: what members believe. Opened by `partitions_assigned`; closed by revoked, lost, the member's own
-  end, or the end of its process. A member that is stopped with SIGSTOP goes on believing: that is the point.
+- *believed*: what members believe to own. An interval starts with `partitions_assigned` and ends when the partition
+  is revoked or lost, or when the member or its process ends. A member stopped with SIGSTOP still believes that it is
+  the owner, which is the point of this view.
 - *authority*: what ZooKeeper or the coordinator says, from the authority's own events.
-- *delivering*: what members really do: a stream hands out records of the partition, with no pause longer than
-  DELIVERY_PAUSE_NS_MAX between two polls.
+- *delivering*: what members actually do. An interval lasts as long as a stream delivers records of the partition
+  without a pause longer than DELIVERY_PAUSE_NS_MAX between two polls.
 
 `owner` is `process/member/stream` in the views of members, and the authority's own name for it in `authority`.
 """
@@ -15,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 BELIEVED, AUTHORITY, DELIVERING = "believed", "authority", "delivering"
-#: Two polls further apart are two stretches of delivery: between them the stream may have had nothing to deliver.
+#: A longer pause between two polls starts a new interval, because the stream may have had nothing to deliver.
 DELIVERY_PAUSE_NS_MAX = 1_000_000_000
 
 
@@ -29,10 +30,10 @@ def believed(events: DataFrame) -> DataFrame:
 
     `gone_ns` is when the owner itself ended, if it did.
     """
-    told = F.col("kind").isin("partitions_assigned", "partitions_revoked", "partitions_lost")
+    changes_owner = F.col("kind").isin("partitions_assigned", "partitions_revoked", "partitions_lost")
     ends_process = F.col("kind") == "process_ended"
     ends_member = F.col("kind") == "member_closed"
-    # A process of that name may have been started again: what ends it is the first end that comes.
+    # A process of the same name may be started again, so the next end is the one that counts.
     per_process = (
         Window.partitionBy("run", "process").orderBy("t_ns").rangeBetween(Window.currentRow, Window.unboundedFollowing)
     )
@@ -41,11 +42,11 @@ def believed(events: DataFrame) -> DataFrame:
     )
     per_partition = Window.partitionBy("run", "process", "member", "stream", "topic", "partition").orderBy("seq")
     return (
-        events.where(told | ends_process | ends_member)
+        events.where(changes_owner | ends_process | ends_member)
         .withColumn("process", F.when(ends_process, F.col("target")).otherwise(F.col("process")))
         .withColumn("process_end_ns", F.min(F.when(ends_process, F.col("t_ns"))).over(per_process))
         .withColumn("member_end_ns", F.min(F.when(ends_member, F.col("t_ns"))).over(per_member))
-        .where(told)
+        .where(changes_owner)
         .withColumn("each", F.explode("partitions"))
         .withColumns({"topic": F.col("each.topic"), "partition": F.col("each.partition")})
         .withColumn("next_ns", F.lead("t_ns").over(per_partition))
@@ -107,7 +108,7 @@ def authority(events: DataFrame) -> DataFrame:
 def delivering(events: DataFrame) -> DataFrame:
     """Intervals of the view DELIVERING, from the first to the last poll of each stretch; `closed_by` is pause.
 
-    A stretch of one poll has no length, and no part in any overlap.
+    An interval of a single poll has no length, so it overlaps nothing.
     """
     per_stream = Window.partitionBy("run", "owner", "topic", "partition").orderBy("t_ns", "seq")
     so_far = per_stream.rowsBetween(Window.unboundedPreceding, 0)
@@ -133,7 +134,7 @@ def delivering(events: DataFrame) -> DataFrame:
 
 
 def until_the_end(intervals: DataFrame, spans: DataFrame) -> DataFrame:
-    """Intervals as ranges for `cover`: open ones reach to the end of their run's span, and nothing goes beyond it."""
+    """Intervals as ranges for `cover`; open ones end with their run's span, and longer ones are cut there."""
     ends = spans.select("run", "end_ns")
     return (
         intervals.join(F.broadcast(ends), on="run", how="inner")
@@ -145,7 +146,7 @@ def until_the_end(intervals: DataFrame, spans: DataFrame) -> DataFrame:
 def expected(partitions: DataFrame, wanted: DataFrame, spans: DataFrame) -> DataFrame:
     """Ranges for `cover.wanted`: every known partition should have an owner, as long as the group wants its topic.
 
-    `wanted`: see `wanted_topics`. A topic of which it says nothing is wanted for the whole of the span.
+    `wanted`: see `wanted_topics`. A topic that it does not mention is wanted for the whole span.
     """
     views = F.explode(F.array(F.lit(BELIEVED), F.lit(AUTHORITY)))
     is_wanted = F.col("wanted").isNull() | (F.col("partition") < F.col("wanted"))
@@ -175,10 +176,10 @@ def wanted_topics(events: DataFrame) -> DataFrame:
 
 
 def known_partitions(events: DataFrame) -> DataFrame:
-    """run, topic, partition: every partition that the group should own at some time: those with records or with
-    owners, and those that it was told to want.
+    """run, topic, partition: every partition that the group should own at some time: those with records or owners,
+    and those of topics that the runner says the group wants.
     """
-    told = F.when(F.col("kind") == "partitions_assigned", F.col("partitions")).when(
+    named = F.when(F.col("kind") == "partitions_assigned", F.col("partitions")).when(
         (F.col("kind") == "topic_wanted") & (F.col("wanted") > 0),
         F.transform(
             F.sequence(F.lit(0), F.col("wanted") - 1), lambda n: F.struct(F.col("topic"), n.alias("partition"))
@@ -189,7 +190,7 @@ def known_partitions(events: DataFrame) -> DataFrame:
         .select("run", "topic", "partition")
         .unionByName(
             events.where(F.col("kind").isin("partitions_assigned", "topic_wanted"))
-            .select("run", F.explode(told).alias("each"))
+            .select("run", F.explode(named).alias("each"))
             .select("run", "each.topic", "each.partition")
         )
         .distinct()

@@ -1,4 +1,4 @@
-"""What each change of a run cost, assembled from what was measured; plain Python, no Spark."""
+"""What each change of a run cost, from the measured values; plain Python, no Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUND_NS_MIN = 500_000_000
 RECORDS_A_ROUND_MIN = 4
 
 
-#: Scenarios in which more happens than the change itself: no counts are predicted.
+#: Scenarios in which more happens than the change itself, so that no counts are predicted.
 NOT_PREDICTED = ("slow-member", "protocol-migration", "subscription-change")
 
 
@@ -138,20 +138,20 @@ def _leader_before(measured: Measured, window: ChangeWindow) -> str:
 def _kept(
     measured: Measured, rounds: list[int], parameters: Mapping[str, Any]
 ) -> tuple[int | None, int | None, int | None]:
-    """Partitions kept through the change's rounds: all, those in long enough rounds, those of them delivered."""
+    """Partitions kept through the change's rounds: in all rounds, in long ones, and delivered during long ones."""
     partitions = int(parameters.get("topics", 1)) * int(parameters.get("partitions", 0))
     rate = float(parameters.get("rate", 0)) or 1.0
     least_ns = max(ROUND_NS_MIN, round(RECORDS_A_ROUND_MIN * partitions / rate * _NS_PER_S))
-    looked_at = {number: measured.kept[number] for number in rounds if number in measured.kept}
-    if not looked_at:
+    examined = {number: measured.kept[number] for number in rounds if number in measured.kept}
+    if not examined:
         return None, None, None
     lasted = [
         kept
-        for number, kept in looked_at.items()
+        for number, kept in examined.items()
         if (measured.rounds[number].until_ns or 0) - measured.rounds[number].from_ns >= least_ns
     ]
     return (
-        sum(kept.kept for kept in looked_at.values()),
+        sum(kept.kept for kept in examined.values()),
         sum(kept.kept for kept in lasted),
         sum(kept.delivered for kept in lasted),
     )
@@ -177,7 +177,7 @@ def _drained_ns(measured: Measured, span: RunSpan) -> int:
 
 
 def _stalled_s(measured: Measured, window: ChangeWindow) -> float | None:
-    """Seconds of whole bins in the window without a record, while there was load."""
+    """Seconds in the window without a delivered record, in whole bins, while there was load."""
     if measured.span is None or not measured.delivered:
         return None
     start_ns = measured.span.start_ns

@@ -1,4 +1,4 @@
-"""What a change cost and what it must cost: the counts of a trace against the models'."""
+"""Compare what a change cost, counted in the trace, with what the models say it must cost."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def compare_counts(
 ) -> list[Counted]:
     """Compare a change's counts with the model's; empty where no model applies.
 
-    The models do not reach attempts that failed otherwise than by a conflict, nor, where a coordinator leads,
-    members of several streams: each is a member of the group by itself, and how many of those that come at once
-    find the same round is a matter of time.
+    The models do not cover attempts that failed for another reason than a conflict. Under a coordinator they do not
+    cover consumers with several streams either: each stream is a member of the group, and how many of them join in
+    the same round depends on timing.
     """
     if observed.members is None:
         return []
@@ -71,7 +71,7 @@ def _zookeeper(
         partitions=topics * int(parameters.get("partitions", 0)),
         brokers=int(parameters.get("brokers", 1)),
         streams=int(parameters.get("streams", 1)),
-        released=_owned_by_who_went(observed.owners) if observed.owners is not None else None,
+        released=_released_partitions(observed.owners) if observed.owners is not None else None,
         one_read=parameters.get("settings", {}).get("watch.reads") == "one",
     )
     measured = {
@@ -91,7 +91,7 @@ def _coordinated(
     setting = group_model.GroupSetting(
         members=observed.members,
         partitions=int(parameters.get("topics", 1)) * int(parameters.get("partitions", 0)),
-        released=_owned_by_who_went(owners) if owners else None,
+        released=_released_partitions(owners) if owners else None,
         moved=_moved_by_strategy(observed, parameters),
         leader_went=observed.leader_went,
         synced_late=counts.sum("request_answered", where=lambda count: (count.name, count.outcome) == LATE_SYNC) > 0,
@@ -115,7 +115,10 @@ def _watching(count: EventCount) -> bool:
 
 
 def _moved_by_strategy(observed: ObservedChange, parameters: Mapping[str, Any]) -> int | None:
-    """What an assignor that deals anew moves, by the ids of the owners before and after; None when some own nothing."""
+    """How many partitions move if the assignor reassigns everything, by the owners' ids before and after the change.
+
+    None if some members own nothing.
+    """
     owners, members = observed.owners or (), observed.members or 0
     before, after = (sorted({owner for owner in each if owner}) for each in _columns(owners))
     strategy = str(parameters.get("strategy") or group_model.RANGE)
@@ -137,14 +140,14 @@ def _columns(owners: Sequence[PartitionOwners]) -> tuple[list[str | None], list[
     return [each.before for each in owners], [each.after for each in owners]
 
 
-def _owned_by_who_went(owners: Sequence[PartitionOwners]) -> int:
-    """Partitions of owners that own nothing any more: when one goes, nobody else is left without."""
+def _released_partitions(owners: Sequence[PartitionOwners]) -> int:
+    """How many partitions the departed member owned: an owner from before that owns nothing now has left."""
     still = {each.after for each in owners}
     return sum(1 for each in owners if each.before is not None and each.before not in still)
 
 
 def _troubles(counts: WindowCounts) -> model.Troubles:
-    """What the model takes from the trace: attempts that failed, offsets that were read, claims that failed."""
+    """The model's input from the trace: failed attempts, offset reads, failed claims."""
 
     def steps(step: str, *, reads: bool, failed: bool = False) -> int:
         return counts.sum(

@@ -1,4 +1,4 @@
-"""Combine repeats of a run: medians and ranges of its figures, and the verdict of the worst.
+"""Combine repeats of a run: medians and ranges of its figures, and the worst verdict.
 
 A figure that only some of the repeats have is computed from those; `n` says how many. The median of one run says
 nothing about the spread, so runs without repeats are left out.

@@ -1,8 +1,8 @@
-"""What an analysis says: the shape of result.json, and what its figures mean.
+"""The result of an analysis: the structure of result.json, and what its figures mean.
 
-Plain values, no Spark: everything that reads a result reads this shape. `SCHEMA_VERSION` goes up with every
-change that a reader could notice; `result.schema.json` beside this module is made from these classes
-(`python -m comparison.pipeline.result`), and a test keeps the two alike.
+Plain values, no Spark. `SCHEMA_VERSION` goes up with every change that a reader could notice. `result.schema.json`
+beside this module is generated from these classes (`python -m comparison.pipeline.result`); a test fails if the two
+differ.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class VerdictOutcome(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a check holds a run against."""
+    """What a check compares a run with."""
 
     PROMISE = "promise"  #: what the design promises; broken means a fault of ours
     HISTORY = "history"  #: a fault that the historical design has; not seen means it was not rebuilt faithfully
@@ -38,13 +38,13 @@ class Kind(StrEnum):
 
 
 def worst(outcomes: Iterable[VerdictOutcome]) -> VerdictOutcome:
-    """What several verdicts come to; nothing checked is unknown."""
+    """The worst of several verdicts; unknown if there is none."""
     order = (VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN, VerdictOutcome.EXPECTED)
     return min(outcomes, key=order.index, default=VerdictOutcome.UNKNOWN)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """One check of one run, with the reason in words and numbers."""
+    """The verdict of one check on one run, with its reason."""
 
     check: str
     kind: Kind
@@ -53,7 +53,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True):
-    """The first stretch in which two had the same partition; the place to start looking."""
+    """The first interval in which two members had the same partition: the place to start looking."""
 
     view: str
     topic: str
@@ -64,7 +64,7 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
-    """How long members were in a phase of their rebalances; `rebalance` is the whole of one."""
+    """How long members spent in a phase of their rebalances; `rebalance` is a whole one."""
 
     phase: str
     n: int
@@ -74,7 +74,7 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
-    """A generation that could not begin before the last member had come: who was waited for, and by how many."""
+    """How long a generation waited for its last member: which member that was, and how many members waited."""
 
     generation: int | None
     from_ms: float  #: when the group began to gather
@@ -86,7 +86,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """How many records the whole group handed out in each bin of time; of a long run only the beginning."""
+    """How many records the whole group delivered in each time bin; only the beginning of a long run."""
 
     from_ms: float
     bin_ms: float
@@ -94,7 +94,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """An exact count beside the model's; None where nothing could be counted or foretold."""
+    """An exact count and the model's; None where nothing could be counted or predicted."""
 
     what: str
     measured: int | None
@@ -103,17 +103,17 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of the group, or one fault: what it cost, and how long until every partition was owned once."""
+    """One change of the group, or one fault: what it cost, and how long until every partition had one owner."""
 
     change: str
     round: int
     members: int | None  #: after the change; None for a fault
     from_ms: float
-    settled_ms: float | None  #: as the runner saw it, since the change
-    healed_ms: float | None  #: when the fault ended, since it began
-    converge_ms: float | None  #: as the members' own events show it, since the change; None: not within the window
-    takeover_ms: float | None  #: until the authority named a new owner for the first time
-    target: str  #: the process that the change or the fault was about, where there is one
+    settled_ms: float | None  #: by the runner's observation, since the change
+    healed_ms: float | None  #: end of the fault, since its start
+    converge_ms: float | None  #: by the members' own events, since the change; None: not within the window
+    takeover_ms: float | None  #: until the authority first named a new owner
+    target: str  #: the process that was changed or had the fault, if any
     rounds: int  #: rebalances of the whole group; see comparison.pipeline.rounds
     unowned_partition_s: float
     unowned_longest_s: float  #: of a single partition
@@ -121,15 +121,15 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     moved: int | None  #: each time counted
     moved_minimum: int | None
     stopped: int  #: each time counted
-    stopped_kept: int  #: of these, given back to the one that it was taken from
-    kept: int | None  #: over all rounds: partitions that stayed where they were; None: not looked at
+    stopped_kept: int  #: of these, given back to the same member
+    kept: int | None  #: over all rounds: partitions that kept their owner; None: not examined
     kept_shown: int | None  #: of these, in rounds that lasted long enough to show deliveries
     kept_delivered: int | None  #: of these, delivered in the middle of the round
-    stalled_s: float | None  #: bins without a single record, as seconds; None: no load, or too late in the run
+    stalled_s: float | None  #: seconds of bins without a record; None: no load, or too late in the run
     attempts: int
     attempts_failed: int
     notifications: int
-    zk_reads: int  #: failed ones included, as the model counts requests; commits are apart
+    zk_reads: int  #: with failed ones, as in the model, and without commits
     zk_writes: int
     zk_commits: int  #: writes below offsets
     requests: dict[str, int]  #: by API, of members only
@@ -137,9 +137,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counter(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch between two readings of the ZooKeeper servers' own counters, beside the traced operations.
+    """The ZooKeeper servers' own counters between two readings, and the traced operations.
 
-    `traced` were answered between the readings; `traced_min` and `traced_max` allow for what was under way at one.
+    `traced` were answered between the readings; `traced_min` and `traced_max` allow for those in progress at a
+    reading.
     """
 
     label: str
@@ -158,9 +159,9 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     broker: str
     leader_epoch: int
     from_ms: float
-    commits: int  #: committed offsets that it accepted
-    last_ms: float | None  #: when it last accepted a commit or named an owner; None: never
-    late: bool  #: that was after its successor had taken over
+    commits: int  #: committed offsets accepted
+    last_ms: float | None  #: of its last accepted commit or named owner; None: there is none
+    late: bool  #: it accepted one after its successor had taken over
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,24 +172,24 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     design: str
     implementations: list[str]
     seed: int
-    outcome: str  #: complete, interrupted, failed, or '' when the trace does not say
+    outcome: str  #: complete, interrupted, failed, or '' if the trace does not say
     error: str
-    drained: bool  #: everything that was produced had been handed out to somebody when the load had ended
+    drained: bool  #: after the load ended, everything that was produced had been delivered
     parameters: dict[str, Any]
     duration_s: float
-    tolerance_ms: float  #: below this no two moments are called apart
+    tolerance_ms: float  #: moments closer than this have no order
     events: int
-    quarantined: dict[str, int]  #: lines set aside, by reason
-    missing_events: int  #: numbers absent from the files
-    metrics: dict[str, float | None]  #: see METRICS; None: cannot be told from this trace
+    quarantined: dict[str, int]  #: unusable lines, by reason
+    missing_events: int  #: sequence numbers missing from the files
+    metrics: dict[str, float | None]  #: see METRICS; None: cannot be measured from this trace
     requests: dict[str, int]
     zk_operations: dict[str, int]  #: of members, by operation; failed ones as `operation (error)`
     phases: list[Phase]
     changes: list[Change]
-    waits: list[Wait]  #: of every generation; empty where nobody coordinates
+    waits: list[Wait]  #: one for each generation that waited; empty without a coordinator
     delivery: Delivery | None  #: None: nothing was delivered
     counters: list[Counter]
-    coordinators: list[Term]  #: in order; empty where no broker coordinates, or leadership was not traced
+    coordinators: list[Term]  #: in order; empty without a coordinator, or if leadership was not traced
     overlaps: list[Overlap]
     failures: list[str]
     verdicts: list[Verdict]
@@ -196,7 +197,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure over the repeats in which it could be told."""
+    """A figure over the repeats in which it was measured."""
 
     n: int
     median: float
@@ -205,7 +206,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepeatedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of a scenario over the repeats; figures by the names of `Change`."""
+    """One change of a scenario over the repeats; figures have the names of `Change`'s fields."""
 
     change: str
     round: int
@@ -213,19 +214,19 @@ class RepeatedChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repeated(msgspec.Struct, frozen=True, kw_only=True):
-    """Several runs of one scenario under one design that differ in their seeds, and so in the phases of the changes."""
+    """Runs of one scenario under one design with different seeds, so that changes come at different phases."""
 
     scenario: str
     design: str
-    runs: list[int]  #: by their place in `runs`, in order of their seeds
-    verdict: VerdictOutcome  #: of the worst
-    worst: int  #: the first run that has it
-    metrics: dict[str, Spread | None]  #: None: could be told in no repeat
+    runs: list[int]  #: indexes into `runs`, in order of their seeds
+    verdict: VerdictOutcome  #: the worst one
+    worst: int  #: the first run with that verdict
+    metrics: dict[str, Spread | None]  #: None: measured in no repeat
     changes: list[RepeatedChange]
 
 
 class NotApplicable(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario that makes no sense for a design, and why."""
+    """A scenario that is not applicable to a design, and why."""
 
     scenario: str
     design: str
@@ -233,7 +234,7 @@ class NotApplicable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of one scenario, by their place in `runs`; a run may stand for two scenarios."""
+    """The runs of one scenario, as indexes into `runs`; a run may belong to two scenarios."""
 
     scenario: str
     runs: list[int]
@@ -241,12 +242,12 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of an analysis; `scenarios` in the order in which they are to be shown."""
+    """A whole analysis; `scenarios` are in display order."""
 
     schema_version: int
     runs: list[Run]
     scenarios: list[Scenario]
-    repeated: list[Repeated]  #: empty when every run was made once
+    repeated: list[Repeated]  #: empty without repeats
     not_applicable: list[NotApplicable]
     verdict: VerdictOutcome
 
@@ -258,7 +259,7 @@ class Metric(msgspec.Struct, frozen=True):
     meaning: str
 
 
-#: Every figure of a run, in the order in which it is shown. Units are the last word of the names.
+#: Every figure of a run, in display order. The unit is the last word of a name.
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
         "converge_ms": Metric("ms", "longest time from a change to every partition owned once"),
@@ -280,9 +281,9 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "unowned_authority_partition_s": Metric("s", "time that partitions had no owner, by the authority"),
         "double_owned_partition_s": Metric("s", "time that partitions were claimed by two members"),
         "two_delivering_partition_s": Metric("s", "time that two members delivered the same partition"),
-        "two_delivering_longest_s": Metric("s", "the longest such stretch of one partition"),
+        "two_delivering_longest_s": Metric("s", "the longest such time of one partition"),
         "moved": Metric("", "partitions moved to another member in the measured changes, counted each time"),
-        "moved_minimum": Metric("", "the fewest that had to move for a balanced group"),
+        "moved_minimum": Metric("", "the fewest that had to move to balance the group"),
         "stopped": Metric("", "partitions taken from members that stayed, counted each time"),
         "stopped_kept": Metric("", "of these, given back to the same member"),
         "delivered": Metric("records", "records delivered, counted each time"),

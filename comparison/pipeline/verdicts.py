@@ -1,8 +1,8 @@
-"""The verdicts: a table of what each run is checked against, comparable with what the originals did.
+"""The verdicts: a table of the checks on each run, comparable with what the original consumers did.
 
 There are three kinds of check, because a failure means something else in each:
 
-- *promise*: what the design promises under all circumstances. A broken promise is our mistake.
+- *promise*: what the design promises under all circumstances. A broken promise is a bug of ours.
 - *history*: a fault that the historical design is known for. If it does not show, we have not rebuilt it faithfully.
 - *model*: an exact count.
 
@@ -10,12 +10,12 @@ What no design promises is measured and shown, but not judged: that two members 
 designs (the client wins that race narrowly), that nothing is delivered twice, what a mass start costs, and which design
 settles faster.
 
-A fix that was asked for (`fix.*` of the zookeeper design) changes a check: the historical fault is then
-promised not to happen, or not judged where the fix only makes it rarer. Counts are predicted only without fixes.
+A fix that is switched on (`fix.*` of the zookeeper design) changes a check: the historical fault must then not
+happen, or is not judged where the fix only makes it rarer. Counts are predicted only without fixes.
 
-A check that could not run is unknown, never a pass. A run that broke off, or lost part of its trace, can only be
-judged by what it shows: a promise that it seems to have kept is unknown, and so is whatever did not happen before its
-end.
+A check that could not run is unknown, never a pass. A run that was cut short, or lost part of its trace, is judged
+only by what it shows. A promise that it seems to have kept is unknown, and so is anything that did not happen before
+the run ended.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _unfixed(settings: Mapping[str, str]) -> bool:
 class Failing(Enum):
     """What makes a check fail."""
 
-    SEEN = "something happened that must not"
+    SEEN = "something happened that must not happen"
     MISSED = "something did not happen often enough, which only the whole trace of a complete run shows"
 
 

@@ -1,4 +1,4 @@
-"""Event counts of one run by window, and sums over them; plain Python."""
+"""The event counts of one run by window, and sums over them; plain Python."""
 
 from __future__ import annotations
 

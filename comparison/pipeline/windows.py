@@ -1,8 +1,8 @@
-"""The windows of time that are measured: the whole run, and each change in it.
+"""The time windows that are measured: the whole run, and each change in it.
 
-A *window* is a stretch of one run in which things are counted. Every run has the window WHOLE_RUN; every
-`change_started`, and every fault that changes no membership by itself (a freeze, a cut), opens another, which
-lasts until the next one, or until the members are stopped. It does not end at `change_settled`: a rebalance's
+A *window* is the part of a run in which events are counted. Every run has the window WHOLE_RUN. Every
+`change_started`, and every fault that does not change the membership by itself (a freeze, a cut), opens another. It
+lasts until the next one opens or the members are stopped. It does not end at `change_settled`, because a rebalance's
 last reads (the leader finder's) come after the last claim.
 """
 
@@ -15,14 +15,14 @@ from pyspark.sql import functions as F
 WHOLE_RUN = -1
 #: The change that brings a group to the size to be measured; it is not measured itself.
 FORMING = "form"
-#: A fault that is already traced as a change of membership.
+#: Faults that are already traced as a change of the membership.
 _KILL = "kill"
-#: Beyond any clock, and far enough from the end of 64 bits that differences fit.
+#: Later than any clock, and small enough that differences fit in 64 bits.
 _FOREVER_NS = 1 << 61
 
 
 def spans(events: DataFrame) -> DataFrame:
-    """run, start_ns, end_ns: where the group is measured as running; the end is not in it.
+    """run, start_ns, end_ns: the part of the run in which the running group is measured, without its end.
 
     From the first steady stage, change or fault (or the first member, if the runner traced none) to the final reads or
     the end of the trace. Growth to the first size and the shutdown are not measured.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PARAMETERS = {"members": 2, "partitions": 2, "topics": 1, "streams": 1, "brokers": 1, "rate": 10, "preset": "p"}
 
 
-def member_told(at_ms: float, process: str, what: str, t: str) -> dict:
+def ownership_changed(at_ms: float, process: str, what: str, t: str) -> dict:
     return e(at_ms, process, f"partitions_{what}", t=t, member=f"g_{process}", stream=0)
 
 
@@ -48,15 +48,15 @@ def records(at_ms: float, process: str, kind: str, partition: int, first: int, l
     return e(at_ms, process, kind, p=partition, first=first, last=last, serial_first=first, serial_last=last, **who)
 
 
-#: m1 has t0 and m2 has t1; m1 is stopped, m2 gets both, m1 comes back, delivers and commits what it had.
+#: m1 owns t0 and m2 owns t1. m1 is frozen and m2 gets both; then m1 resumes, delivers and commits.
 PAUSE = [
     e(0, "runner", "run_started", parameters=PARAMETERS),
     e(1, "m1", "member_started", member="g_m1", group="g"),
     e(1, "m2", "member_started", member="g_m2", group="g"),
     named(10, 0, "m1"),
     named(10, 1, "m2"),
-    member_told(11, "m1", "assigned", "t0"),
-    member_told(11, "m2", "assigned", "t1"),
+    ownership_changed(11, "m1", "assigned", "t0"),
+    ownership_changed(11, "m2", "assigned", "t1"),
     e(50, "runner", "stage_entered", stage="steady"),
     records(60, "runner", "records_acked", 0, 0, 29),
     records(70, "m1", "records_delivered", 0, 0, 9),
@@ -64,7 +64,7 @@ PAUSE = [
     e(100, "runner", "fault_started", fault="freeze", target="m1"),
     cleared(3_100, 0, "m1"),
     named(3_110, 0, "m2"),
-    member_told(3_112, "m2", "assigned", "t0"),
+    ownership_changed(3_112, "m2", "assigned", "t0"),
     records(3_120, "m2", "records_delivered", 0, 10, 19),
     records(3_900, "m2", "records_delivered", 0, 20, 29),
     written(3_950, 0, "m2", 30),
@@ -72,19 +72,19 @@ PAUSE = [
     records(4_010, "m1", "records_delivered", 0, 10, 14),
     records(4_110, "m1", "records_delivered", 0, 15, 19),
     written(4_120, 0, "m1", 20),
-    member_told(4_200, "m1", "lost", "t0"),
+    ownership_changed(4_200, "m1", "lost", "t0"),
     records(4_250, "m2", "records_delivered", 1, 0, 0),
     e(5_000, "runner", "stage_entered", stage="final"),
     e(5_001, "runner", "run_ended", outcome="complete"),
 ]
 
 
-def test_zombie_is_found_from_files_to_verdict(spark: SparkSession, tmp_path: Path) -> None:
+def test_zombie_is_found_from_the_files_to_the_verdict(spark: SparkSession, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "pause" / "zookeeper", PAUSE, scenario="pause")
-    told: list[str] = []
-    result = analyze(spark, [tmp_path], progress=told.append)
+    reports: list[str] = []
+    result = analyze(spark, [tmp_path], progress=reports.append)
     (found,) = result["runs"]
-    assert told
+    assert reports
     assert found["path"] == str(folder)
     assert (found["scenario"], found["design"], found["outcome"], found["seed"]) == (
         "pause",
@@ -127,11 +127,11 @@ def test_zombie_is_found_from_files_to_verdict(spark: SparkSession, tmp_path: Pa
         "two members deliver": "as expected",
     }
     assert result["verdict"] == "as expected"
-    # The result has the published shape, also after a trip through JSON.
+    # The result conforms to the published schema, also after a round trip through JSON.
     msgspec.convert(json.loads(json.dumps(result)), Result, strict=True)
 
 
-def test_synthetic_run_is_analysed_to_its_known_answers(spark: SparkSession, tmp_path: Path) -> None:
+def test_analysis_of_a_synthetic_run_finds_its_true_figures(spark: SparkSession, tmp_path: Path) -> None:
     truth = write_synthetic(tmp_path / "run", events_min=12_000, seed=3)
     (found,) = analyze(spark, [tmp_path])["runs"]
     assert found["events"] == truth.events
@@ -142,7 +142,7 @@ def test_synthetic_run_is_analysed_to_its_known_answers(spark: SparkSession, tmp
     assert (found["quarantined"], found["missing_events"]) == ({}, 0)
 
 
-#: In a process of its own, because a process has one Spark session; what it finds goes to standard output.
+#: Runs in its own process, because a process has one Spark session; it prints its result.
 CLUSTER = """
 import sys
 from pathlib import Path
@@ -151,7 +151,7 @@ from comparison.pipeline import ingest
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.session import spark_session
 from tests.comparison.pipeline.test_analysis import by_process
-ingest._HERE_BYTES_MAX = 0  # so that executors read the traces
+ingest._WITHOUT_TASKS_BYTES_MAX = 0  # so that executors read the traces
 with spark_session(sys.argv[3]) as spark:
     found = {}(spark, Path(sys.argv[1]), Path(sys.argv[2]))
 sys.stdout.buffer.write(msgspec.json.encode(found))
@@ -159,7 +159,7 @@ sys.stdout.buffer.write(msgspec.json.encode(found))
 
 
 def by_process(spark: SparkSession, source: Path, output: Path) -> list[list]:
-    """What was read of each process: how many events, when, and what of them cannot be used."""
+    """The events read of each process: how many, when, and why some are unusable."""
     events = ingest(spark, find_runs([source]), output / "events.parquet")
     columns = [
         functions.count("*"),
@@ -180,35 +180,35 @@ def on_a_cluster(found: str, source: Path, output: Path, *, executors: int) -> o
     return json.loads(subprocess.run(arguments, cwd=root, capture_output=True, timeout=540, check=True).stdout)
 
 
-def test_executors_elsewhere_read_the_same_from_the_traces(spark: SparkSession, tmp_path: Path) -> None:
-    """All that runs of ours in an executor: it gets paths of files, and writes its share of the table."""
+def test_executors_in_other_processes_read_the_same_events(spark: SparkSession, tmp_path: Path) -> None:
+    """The only code of ours that an executor runs: it gets paths of files and writes some files of the table."""
     write_synthetic(tmp_path / "run", events_min=2_000)
     (tmp_path / "run" / "trace" / "m9.jsonl").write_text("garbage\n")
     there = on_a_cluster("by_process", tmp_path / "run", tmp_path / "there", executors=1)
     assert there == by_process(spark, tmp_path / "run", tmp_path / "here")
-    assert len(list((tmp_path / "there" / "events.parquet").glob("*.parquet"))) > 1  # several tasks had a share
+    assert len(list((tmp_path / "there" / "events.parquet").glob("*.parquet"))) > 1  # several tasks took part
 
 
 @pytest.mark.long
-def test_cluster_comes_to_the_same_as_one_machine(spark: SparkSession, tmp_path: Path) -> None:
+def test_cluster_computes_the_same_result_as_one_machine(spark: SparkSession, tmp_path: Path) -> None:
     write_synthetic(tmp_path / "run", events_min=2_000)
     whole = "(lambda spark, source, output: analyze(spark, [source], output=output))"
     there = on_a_cluster(whole, tmp_path / "run", tmp_path / "out", executors=2)
     assert there == analyze(spark, [tmp_path / "run"])
 
 
-def test_nothing_to_analyse_says_what_to_give(spark: SparkSession, tmp_path: Path) -> None:
+def test_analysis_without_traces_fails_and_says_what_to_give(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NothingToAnalyse, match="give the folder of a run"):
         analyze(spark, [tmp_path])
 
 
-def test_published_schema_is_that_of_the_result() -> None:
+def test_published_schema_is_up_to_date() -> None:
     assert json.loads(SCHEMA_PATH.read_text()) == json.loads(msgspec.json.encode(schema())), (
         "run: python -m comparison.pipeline.result"
     )
 
 
-def test_run_that_is_two_scenarios_is_shown_in_both() -> None:
+def test_run_that_belongs_to_two_scenarios_is_shown_in_both() -> None:
     runs = [
         run("split-brain", "zookeeper", verdict=VerdictOutcome.EXPECTED),
         run("split-brain", "eager", verdict=VerdictOutcome.EXPECTED),
@@ -222,7 +222,7 @@ def test_run_that_is_two_scenarios_is_shown_in_both() -> None:
     assert result.verdict is VerdictOutcome.UNKNOWN
 
 
-def test_run_of_which_nothing_can_be_used_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
+def test_run_without_a_usable_trace_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
     trace = tmp_path / "run" / "trace"
     trace.mkdir(parents=True)
     (trace / "m1.jsonl").write_text("garbage\n{}\n")

@@ -1,4 +1,4 @@
-"""Commits at the authority: whose, from which generation, moved back, and which refusals are fences."""
+"""Commits at the authority: sender, generation, movement of the offset, and which refusals count as fenced."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ CASES: dict[str, tuple[list[dict], list[tuple]]] = {
         [named(1, "g_host-1-ab-0"), written(2, "g_host-1-ab", 7)],
         [("g_host-1-ab", "g_host-1-ab-0", False, None, False, False)],
     ),
-    "a consumer whose name begins alike is not": (
+    "a consumer whose name has the same prefix is not the owner": (
         [named(1, "g_host-1-ab-0"), written(2, "g_host-1", 7)],
         [("g_host-1", "g_host-1-ab-0", True, None, False, False)],
     ),
-    "the former owner's write is stale and moves back": (
+    "the former owner's write is stale and moves the offset back": (
         [named(1, "a-0"), written(2, "a", 5), cleared(3), named(4, "b-0"), written(5, "b", 9), written(6, "a", 6)],
         [
             ("a", "a-0", False, None, False, False),
@@ -60,11 +60,11 @@ CASES: dict[str, tuple[list[dict], list[tuple]]] = {
             ("a", "b-0", True, 3, False, False),
         ],
     ),
-    "while nobody is named nothing is stale": (
+    "without an owner nothing is stale": (
         [named(1, "a-0"), written(2, "a", 5), cleared(3), written(4, "a", 4)],
         [("a", "a-0", False, None, False, False), ("a", None, False, 1, False, False)],
     ),
-    "records of a non-owner are seen": (
+    "deliveries by a non-owner are counted": (
         [named(1, "a"), delivered(2, "a"), named(3, "b"), delivered(4, "a")],
         [("a", "a", False, None, False, False), ("a", "b", True, None, False, False)],
     ),
@@ -72,7 +72,7 @@ CASES: dict[str, tuple[list[dict], list[tuple]]] = {
         [group(1, "Stable", 3), written(2, "a", 5, 3), group(10, "Stable", 4), written(200, "a", 6, 3)],
         [("a", None, False, None, False, False), ("a", None, False, None, True, False)],
     ),
-    "what was in flight when the generation began is not old": (
+    "a commit in flight when the generation began is not old": (
         [group(1, "Stable", 3), group(10, "CompletingRebalance", 4), written(12, "a", 6, 3)],
         [("a", None, False, None, False, False)],
     ),
@@ -88,11 +88,11 @@ CASES: dict[str, tuple[list[dict], list[tuple]]] = {
         [member(1, "joined", "a"), group(2, "Stable", 2), refused(4, "a", "ILLEGAL_GENERATION")],
         [("a", None, False, None, False, True)],
     ),
-    "a healthy member's refusal during a change is no fence": (
+    "a member refused during a rebalance is not fenced": (
         [member(1, "joined", "a"), group(2, "CompletingRebalance", 2), refused(4, "a", "ILLEGAL_GENERATION")],
         [("a", None, False, None, False, False)],
     ),
-    "not now is no fence": (
+    "a retriable refusal is not fencing": (
         [member(1, "joined", "a"), group(2, "CompletingRebalance", 2), refused(4, "a", "REBALANCE_IN_PROGRESS")],
         [("a", None, False, None, False, False)],
     ),
@@ -106,13 +106,13 @@ def judged(spark: SparkSession) -> dict[str, list[Row]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_commit_is_judged_by_what_was_true_then(judged: dict[str, list[Row]], case: str) -> None:
+def test_commit_is_judged_by_the_state_at_its_time(judged: dict[str, list[Row]], case: str) -> None:
     found = [(row.by, row.owner, row.is_stale, row.moved_back_by, row.is_old, row.is_fenced) for row in judged[case]]
     assert found == CASES[case][1]
 
 
 def test_commits_are_counted_by_run(spark: SparkSession) -> None:
-    trace, _ = CASES["the former owner's write is stale and moves back"]
+    trace, _ = CASES["the former owner's write is stale and moves the offset back"]
     cases = {"z": [*trace, refused(7, "x", "UNKNOWN_MEMBER_ID"), delivered(8, "a"), delivered(9, "b")]}
     (row,) = staged(spark, cases, lambda events: measures.commit_measures(commits.judged(events)))["z"]
     assert row.asDict() == {
@@ -130,26 +130,26 @@ def test_commits_are_counted_by_run(spark: SparkSession) -> None:
     }
 
 
-def test_delivery_that_starts_behind_an_accepted_commit_is_seen(spark: SparkSession) -> None:
+def test_delivery_that_starts_behind_an_accepted_commit_is_counted(spark: SparkSession) -> None:
     def started(at_ms: float, offset: int) -> dict:
         return e(at_ms, "m1", "position_started", p=0, offset=offset, member="a")
 
     cases = {
-        "where the commit was": [written(1, "a", 5), started(900, 5)],
+        "at the commit": [written(1, "a", 5), started(900, 5)],
         "behind": [written(1, "a", 5), started(900, 4)],
-        "read before the commit came": [written(850, "a", 5), started(900, 4)],
+        "read before the commit": [written(850, "a", 5), started(900, 4)],
         "nothing was committed": [started(900, 4)],
     }
     rows = staged(spark, cases, lambda events: measures.commit_measures(commits.judged(events)))
     assert {case: row.started_behind for case, (row,) in rows.items()} == {
-        "where the commit was": 0,
+        "at the commit": 0,
         "behind": 1,
-        "read before the commit came": 0,
+        "read before the commit": 0,
         "nothing was committed": 0,
     }
 
 
-def test_final_offset_is_held_against_the_last_commit_accepted_before_it(spark: SparkSession) -> None:
+def test_final_offset_is_compared_with_the_last_accepted_commit_before_it(spark: SparkSession) -> None:
     def wrote(at_ms: float, offset: int, partition: int = 0) -> dict:
         return e(at_ms, "observer", "offset_written", group="g", p=partition, offset=offset, by="m", epoch=1)
 
@@ -163,7 +163,7 @@ def test_final_offset_is_held_against_the_last_commit_accepted_before_it(spark: 
         "forgotten": [wrote(1, 10), final(-1)],
         "further": [wrote(1, 10), final(20)],
         "beyond": [wrote(1, 60), final(60)],
-        "committed by the way": [wrote(1, 10), wrote(950, 20), final(10)],
+        "committed meanwhile": [wrote(1, 10), wrote(950, 20), final(10)],
         "committed afterwards": [wrote(1, 10), final(10), wrote(1_200, 20)],
         "nothing committed": [final(-1)],
         "one of two": [wrote(1, 10), wrote(1, 10, 1), final(10), final(5, partition=1)],
@@ -177,7 +177,7 @@ def test_final_offset_is_held_against_the_last_commit_accepted_before_it(spark: 
         "forgotten": [(1, 1, 0)],
         "further": [(1, 0, 0)],
         "beyond": [(1, 0, 1)],
-        "committed by the way": [(1, 0, 0)],
+        "committed meanwhile": [(1, 0, 0)],
         "committed afterwards": [(1, 0, 0)],
         "nothing committed": [(1, 0, 0)],
         "one of two": [(2, 1, 0)],

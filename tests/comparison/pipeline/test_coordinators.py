@@ -1,4 +1,4 @@
-"""Who coordinated a group, and whether the broker that was replaced went on."""
+"""Which brokers coordinated a group, and whether a replaced one went on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACE = partition_of("g", 50)
 
 
 @pytest.mark.parametrize("group", ["", "g", "lab-0", "my-group", "gr\u00fcppe", "\U0001f980", "polygenelubricants"])
-def test_group_is_placed_as_the_coordinator_places_it(group: str) -> None:
+def test_partition_of_a_group_is_the_coordinators(group: str) -> None:
     assert coordinators.partition_of(group, 50) == partition_of(group, 50)
 
 
@@ -44,9 +44,9 @@ FIRST.append(took(0, "b2", 0))
             [acted(10, 90, "b2"), acted(101, 400, "b1", 5)],
             [("b2", 0, 1, False), ("b1", 1, 5, False)],
         ),
-        # Another partition's takeover is none of this group's.
+        # A takeover of another partition does not concern this group.
         ([took(100, "b1", 1, PLACE + 1)], [acted(10, 400, "b2")], [("b2", 0, 1, False)]),
-        # What was stored before the takeover may be told a little after it.
+        # A write stored before the takeover may be traced a little after it.
         (
             [took(100, "b1", 1)],
             [acted(10, 150, "b2"), acted(160, 400, "b1")],
@@ -58,7 +58,7 @@ FIRST.append(took(0, "b2", 0))
             [acted(10, 90, "b2"), acted(101, 200, "b1"), acted(201, 201, "b2"), acted(202, 300, "b1")],
             [("b2", 0, 2, True), ("b1", 1, 2, False)],
         ),
-        # Owners are named while a broker loads, before it tells of its takeover.
+        # A broker names owners while it loads, before it traces its takeover.
         (
             [took(105, "b1", 1)],
             [acted(10, 90, "b2"), acted(100, 400, "b1")],
@@ -83,7 +83,7 @@ def test_no_terms_without_a_takeover_in_the_trace() -> None:
     assert coordinators.terms([], [acted(10, 20, "b2")]) == []
 
 
-def test_stretches_and_takeovers_in_a_trace(spark: SparkSession) -> None:
+def test_intervals_and_takeovers_in_a_trace(spark: SparkSession) -> None:
     def led(at_ms: float, process: str, leader: int, topic: str = coordinators.OFFSETS_TOPIC) -> dict[str, Any]:
         return e(at_ms, process, "leader_changed", topic=topic, partition=3, leader=leader, leader_epoch=1)
 
@@ -102,7 +102,7 @@ def test_stretches_and_takeovers_in_a_trace(spark: SparkSession) -> None:
             led(5, "broker-1", 1),
             named(6, "broker-1"),
             led(7, "broker-2", -1),
-            led(7, "broker-2", 1),  # given up, and to whom
+            led(7, "broker-2", 1),  # given up, with its successor
             written(8, "broker-1"),
             written(9, "broker-1"),
             written(10, "broker-2"),

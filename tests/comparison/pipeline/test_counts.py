@@ -1,4 +1,4 @@
-"""Counting: by name, outcome and window; the phases of rebalances, and records by the time."""
+"""Counts by name, outcome and window; phases of rebalances; delivered records over time."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_operations_are_counted_in_the_window_they_fall_into(spark: SparkSession
     }
 
 
-def test_what_is_set_aside_is_counted(spark: SparkSession) -> None:
+def test_unusable_lines_and_missing_events_are_counted(spark: SparkSession) -> None:
     rows = [e(1, "m1", "member_closed", group="g"), e(2, "m1", "member_closed", group="g")]
     flagged = frame(spark, rows).withColumn("problem", functions.when(functions.col("seq") == 1, "torn"))
     # Numbers 0 and 1 became 3 and 4: three are missing.
@@ -100,19 +100,19 @@ def test_what_is_set_aside_is_counted(spark: SparkSession) -> None:
     assert found == {("quarantined", "torn"): 1, ("missing", ""): 3, ("total", ""): 1}
 
 
-def test_operations_near_a_reading_may_be_on_either_side_of_it(spark: SparkSession) -> None:
+def test_operations_close_to_a_reading_may_be_on_either_side_of_it(spark: SparkSession) -> None:
     columns = "run int, label string, from_ns bigint, until_ns bigint"
     readings = spark.createDataFrame([(0, "join-1", 1_000 * MS, 2_000 * MS)], columns)
     events = frame(
         spark,
         [
-            op(850, "getData", "/consumers/g"),  # before, for certain
+            op(850, "getData", "/consumers/g"),  # certainly before
             op(950, "getData", "/consumers/g"),
             op(1_050, "getData", "/consumers/g"),
             op(1_500, "getData", "/consumers/g"),
-            op(1_500, "getData", "/consumers/g", error="NoNode"),  # the server counts what succeeds
+            op(1_500, "getData", "/consumers/g", error="NoNode"),  # the server counts only successful ones
             op(1_500, "setData", "/consumers/g"),
-            op(1_500, "sync", "/consumers/g"),  # counts nowhere
+            op(1_500, "sync", "/consumers/g"),  # the server does not count it
             op(1_990, "getData", "/consumers/g"),
         ],
     )
@@ -123,7 +123,7 @@ def test_operations_near_a_reading_may_be_on_either_side_of_it(spark: SparkSessi
     }
 
 
-def test_phase_lasts_until_the_next_one_or_its_attempts_end(spark: SparkSession) -> None:
+def test_phase_lasts_until_the_next_one_or_the_end_of_its_attempt(spark: SparkSession) -> None:
     def phase(at_ms: float, name: str) -> dict:
         return e(at_ms, "m1", "phase_entered", phase=name, attempt=1, **A)
 
@@ -154,7 +154,7 @@ def test_phase_lasts_until_the_next_one_or_its_attempts_end(spark: SparkSession)
     assert sorted(found) == [("b", "claim", 3, 4), ("b", "join", 1, 3)]
 
 
-def test_polls_out_of_order_are_those_that_go_back_without_a_new_start(spark: SparkSession) -> None:
+def test_poll_that_goes_back_without_a_new_start_is_out_of_order(spark: SparkSession) -> None:
     def poll(at_ms: float, first: int, last: int) -> dict:
         return e(at_ms, "m1", "records_delivered", p=0, first=first, last=last, **A)
 
@@ -174,7 +174,7 @@ def test_polls_out_of_order_are_those_that_go_back_without_a_new_start(spark: Sp
     }
 
 
-def test_records_of_the_group_are_counted_in_bins_from_where_the_run_is_measured(spark: SparkSession) -> None:
+def test_records_of_the_group_are_binned_from_the_start_of_the_measured_span(spark: SparkSession) -> None:
     def poll(at_ms: float, process: str, records: int) -> dict:
         return e(at_ms, process, "records_delivered", p=0, first=0, last=records - 1, **A)
 

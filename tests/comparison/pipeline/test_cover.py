@@ -1,4 +1,4 @@
-"""The sweep: gaps and overlaps of ranges on a line, whatever the line counts."""
+"""The sweep: gaps and overlaps of ranges on a line, of any unit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CASES: dict[str, tuple[list[tuple[str, int, int]], list[tuple[int, int]], list[t
         [],
         [(0, 4, 1, False, "a", None), (4, 6, 2, False, "b", "a"), (6, 9, 1, False, "b", "b")],
     ),
-    "the other is the one that is still there": (
+    "the other owner is one that still holds": (
         [("a", 0, 9), ("b", 1, 2), ("c", 5, 7)],
         [],
         [
@@ -49,7 +49,7 @@ CASES: dict[str, tuple[list[tuple[str, int, int]], list[tuple[int, int]], list[t
         ],
     ),
     "wanted and never held": ([], [(0, 3)], [(0, 3, 0, True, None, None)]),
-    "an empty range is nothing": ([("a", 3, 3)], [], []),
+    "an empty range is ignored": ([("a", 3, 3)], [], []),
     "three at once": (
         [("a", 0, 4), ("b", 0, 4), ("c", 0, 4)],
         [],
@@ -82,5 +82,5 @@ def found(spark: SparkSession) -> dict[str, list[tuple]]:
 def test_segments_of(found: dict[str, list[tuple]], case: str) -> None:
     expected = CASES[case][2]
     assert [row[:4] for row in found[case]] == [row[:4] for row in expected]
-    # Who: only asked where there are two, in any order.
+    # Owners matter only where there are two, in any order.
     assert [{*row[4:]} for row in found[case] if row[2] == 2] == [{*row[4:]} for row in expected if row[2] == 2]

@@ -1,4 +1,4 @@
-"""What became of the records: ranges of polls, joined where they go on."""
+"""Ranges of polls, joined where one continues the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def acked(at_ms: float, first: int, last: int) -> dict:
     return e(at_ms, "runner", "records_acked", p=0, first=first, last=last, serial_first=first, serial_last=last)
 
 
-def test_polls_that_go_on_are_one_range(spark: SparkSession) -> None:
+def test_polls_that_continue_each_other_are_one_range(spark: SparkSession) -> None:
     cases = {
         "goes on": [poll(1, 0, 4), poll(2, 5, 5), poll(3, 6, 9)],
         "skips": [poll(1, 0, 4), poll(2, 6, 9)],
@@ -56,7 +56,7 @@ def test_polls_that_go_on_are_one_range(spark: SparkSession) -> None:
     }
 
 
-def test_what_the_producer_was_told_is_wanted_by_its_own_numbers(spark: SparkSession) -> None:
+def test_acknowledged_records_are_wanted_by_their_serials(spark: SparkSession) -> None:
     cases = {"acked": [acked(1, 0, 9), acked(2, 10, 19), acked(3, 30, 39)]}
     rows = staged(spark, cases, delivery.acked_ranges)["acked"]
     assert sorted((row.view, row.low, row.high) for row in rows) == [("serials", 0, 20), ("serials", 30, 40)]

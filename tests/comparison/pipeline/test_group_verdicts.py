@@ -1,4 +1,4 @@
-"""Verdicts about the group as a whole: who waits, what goes on, what survives its coordinator."""
+"""Verdicts on the group as a whole: who waits, what goes on, what survives its coordinator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def designs_of(check: str, scenario: str) -> set[str]:
         ("no offset moved back", "subscription-change", set(DESIGN_NAMES) - {"zookeeper"}),
         ("never owned by two members", "rolling-restart", set(DESIGN_NAMES) - {"zookeeper"}),
         ("kept partitions never stop", "rolling-restart", {"cooperative", "delayed"}),
-        ("kept partitions never stop", "protocol-migration", set()),  # its first lives are eager
+        ("kept partitions never stop", "protocol-migration", set()),  # its first incarnations are eager
         ("kept partitions never stop", "pause", set()),
         ("delay honoured", "crash", {"delayed"}),
         ("generation kept", "coordinator-failover", set(DESIGN_NAMES) - {"zookeeper"}),
@@ -42,7 +42,7 @@ def designs_of(check: str, scenario: str) -> set[str]:
         ("counts", "scale-out", set()),
     ],
 )
-def test_designs_that_a_scenario_holds_to_a_check(check: str, scenario: str, designs: set[str]) -> None:
+def test_checks_apply_to_designs_by_scenario(check: str, scenario: str, designs: set[str]) -> None:
     assert designs_of(check, scenario) == designs
 
 
@@ -56,7 +56,7 @@ def kept(shown: int, delivered: int) -> Change:
 
 
 @pytest.mark.parametrize(
-    ("changes", "outcome", "told"),
+    ("changes", "outcome", "reason"),
     [
         ([kept(10, 10)], YES, "10 kept; all 10 in long rebalances went on delivering"),
         ([kept(10, 9)], NO, "1 of 10 delivered nothing during a long rebalance"),
@@ -67,14 +67,14 @@ def kept(shown: int, delivered: int) -> Change:
         ([change()], UNKNOWN, "no partition was kept"),
     ],
 )
-def test_kept_partitions_never_stop(changes: list[Change], outcome: VerdictOutcome, told: str) -> None:
+def test_kept_partitions_never_stop(changes: list[Change], outcome: VerdictOutcome, reason: str) -> None:
     verdict = verdict_on("kept partitions never stop", "join", "cooperative", changes=changes)
     assert verdict.outcome is outcome, verdict.reason
-    assert told in verdict.reason
+    assert reason in verdict.reason
 
 
 @pytest.mark.parametrize(("seconds", "outcome"), [(0.0, YES), (0.5, NO), (None, UNKNOWN)])
-def test_nobody_begins_before_the_one_before_has_stopped(seconds: float | None, outcome: VerdictOutcome) -> None:
+def test_partition_never_has_two_owners(seconds: float | None, outcome: VerdictOutcome) -> None:
     verdict = verdict_on("never owned by two members", "rolling-restart", "eager", double_owned_partition_s=seconds)
     assert verdict.outcome is outcome
 
@@ -88,7 +88,7 @@ TIMERS = {"timers": {"session_ms": 3000, "heartbeat_ms": 1000, "delay_ms": 3000}
 
 
 @pytest.mark.parametrize(
-    ("changes", "parameters", "outcome", "told"),
+    ("changes", "parameters", "outcome", "reason"),
     [
         (gone(), TIMERS, YES, "6.2 s, the delay is 3 s"),
         (gone(unowned_longest_s=2.9), TIMERS, YES, "2.9 s"),
@@ -100,12 +100,12 @@ TIMERS = {"timers": {"session_ms": 3000, "heartbeat_ms": 1000, "delay_ms": 3000}
         ([change("join")], TIMERS, UNKNOWN, "does not show a member leaving"),
     ],
 )
-def test_delay_is_honoured(
-    changes: list[Change], parameters: dict[str, Any], outcome: VerdictOutcome, told: str
+def test_partitions_of_a_lost_member_stay_unowned_for_the_delay(
+    changes: list[Change], parameters: dict[str, Any], outcome: VerdictOutcome, reason: str
 ) -> None:
     verdict = verdict_on("delay honoured", "crash", "delayed", changes=changes, parameters=parameters)
     assert verdict.outcome is outcome, verdict.reason
-    assert told in verdict.reason
+    assert reason in verdict.reason
 
 
 def term(broker: str, last_ms: float | None, commits: int = 9) -> Term:
@@ -117,7 +117,7 @@ TAKEN_OVER = {"coordinators": [term("broker-2", 900.0), term("broker-1", 9_000.0
 
 
 @pytest.mark.parametrize(
-    ("check", "given", "outcome", "told"),
+    ("check", "given", "outcome", "reason"),
     [
         (
             "generation kept",
@@ -157,10 +157,12 @@ TAKEN_OVER = {"coordinators": [term("broker-2", 900.0), term("broker-1", 9_000.0
         ),
     ],
 )
-def test_coordinator_dies(check: str, given: dict[str, Any], outcome: VerdictOutcome, told: str) -> None:
+def test_group_survives_the_crash_of_its_coordinator(
+    check: str, given: dict[str, Any], outcome: VerdictOutcome, reason: str
+) -> None:
     verdict = verdict_on(check, "coordinator-failover", "static", **given)
     assert verdict.outcome is outcome, verdict.reason
-    assert told in verdict.reason
+    assert reason in verdict.reason
 
 
 def wait(**given: Any) -> Wait:
@@ -182,7 +184,7 @@ def slowed(stalled_s: float | None, **given: Any) -> list[Change]:
 
 
 @pytest.mark.parametrize(
-    ("design", "given", "outcome", "told"),
+    ("design", "given", "outcome", "reason"),
     [
         (
             "eager",
@@ -206,14 +208,16 @@ def slowed(stalled_s: float | None, **given: Any) -> list[Change]:
         ("delayed", {"waits": [wait()]}, UNKNOWN, "no member was slowed down"),
     ],
 )
-def test_group_and_its_slow_member(design: str, given: dict[str, Any], outcome: VerdictOutcome, told: str) -> None:
+def test_group_waits_for_its_slow_member(
+    design: str, given: dict[str, Any], outcome: VerdictOutcome, reason: str
+) -> None:
     check = "waits for the slow member" if design == "eager" else "delivers while it waits"
     verdict = verdict_on(check, "slow-member", design, **given)
     assert verdict.outcome is outcome, verdict.reason
-    assert told in verdict.reason
+    assert reason in verdict.reason
 
 
-def test_rolling_restart_is_held_to_its_counts() -> None:
+def test_counts_of_a_rolling_restart_are_checked() -> None:
     right = [change("restart", round=n, counted=[counted("generations", 2, 2)]) for n in (1, 2)]
     wrong = [*right, change("restart", round=3, counted=[counted("generations", 3, 2)])]
     kept = verdict_on("counts", "rolling-restart", "eager", changes=right)

@@ -1,4 +1,4 @@
-"""Ingest: every line becomes an event or is flagged with the same reason that the plain reader gives."""
+"""Ingest: every line becomes an event or is flagged, with the same reason as from the plain reader."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BAD_LINES = {
 }
 
 
-def test_events_come_out_as_they_were_emitted(spark: SparkSession, tmp_path: Path) -> None:
+def test_events_are_read_as_emitted(spark: SparkSession, tmp_path: Path) -> None:
     run = write_run(tmp_path / "with space+and [sign] é", EVENTS)
     rows = ingest(spark, find_runs([run]), tmp_path / "out").orderBy("t_ns").collect()
     assert [(row.kind, row.role, row.t_ns, row.problem) for row in rows] == [
@@ -53,7 +53,7 @@ def test_events_come_out_as_they_were_emitted(spark: SparkSession, tmp_path: Pat
     assert (rows[2].member, rows[2].stream, rows[2].cause) == ("a", 0, "zxid:9")
 
 
-def test_unusable_lines_are_flagged_and_kept(spark: SparkSession, tmp_path: Path) -> None:
+def test_unusable_lines_are_kept_and_flagged(spark: SparkSession, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", EVENTS)
     path = run / "trace" / "m0.jsonl"
     with path.open("a", encoding="utf-8") as file:
@@ -62,7 +62,7 @@ def test_unusable_lines_are_flagged_and_kept(spark: SparkSession, tmp_path: Path
     found = {row.line: row.problem for row in rows if row.problem is not None}
     assert found == {line[:200]: reason for line, reason in BAD_LINES.items() if reason is not None}
     assert len(rows) == len(EVENTS) + len(BAD_LINES)
-    # The plain reader comes to the same.
+    # The plain reader returns the same.
     assert sorted(found.values()) == sorted(q.reason for q in read_trace(path).quarantined)
 
 
@@ -70,7 +70,7 @@ def test_unusable_lines_are_flagged_and_kept(spark: SparkSession, tmp_path: Path
     ("old", "new", "reason"),
     [('{"header"', '{"footer"', Reason.NO_HEADER), ('"schema":1', '"schema":2', Reason.NEWER_SCHEMA)],
 )
-def test_file_without_a_usable_header_is_set_aside_whole(
+def test_all_lines_of_a_file_without_a_usable_header_are_flagged(
     spark: SparkSession, tmp_path: Path, old: str, new: str, reason: Reason
 ) -> None:
     run = write_run(tmp_path / "run", EVENTS)
@@ -86,24 +86,24 @@ def test_events_are_analysed_from_parquet(spark: SparkSession, tmp_path: Path) -
     second = write_run(tmp_path / "a" / "eager", EVENTS[:2], design="eager")
     runs = find_runs([tmp_path / "a"])
     assert [run.folder for run in runs] == sorted([first, second])
-    for _ in range(2):  # analysing again replaces
+    for _ in range(2):  # a second analysis replaces them
         events = ingest(spark, runs, tmp_path / "events.parquet")
     assert {row.run: row["count"] for row in events.groupBy("run").count().collect()} == {0: 2, 1: 3}
 
 
-def test_clocks_of_one_boot_compare_as_they_are(tmp_path: Path) -> None:
+def test_clocks_of_one_boot_need_no_alignment(tmp_path: Path) -> None:
     (run,) = find_runs([write_run(tmp_path / "run", EVENTS)])
     assert run.tolerance_ns == TOLERANCE_NS
     assert {file.offset_ns for file in run.files} == {0}
     assert run.header["process"] == "runner"
 
 
-def test_clocks_of_two_boots_are_aligned_by_the_wall(tmp_path: Path) -> None:
+def test_clocks_of_two_boots_are_aligned_by_their_wall_clocks(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", EVENTS)
     path = folder / "trace" / "m0.jsonl"
     header, _, rest = path.read_text().partition("\n")
     other = json.loads(header)
-    # This machine's monotonic clock says 3 s where the runner's says 0, and it was 1 s later by the wall.
+    # This machine's monotonic clock is at 3 s when the runner's is at 0; its wall clock is 1 s later.
     other["header"] |= {"boot_id": "other", "monotonic_ns": 3_000 * MS}
     other["header"]["wall_ns"] += 1_000 * MS
     path.write_text(json.dumps(other) + "\n" + rest)
@@ -112,6 +112,6 @@ def test_clocks_of_two_boots_are_aligned_by_the_wall(tmp_path: Path) -> None:
     assert {file.path.name: file.offset_ns for file in run.files} == {"m0.jsonl": -2_000 * MS, "runner.jsonl": 0}
 
 
-def test_nothing_to_read_is_no_events(spark: SparkSession, tmp_path: Path) -> None:
+def test_empty_traces_have_no_events(spark: SparkSession, tmp_path: Path) -> None:
     assert find_runs([tmp_path]) == []
     assert ingest(spark, [], tmp_path / "out").collect() == []

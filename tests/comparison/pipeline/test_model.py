@@ -1,4 +1,4 @@
-"""The count model against what the originals were seen to do, and movement against its minimum."""
+"""The count model compared with the original consumers, and the minimum of partitions moved."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NONE = Troubles()
         (JOIN, 21, 12, 1, 21 * 20 + 14 * 21 + 13 - 2 * 9),
     ],
 )
-def test_reads_of_a_change_are_those_of_the_original(
+def test_reads_of_a_change_equal_the_originals(
     change: str, members: int, partitions: int, brokers: int, reads: int
 ) -> None:
     at = Setting(members=members, topics=1, partitions=partitions, brokers=brokers)
@@ -38,7 +38,7 @@ def test_reads_of_a_change_are_those_of_the_original(
 
 
 @pytest.mark.parametrize(("change", "reads"), [(JOIN, 103 - 5), (LEAVE, 103 - 1 - 5)])
-def test_a_watch_that_is_armed_by_one_read_saves_one_a_member(change: str, reads: int) -> None:
+def test_watch_registered_by_a_single_read_saves_one_read_per_member(change: str, reads: int) -> None:
     at = Setting(members=5, topics=1, partitions=12, brokers=1, one_read=True)
     predicted = zookeeper(change, at, NONE)["reads"]
     assert (predicted.count, "N(T+3B+8)" in predicted.formula) == (reads, True)
@@ -53,7 +53,7 @@ def test_notifications_of_a_change(change: str, notifications: int) -> None:
 @pytest.mark.parametrize(
     ("change", "released", "writes"),
     [
-        # Measured on Kafka 0.8.2.2: 12 partitions, a join to 5, and a member with 3 that goes.
+        # Measured on Kafka 0.8.2.2 with 12 partitions: a join to 5, and the leave of a member with 3.
         (JOIN, None, 25),
         (LEAVE, 3, 21),
         (CRASH, 3, 21),
@@ -65,7 +65,7 @@ def test_writes_of_a_change(change: str, released: int | None, writes: int) -> N
     assert zookeeper(change, at, NONE)["writes"].count == writes
 
 
-def test_writes_of_a_leave_are_not_foretold_when_nobody_knows_what_it_owned() -> None:
+def test_writes_of_a_leave_are_not_predicted_without_knowing_what_the_member_owned() -> None:
     assert "writes" not in zookeeper(LEAVE, Setting(members=5, topics=1, partitions=12, brokers=1), NONE)
 
 
@@ -73,7 +73,9 @@ def test_writes_of_a_leave_are_not_foretold_when_nobody_knows_what_it_owned() ->
     ("members", "topics", "partitions", "streams", "share"),
     [(3, 1, 12, 1, 4), (5, 1, 12, 1, 3), (21, 1, 24, 1, 2), (4, 2, 24, 1, 6), (2, 1, 12, 4, 8), (5, 1, 3, 4, 3)],
 )
-def test_most_that_a_member_owns(members: int, topics: int, partitions: int, streams: int, share: int) -> None:
+def test_most_partitions_that_a_member_owns(
+    members: int, topics: int, partitions: int, streams: int, share: int
+) -> None:
     at = Setting(members=members, topics=topics, partitions=partitions, brokers=1, streams=streams)
     assert at.share == share
 
@@ -81,7 +83,7 @@ def test_most_that_a_member_owns(members: int, topics: int, partitions: int, str
 @pytest.mark.parametrize(
     ("troubles", "reads", "writes"),
     [
-        # One attempt for 3 partitions, 2 of which were still owned: it gives 1 claim back.
+        # One attempt for 3 partitions, 2 of which were still owned: it releases 1 claim.
         (Troubles(attempts=1, offset_reads=15, conflicts=2), 3 + 2, 3 + 1),
         (Troubles(attempts=1, offset_reads=14, conflicts=2), 2 + 2, 2),
         # No attempt claims more than a member's share, fails without a conflict, or has more of them than claims.
@@ -91,7 +93,7 @@ def test_most_that_a_member_owns(members: int, topics: int, partitions: int, str
         (Troubles(attempts=1, offset_reads=11, conflicts=0), 0, 0),
     ],
 )
-def test_failed_attempt_adds_what_it_did_within_bounds(troubles: Troubles, reads: int, writes: int) -> None:
+def test_failed_attempt_adds_its_requests_within_bounds(troubles: Troubles, reads: int, writes: int) -> None:
     at = Setting(members=5, topics=1, partitions=12, brokers=2)
     calm, troubled = zookeeper(JOIN, at, NONE), zookeeper(JOIN, at, troubles)
     assert troubled["reads"].count - calm["reads"].count == (5 + 1 + 4 + 6) + reads
@@ -99,7 +101,7 @@ def test_failed_attempt_adds_what_it_did_within_bounds(troubles: Troubles, reads
     assert "failed" in troubled["reads"].formula
 
 
-def test_without_failed_attempts_nothing_is_taken_from_the_trace() -> None:
+def test_trace_does_not_change_the_prediction_without_failed_attempts() -> None:
     at = Setting(members=5, topics=1, partitions=12, brokers=2)
     assert zookeeper(JOIN, at, Troubles(offset_reads=15, conflicts=3)) == zookeeper(JOIN, at, NONE)
 
@@ -111,14 +113,14 @@ def owners(before: str, after: str) -> list[tuple[str | None, str | None]]:
 @pytest.mark.parametrize(
     ("before", "after", "members", "minimum"),
     [
-        ("aaabbbcccddd", "aaabbbccddee", 5, 2),  # range, one joins: as the originals
+        ("aaabbbcccddd", "aaabbbccddee", 5, 2),  # range, one joins: as in the originals
         ("aaabbbcccddd", "aaaabbbbcccc", 3, 3),  # range, one leaves
         ("aabb", "aabb", 2, 0),
         ("aaaa", "bbbb", 1, 4),
         ("aaaa", "aabb", 2, 2),
-        ("....", "aabb", 2, 0),  # nobody had anything: nothing had to move
+        ("....", "aabb", 2, 0),  # nobody owned anything: nothing had to move
         ("aabb", "ab..", 2, 0),
     ],
 )
-def test_least_that_had_to_move(before: str, after: str, members: int, minimum: int) -> None:
+def test_fewest_partitions_that_had_to_move(before: str, after: str, members: int, minimum: int) -> None:
     assert moved_minimum(owners(before, after), members) == minimum

@@ -1,4 +1,4 @@
-"""Who had what, when: what ends a belief and what does not, what the authority says, who really delivers."""
+"""Who owned what, and when: by the members' belief, by the authority, and by actual deliveries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 A = {"member": "a", "stream": 0}
 
 
-def told(at_ms: float, what: str, t: str, process: str = "m1", **who: object) -> dict:
+def ownership_changed(at_ms: float, what: str, t: str, process: str = "m1", **who: object) -> dict:
     return e(at_ms, process, f"partitions_{what}", t=t, **{**A, **who})
 
 
@@ -24,21 +24,29 @@ def delivered(at_ms: float, process: str = "m1") -> dict:
 
 
 BELIEFS = {
-    "revoked": [told(1, "assigned", "t0 t1"), told(5, "revoked", "t0")],
-    "lost": [told(1, "assigned", "t0"), told(5, "lost", "t0"), told(9, "assigned", "t0")],
-    "told twice": [told(1, "assigned", "t0"), told(5, "assigned", "t0")],
-    "killed": [told(1, "assigned", "t0"), e(7, "runner", "process_ended", target="m1", how="kill")],
+    "revoked": [ownership_changed(1, "assigned", "t0 t1"), ownership_changed(5, "revoked", "t0")],
+    "lost": [
+        ownership_changed(1, "assigned", "t0"),
+        ownership_changed(5, "lost", "t0"),
+        ownership_changed(9, "assigned", "t0"),
+    ],
+    "assigned twice": [ownership_changed(1, "assigned", "t0"), ownership_changed(5, "assigned", "t0")],
+    "killed": [ownership_changed(1, "assigned", "t0"), e(7, "runner", "process_ended", target="m1", how="kill")],
     "stopped": [
-        told(1, "assigned", "t0"),
+        ownership_changed(1, "assigned", "t0"),
         e(7, "runner", "fault_started", fault="freeze", target="m1"),
-        told(90, "lost", "t0"),
+        ownership_changed(90, "lost", "t0"),
     ],
     "left": [
-        told(1, "assigned", "t0"),
-        told(1, "assigned", "t1", member="b"),
+        ownership_changed(1, "assigned", "t0"),
+        ownership_changed(1, "assigned", "t1", member="b"),
         e(6, "m1", "member_closed", group="g", member="a"),
     ],
-    "streams": [told(1, "assigned", "t0"), told(1, "assigned", "t1", stream=1), told(4, "revoked", "t1", stream=1)],
+    "streams": [
+        ownership_changed(1, "assigned", "t0"),
+        ownership_changed(1, "assigned", "t1", stream=1),
+        ownership_changed(4, "revoked", "t1", stream=1),
+    ],
 }
 
 
@@ -52,14 +60,14 @@ def believed(spark: SparkSession) -> dict[str, list[Row]]:
     [
         ("revoked", [("m1/a/0", 0, 1, 5, "revoked"), ("m1/a/0", 1, 1, None, "end")]),
         ("lost", [("m1/a/0", 0, 1, 5, "lost"), ("m1/a/0", 0, 9, None, "end")]),
-        ("told twice", [("m1/a/0", 0, 1, 5, "reassigned"), ("m1/a/0", 0, 5, None, "end")]),
+        ("assigned twice", [("m1/a/0", 0, 1, 5, "reassigned"), ("m1/a/0", 0, 5, None, "end")]),
         ("killed", [("m1/a/0", 0, 1, 7, "process")]),
         ("stopped", [("m1/a/0", 0, 1, 90, "lost")]),
         ("left", [("m1/a/0", 0, 1, 6, "member"), ("m1/b/0", 1, 1, None, "end")]),
         ("streams", [("m1/a/0", 0, 1, None, "end"), ("m1/a/1", 1, 1, 4, "revoked")]),
     ],
 )
-def test_belief_lasts_until(believed: dict[str, list[Row]], case: str, expected: list[tuple]) -> None:
+def test_belief_ends_with(believed: dict[str, list[Row]], case: str, expected: list[tuple]) -> None:
     found = [
         (row.owner, row.partition, row.from_ns // MS, row.until_ns // MS if row.until_ns else None, row.closed_by)
         for row in believed[case]
@@ -67,11 +75,11 @@ def test_belief_lasts_until(believed: dict[str, list[Row]], case: str, expected:
     assert found == expected
 
 
-def test_owner_that_ended_says_when(believed: dict[str, list[Row]]) -> None:
+def test_believed_interval_says_when_its_owner_ended(believed: dict[str, list[Row]]) -> None:
     assert [row.gone_ns for row in believed["left"]] == [6 * MS, None]
 
 
-def test_authority_names_one_at_a_time(spark: SparkSession) -> None:
+def test_authority_names_one_owner_at_a_time(spark: SparkSession) -> None:
     def named(at_ms: float, owner: str) -> dict:
         return e(at_ms, "observer", "authority_named", group="g", p=0, owner=owner, epoch=1)
 
@@ -85,7 +93,7 @@ def test_authority_names_one_at_a_time(spark: SparkSession) -> None:
     ]
 
 
-def test_delivery_is_cut_where_nothing_came_for_a_second(spark: SparkSession) -> None:
+def test_pause_of_more_than_a_second_ends_an_interval_of_delivery(spark: SparkSession) -> None:
     cases = {
         "steady": [delivered(0), delivered(400), delivered(1_400)],
         "paused": [delivered(0), delivered(400), delivered(1_401), delivered(1_500)],
@@ -105,7 +113,10 @@ def test_delivery_is_cut_where_nothing_came_for_a_second(spark: SparkSession) ->
 
 def test_partitions_that_should_be_owned_are_those_with_records_or_owners(spark: SparkSession) -> None:
     acked = e(1, "runner", "records_acked", p=5, first=0, last=0, serial_first=0, serial_last=0)
-    cases = {"both": [acked, told(2, "assigned", "t0 t1"), told(3, "assigned", "t1")], "none": []}
+    cases = {
+        "both": [acked, ownership_changed(2, "assigned", "t0 t1"), ownership_changed(3, "assigned", "t1")],
+        "none": [],
+    }
     rows = staged(spark, cases, ownership.known_partitions)
     assert sorted(row.partition for row in rows["both"]) == [0, 1, 5]
     assert rows["none"] == []
@@ -117,10 +128,10 @@ def test_partitions_are_wanted_as_long_as_the_group_wants_their_topic(spark: Spa
 
     steady, final = (e(ms, "runner", "stage_entered", stage=stage) for ms, stage in ((10, "steady"), (90, "final")))
     cases = {
-        "untold": [steady, told(20, "assigned", "t0"), final],
-        "grows": [wanted(1, "t", 1), steady, told(20, "assigned", "t0 t1"), wanted(30, "t", 2), final],
+        "not announced": [steady, ownership_changed(20, "assigned", "t0"), final],
+        "grows": [wanted(1, "t", 1), steady, ownership_changed(20, "assigned", "t0 t1"), wanted(30, "t", 2), final],
         "given up": [wanted(1, "t", 1), steady, wanted(40, "t", 0), wanted(40, "u", 1), final],
-        "of another topic": [wanted(1, "u", 1), steady, told(20, "assigned", "t0"), final],
+        "of another topic": [wanted(1, "u", 1), steady, ownership_changed(20, "assigned", "t0"), final],
     }
 
     def stage(events: DataFrame) -> DataFrame:
@@ -136,16 +147,18 @@ def test_partitions_are_wanted_as_long_as_the_group_wants_their_topic(spark: Spa
         for case, rows in staged(spark, cases, stage).items()
     }
     assert found == {
-        "untold": [("t0", 10, 90)],
+        "not announced": [("t0", 10, 90)],
         "grows": [("t0", 10, 30), ("t0", 30, 90), ("t1", 30, 90)],
         "given up": [("t0", 10, 40), ("u0", 40, 90)],
         "of another topic": [("t0", 10, 90), ("u0", 10, 90)],
     }
 
 
-def test_process_that_was_started_again_under_its_name_ends_when_it_ends(spark: SparkSession) -> None:
+def test_each_start_of_a_process_of_one_name_has_its_own_end(spark: SparkSession) -> None:
     ended = [e(at_ms, "runner", "process_ended", target="m1", how="kill") for at_ms in (5, 20)]
-    cases = {"twice": [told(1, "assigned", "t0"), ended[0], told(10, "assigned", "t0"), ended[1]]}
+    cases = {
+        "twice": [ownership_changed(1, "assigned", "t0"), ended[0], ownership_changed(10, "assigned", "t0"), ended[1]]
+    }
     rows = staged(spark, cases, lambda events: ownership.believed(events).orderBy("from_ns"))["twice"]
     assert [(row.from_ns // MS, row.until_ns // MS, row.closed_by) for row in rows] == [
         (1, 5, "process"),

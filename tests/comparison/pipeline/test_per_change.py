@@ -1,4 +1,4 @@
-"""A change's figures from what was measured: whom it was about, what was kept, when nothing was delivered."""
+"""A change's figures from the measured values: its target, what was kept, when nothing was delivered."""
 
 from __future__ import annotations
 
@@ -78,21 +78,23 @@ def change(row: ChangeWindow, *, kind: RunKind = KIND, **given: Any) -> Change:
         ([process_ended(1_999, "m1"), fault_started(3_000, "m2")], ""),
     ],
 )
-def test_target_is_who_the_runner_says_or_to_whom_something_happened(events: list[RunnerEvent], target: str) -> None:
+def test_target_is_the_runners_or_else_the_first_process_that_ended_or_had_a_fault(
+    events: list[RunnerEvent], target: str
+) -> None:
     assert change(window(2_000, 3_000), runner=events).target == target
 
 
-def test_rounds_of_a_change_are_those_that_began_in_it() -> None:
+def test_rounds_of_a_change_are_those_that_began_in_its_window() -> None:
     rounds = [Round(1_500 * MS, 1_600 * MS), Round(2_000 * MS, 2_100 * MS), Round(2_900 * MS, 3_100 * MS)]
     assert change(window(2_000, 3_000), rounds=rounds).rounds == 2
 
 
-def test_deliveries_of_what_is_kept_are_looked_at_in_rounds_that_last() -> None:
+def test_deliveries_of_kept_partitions_are_checked_in_long_rounds() -> None:
     rounds = [Round(2_000 * MS, 2_450 * MS), Round(2_500 * MS, 3_100 * MS), Round(3_200 * MS, None)]
     kept = {0: KeptThrough(kept=4, delivered=1), 1: KeptThrough(kept=3, delivered=2)}
     found = change(window(2_000, 4_000), rounds=rounds, kept=kept)
     assert (found.kept, found.kept_shown, found.kept_delivered) == (7, 3, 2)
-    # Where records are rare, a round has to last longer to show anything.
+    # With few records, only a longer round shows deliveries.
     rare = KIND._replace(parameters={**KIND.parameters, "rate": 4})
     assert change(window(2_000, 4_000), kind=rare, rounds=rounds, kept=kept).kept_shown == 0
     assert change(window(2_000, 4_000), rounds=rounds).kept is None
@@ -112,13 +114,13 @@ def polls(*bins: int | None) -> list[DeliveryBin]:
         (window(3_100, 4_000), None),
     ],
 )
-def test_time_in_which_nothing_was_delivered_while_there_was_load(row: ChangeWindow, stalled_s: float | None) -> None:
+def test_time_without_deliveries_under_load(row: ChangeWindow, stalled_s: float | None) -> None:
     found = change(row, runner=[drained(3_100)], delivered=polls(None, 10, 12, 40))
     assert found.stalled_s == pytest.approx(stalled_s)
     assert change(row, runner=[drained(3_100)]).stalled_s is None
 
 
-def test_delivery_is_told_until_there_is_no_more_load() -> None:
+def test_delivery_is_reported_until_the_load_ends() -> None:
     delivery = delivery_of(measured(delivered=polls(0, 2, 7, None)))
     assert delivery is not None
     assert (delivery.from_ms, delivery.bin_ms, delivery.records) == (1_000.0, 100.0, [5, 0, 5, 0, 0, 0, 0, 5])
@@ -128,7 +130,7 @@ def test_delivery_is_told_until_there_is_no_more_load() -> None:
     assert delivery_of(measured(delivered=polls(None))) is None
 
 
-def test_member_that_lives_again_is_the_same_when_it_is_asked_what_had_to_move() -> None:
+def test_restarted_member_is_the_same_in_the_minimum_of_moves() -> None:
     owners = [
         owner(0, "old", "m2-id"),
         owner(1, "m1-id", "m1-id"),
@@ -141,13 +143,13 @@ def test_member_that_lives_again_is_the_same_when_it_is_asked_what_had_to_move()
     assert change(row, owners={0: owners}, phases=phases).moved_minimum == 2
     assert change(row, owners={0: owners}, phases=again).moved_minimum == 0
     assert change(window(2_000, 3_000, "restart"), owners={0: owners}, phases=phases).moved_minimum == 0
-    # Two members at once in one process are two.
+    # Two members in one process at the same time are two.
     shared = [phase("p", "join", 0, name) for name in ("old", "m1-id", "m2-id")]
     assert change(row, owners={0: owners}, phases=shared).moved_minimum == 2
 
 
 @pytest.mark.parametrize(("leader", "generations"), [("m2", 2), ("m3", 1)])
-def test_memory_of_the_assignment_goes_with_the_last_one_who_decided(leader: str, generations: int) -> None:
+def test_leader_that_crashed_is_the_last_one_that_computed_an_assignment(leader: str, generations: int) -> None:
     """m3 crashes; the leader before it had been m1."""
     owners = [owner(0, "m3-id", "m1-id"), owner(1, "m1-id", "m1-id"), owner(2, "m2-id", "m2-id")]
     found = change(
@@ -160,11 +162,11 @@ def test_memory_of_the_assignment_goes_with_the_last_one_who_decided(leader: str
     assert {count.what: count.model for count in found.counted}["generations"] == generations
 
 
-def test_nothing_is_foretold_where_something_else_goes_on() -> None:
+def test_nothing_is_predicted_in_scenarios_where_more_than_the_change_happens() -> None:
     assert change(window(2_000, 3_000)).counted
     assert change(window(2_000, 3_000), kind=KIND._replace(scenario="slow-member")).counted == []
 
 
-def test_change_that_is_followed_at_once_by_another_has_settled() -> None:
+def test_change_followed_immediately_by_another_has_settled() -> None:
     assert change(window(2_000, 2_000, "slow", None)).converge_ms == 0.0
     assert change(window(2_000, 3_000)).converge_ms is None

@@ -1,4 +1,4 @@
-"""A change's counts beside the model's: what is taken from the trace, and where the model does not reach."""
+"""A change's counts and the model's: the model's input from the trace, and where no model applies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from comparison.pipeline.predictions import ObservedChange, compare_counts
 from comparison.pipeline.window_counts import WindowCounts
 
 PARAMETERS = {"topics": 1, "partitions": 4, "brokers": 1, "streams": 1}
-#: The one that went had two of the four.
+#: The departed member had two of the four.
 OWNERS = [("a", "a"), ("b", "a"), ("c", "b"), ("c", "b")]
 
 
@@ -37,7 +37,7 @@ def count(n: int, kind: str, name: str = "", *, outcome: str = "ok", step: str =
 
 
 def leave(*more: EventCount, claims: int = 4) -> WindowCounts:
-    """A leave of a group of three without a conflict: four partitions, two of them released by those that stay."""
+    """A leave from a group of three without a conflict: four partitions, two of them released by the others."""
     return WindowCounts(
         (
             count(34 - 4, "zk_op", "getData", step="R6", area="ids"),
@@ -64,11 +64,11 @@ def test_leave_without_a_conflict() -> None:
     assert compared(leave()) == {"reads": (34, 34), "writes": (6, 6), "notifications": (3, 3)}
 
 
-def test_claim_too_many_is_seen() -> None:
+def test_one_claim_too_many_is_a_mismatch() -> None:
     assert compared(leave(claims=5))["writes"] == (7, 6)
 
 
-#: Two more offsets read, one claim made and given back, the other lost and looked at.
+#: Two more offsets read, one claim made and released, the other lost and read.
 CONFLICT = (
     count(1, "attempt_ended", outcome="conflict"),
     count(11, "zk_op", "getData", step="R6", area="ids"),
@@ -80,19 +80,19 @@ CONFLICT = (
 )
 
 
-def test_failed_attempts_requests_are_foretold() -> None:
+def test_requests_of_failed_attempts_are_predicted() -> None:
     assert compared(leave(*CONFLICT)) == {"reads": (48, 48), "writes": (9, 9), "notifications": (3, 3)}
 
 
 @pytest.mark.parametrize(
     ("more", "what"),
     [
-        (count(1, "zk_op", "delete", step="R11", area="owners"), "writes"),  # gives back what it never claimed
-        (count(1, "zk_op", "getData", step="R11", area="owners"), "reads"),  # looks at what it did not lose
+        (count(1, "zk_op", "delete", step="R11", area="owners"), "writes"),  # releases what it never claimed
+        (count(1, "zk_op", "getData", step="R11", area="owners"), "reads"),  # reads a claim that it did not lose
         (count(1, "zk_op", "getData", step="R8", area="offsets"), "reads"),  # more than a member's share
     ],
 )
-def test_failed_attempt_that_does_too_much_is_seen(more: EventCount, what: str) -> None:
+def test_failed_attempt_with_too_many_requests_is_a_mismatch(more: EventCount, what: str) -> None:
     measured, predicted = compared(leave(*CONFLICT, more))[what]
     assert measured != predicted
 
@@ -105,7 +105,7 @@ def test_failed_attempt_that_does_too_much_is_seen(more: EventCount, what: str) 
         (leave(), "unknown", {}),
     ],
 )
-def test_nothing_is_foretold_where_the_model_does_not_reach(
+def test_nothing_is_predicted_where_no_model_applies(
     counts: WindowCounts, design: str, parameters: dict[str, Any]
 ) -> None:
     assert compared(counts, design, **parameters) == {}
@@ -136,8 +136,14 @@ def test_counts_of_a_coordinators_group(
         (count(joins, "request_answered", "JoinGroup"), count(syncs, "request_answered", "SyncGroup"))
     )
     found = {each.what: (each.measured, each.model) for each in compare_counts(design, observed, counts, TWELVE)}
-    told = {"JoinGroup": requests[0], "SyncGroup": requests[1], "generations": 1, "stopped": stopped, "moved": moved}
-    assert found == {name: (number, number) for name, number in told.items()}
+    expected = {
+        "JoinGroup": requests[0],
+        "SyncGroup": requests[1],
+        "generations": 1,
+        "stopped": stopped,
+        "moved": moved,
+    }
+    assert found == {name: (number, number) for name, number in expected.items()}
 
 
 def restarted(strategy: str | None, before: str, after: str, **given: Any) -> dict[str, int | None]:
@@ -154,24 +160,24 @@ def restarted(strategy: str | None, before: str, after: str, **given: Any) -> di
     return {each.what: each.model for each in found}
 
 
-def test_what_a_restart_moves_is_dealt_twice() -> None:
-    # Who comes back under a later id goes to the end of the list: 0 has left, f comes.
+def test_partitions_moved_by_a_restart_are_those_of_two_assignments() -> None:
+    # A member that returns with a later id goes to the end of the list: 0 left, f joins.
     assert restarted("range", "000bbbccddee", "bbbcccddeeff")["moved"] == 9 + 3
-    # The same place in the list: away and back again.
+    # The same place in the list: there and back.
     assert restarted(None, "000bbbccddee", "111bbbccddee")["moved"] == 9 + 9
     assert "moved" not in restarted("sticky", "000bbbccddee", "111bbbccddee")
-    # Somebody owns nothing: nobody knows its place in the list.
+    # A member owns nothing, so its place in the list is not known.
     assert "moved" not in restarted("range", "000bbbccdddd", "111bbbccdddd")
 
 
-def test_several_members_at_once_are_not_foretold() -> None:
+def test_several_members_at_once_are_not_predicted() -> None:
     observed = ObservedChange(
         change="scale-out", members=10, rounds=1, stopped=12, moved=9, owners=owners_of(("a", "b"))
     )
     assert compare_counts("eager", observed, WindowCounts(()), TWELVE) == []
 
 
-def test_what_the_coordinator_of_the_server_design_reads_is_counted_at_the_broker() -> None:
+def test_reads_of_the_server_designs_coordinator_are_counted_at_the_broker() -> None:
     def broker(n: int, kind: str, name: str, **given: str) -> EventCount:
         return msgspec.structs.replace(count(n, kind, name, **given), role="broker")
 

@@ -1,4 +1,4 @@
-"""Several repeats as one: medians, ranges, and the verdict of the worst."""
+"""Combined repeats: medians, ranges and the worst verdict."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def test_repeats_have_the_median_the_range_and_the_worst_verdict() -> None:
     assert of_change.figures["moved"] == Spread(n=3, median=3, low=3, high=4)
 
 
-def test_repeats_of_which_some_could_not_tell_a_figure_say_how_many_could() -> None:
+def test_spread_says_how_many_repeats_have_the_figure() -> None:
     assert spread([None, 4.0, 2.0]) == Spread(n=2, median=3.0, low=2.0, high=4.0)
     assert spread([None, None]) is None
 
 
-def test_runs_made_once_have_no_spread() -> None:
+def test_single_runs_have_no_spread() -> None:
     designs = ("zookeeper", "eager")
     assert compose([repeat(1, 200.0, VerdictOutcome.EXPECTED, design=design) for design in designs]).repeated == []
 
 
-def test_a_result_of_repeats_is_as_bad_as_the_worst_of_them() -> None:
+def test_verdict_of_a_result_is_that_of_its_worst_repeat() -> None:
     result = compose([repeat(1, 1.0, VerdictOutcome.EXPECTED), repeat(2, 1.0, VerdictOutcome.UNKNOWN)])
     assert (result.verdict, result.scenarios[0].verdict) == (VerdictOutcome.UNKNOWN, VerdictOutcome.UNKNOWN)

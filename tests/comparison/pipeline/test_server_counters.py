@@ -1,4 +1,4 @@
-"""Readings of the servers' counters: in pairs, over the servers of an ensemble, beside what was traced."""
+"""Readings of the servers' counters: in pairs, summed over an ensemble, compared with the trace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def traced(*, is_read: bool, n: int) -> TracedOperations:
     )
 
 
-#: Three servers; the second one is behind with what it applies, the third has not yet counted anything.
+#: Three servers: the second one lags behind, the third has not counted anything yet.
 ENSEMBLE = [
     reading("join-1:before", "a", 10, 100, t_ns=1),
     reading("join-1:before", "b", 20, 100, t_ns=2),
@@ -32,7 +32,7 @@ ENSEMBLE = [
 ]
 
 
-def test_reads_add_up_over_the_servers_and_writes_are_those_of_the_one_that_applied_most() -> None:
+def test_reads_of_all_servers_are_added_and_writes_are_the_highest_count() -> None:
     found = compare_counters(ENSEMBLE, [traced(is_read=True, n=13), traced(is_read=False, n=7)])
     assert [(c.label, c.namespace, c.reads, c.server, c.traced, c.traced_min, c.traced_max) for c in found] == [
         ("join-1", "consumers", False, 7, 7, 6, 8),
@@ -40,11 +40,11 @@ def test_reads_add_up_over_the_servers_and_writes_are_those_of_the_one_that_appl
     ]
 
 
-def test_pair_of_readings_is_from_the_last_server_before_to_the_first_after() -> None:
+def test_interval_lasts_from_the_last_reading_before_to_the_first_one_after() -> None:
     assert reading_intervals(ENSEMBLE) == {"join-1": (3, 7)}
 
 
-def test_what_was_traced_and_never_counted_is_told() -> None:
+def test_traced_operations_that_no_server_counted_are_reported() -> None:
     pair = [reading("join-1:before", "a", 1, 1), reading("join-1:after", "a", 1, 1)]
     assert [(c.reads, c.server, c.traced) for c in compare_counters(pair, [traced(is_read=True, n=2)])] == [
         (True, 0, 2)
@@ -52,7 +52,7 @@ def test_what_was_traced_and_never_counted_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "readings",
     [
         [],
         [reading("end", "a", 9, 9)],
@@ -61,5 +61,5 @@ def test_what_was_traced_and_never_counted_is_told() -> None:
         [reading("join-1:after", "a", 9, 9), reading("join-2:before", "a", 9, 9)],
     ],
 )
-def test_reading_without_another_one_says_nothing(told: list[RunnerEvent]) -> None:
-    assert (compare_counters(told, []), reading_intervals(told)) == ([], {})
+def test_reading_without_its_pair_is_ignored(readings: list[RunnerEvent]) -> None:
+    assert (compare_counters(readings, []), reading_intervals(readings)) == ([], {})

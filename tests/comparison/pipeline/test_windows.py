@@ -1,4 +1,4 @@
-"""When things are counted: from the first measured change to the end of the group."""
+"""Windows: from the first measured change to the end of the group."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CASES = {
         change(30, "change_settled", "crash"),
         stage(90, "stop"),
     ],
-    "nothing told": [e(3, "m1", "member_started", group="g"), e(8, "m1", "member_closed", group="g")],
+    "no runner": [e(3, "m1", "member_started", group="g"), e(8, "m1", "member_closed", group="g")],
 }
 
 
@@ -68,19 +68,19 @@ def changes(spark: SparkSession) -> dict[str, list[Row]]:
 @pytest.mark.parametrize(
     ("case", "start_ms", "end_ms"),
     [
-        ("join", 10, 40),  # forming the group is not measured, nor is what comes after the final reads
+        ("join", 10, 40),  # neither the forming of the group nor anything after the final reads is measured
         ("freeze", 10, 90),
         ("kill", 10, 90),
     ],
 )
-def test_span_is_from_the_first_measured_thing_to_the_end(
+def test_span_lasts_from_the_first_measured_event_to_the_end(
     spans: dict[str, list[Row]], case: str, start_ms: int, end_ms: int
 ) -> None:
     assert [(row.start_ns, row.end_ns) for row in spans[case]] == [(start_ms * MS, end_ms * MS)]
 
 
-def test_span_of_a_trace_without_a_runner_is_from_its_first_member(spans: dict[str, list[Row]]) -> None:
-    assert [(row.start_ns, row.end_ns) for row in spans["nothing told"]] == [(3 * MS, 8 * MS + 1)]
+def test_span_of_a_trace_without_a_runner_begins_with_its_first_member(spans: dict[str, list[Row]]) -> None:
+    assert [(row.start_ns, row.end_ns) for row in spans["no runner"]] == [(3 * MS, 8 * MS + 1)]
 
 
 def test_change_lasts_until_the_next_one_or_the_end(changes: dict[str, list[Row]]) -> None:
@@ -90,11 +90,11 @@ def test_change_lasts_until_the_next_one_or_the_end(changes: dict[str, list[Row]
     ]
 
 
-def test_change_that_never_settled_does_not_take_the_next_ones_settling(changes: dict[str, list[Row]]) -> None:
+def test_change_that_never_settled_does_not_use_the_settling_of_the_next_one(changes: dict[str, list[Row]]) -> None:
     assert [(row.round, row.settled_ns) for row in changes["never settled"]] == [(1, None), (2, 35 * MS)]
 
 
-def test_freeze_is_a_change_of_its_own(changes: dict[str, list[Row]]) -> None:
+def test_freeze_is_its_own_change(changes: dict[str, list[Row]]) -> None:
     (row,) = changes["freeze"]
     assert (row.change, row.members, row.from_ns, row.healed_ns, row.until_ns) == (
         "freeze",
