@@ -143,8 +143,8 @@ def restart_steps(runs: Runs, design: str, member: str) -> str:
 
 
 def _shown(tables: Sequence[str]) -> str:
-    told = [each.partition("\n") for each in tables]
-    return "\n\n".join(f"*{heading}*\n\n{table.strip()}" for heading, _, table in told)
+    split = [each.partition("\n") for each in tables]
+    return "\n\n".join(f"*{heading}*\n\n{table.strip()}" for heading, _, table in split)
 
 
 def stall(runs: Runs) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from comparison.printable import printable_all
 from comparison.report.gantt import gantt
 from comparison.report.group_history import GroupHistory, listing, read_history
 from comparison.report.lanes import lanes
+from comparison.report.markdown import escaped, in_comment
 from comparison.report.sequence import sequence
 from comparison.report.steps import ranges
 from comparison.report.timeline import around, timeline
@@ -179,7 +179,7 @@ def _title(chosen: _Chosen) -> str:
 def _caption(traces: Sequence[Trace], chosen: _Chosen) -> str:
     header = next(trace.header for trace in traces if trace.header is not None)
     ran = f"scenario `{header['scenario']}`, seed {header['seed']}" if header["scenario"] else "by hand"
-    return f"<!-- made by `rebalance-lab diagram` from traces ({ran}) -->\n\n## {escape(_title(chosen), quote=False)}\n"
+    return f"<!-- made by `rebalance-lab diagram` from traces ({in_comment(ran)}) -->\n\n## {escaped(_title(chosen))}\n"
 
 
 def _print_list(history: GroupHistory) -> None:

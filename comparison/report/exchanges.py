@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 _CLASSIC: Mapping[str, str] = MappingProxyType(
     {
-        "commit": "commits; what it owns it keeps meanwhile",
-        "stop": "stops what it may not keep, and commits it",
-        "join": "asks to be in the next generation; the answer waits until everybody has asked",
-        "decide": "leads the group: works out everybody's part",
-        "claim": "asks for its part; the answer waits for the leader's assignment",
-        "resume": "begins with what is new, from the committed offsets",
-        "backoff": "waits before it tries again",
+        "commit": "commits, and keeps what it owns meanwhile",
+        "stop": "stops the partitions that it must revoke, and commits them",
+        "join": "joins the next generation; the response waits until all members have joined",
+        "decide": "leads the group: computes everyone's assignment",
+        "claim": "asks for its assignment; the response waits for the leader",
+        "resume": "starts its new partitions from the committed offsets",
+        "backoff": "waits before it retries",
     }
 )
 #: The purpose of each step, by design.
@@ -45,15 +45,15 @@ PURPOSES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         SERVER: MappingProxyType(
             {
-                "register": "registers itself: an ephemeral node that says what it subscribes to",
-                "stop": "stops everything, and commits it",
-                "join": "acknowledges by asking on; the answer waits until all have stopped",
-                "resume": "begins, from the offsets that came with the command",
-                "backoff": "waits before it tries again",
+                "register": "registers itself: an ephemeral node with its subscription",
+                "stop": "stops all partitions, and commits them",
+                "join": "acknowledges with its next request; the response waits until all have stopped",
+                "resume": "starts its partitions from the offsets in the command",
+                "backoff": "waits before it retries",
             }
         ),
-        EAGER: MappingProxyType({**_CLASSIC, "stop": "stops everything, and commits it"}),
-        STATIC: MappingProxyType({**_CLASSIC, "stop": "stops everything, and commits it"}),
+        EAGER: MappingProxyType({**_CLASSIC, "stop": "stops all partitions, and commits them"}),
+        STATIC: MappingProxyType({**_CLASSIC, "stop": "stops all partitions, and commits them"}),
         COOPERATIVE: _CLASSIC,
         DELAYED: _CLASSIC,
     }
@@ -62,11 +62,11 @@ PURPOSES: Mapping[str, Mapping[str, str]] = MappingProxyType(
 _WAITING = MappingProxyType({"JoinGroup": "join", "SyncGroup": "claim", "AwaitCommand": "join"})
 #: Requests of a rebalance that are answered at once.
 _AT_ONCE = frozenset({"FindCoordinator", "OffsetFetch", "OffsetCommit", "CommitOwned", "ListOffsets", "Fetch"})
-_STILL, _HANDS_OUT, _DONE = "still hands out ", "hands out ", "done"
+_STILL, _DELIVERS, _DONE = "still delivers ", "delivers ", "done"
 _UNNUMBERED = -1  #: a broker whose process name has no id
 
 
-def told_lines(history: GroupHistory, rebalance: MemberRebalance) -> list[Line]:
+def member_lines(history: GroupHistory, rebalance: MemberRebalance) -> list[Line]:
     """The lines of one member's rebalance, by its design."""
     return _Exchange(history, rebalance).lines() if history.coordinated else lines_of(history, rebalance)
 
@@ -130,7 +130,7 @@ class _Exchange:
     def _delivering(self, event: Event, seen: _Seen) -> Line:
         partition = f"{event['topic']} {event['partition']}"
         if seen.started and _key(event) in self._given:
-            return self._line(event, "resume", "did", f"{_HANDS_OUT}{partition} from {event['first']} on")
+            return self._line(event, "resume", "did", f"{_DELIVERS}{partition} from {event['first']} on")
         return self._line(event, seen.phase, "did", f"{_STILL}{partition}")
 
     def _answered(self, place: int, event: Event, seen: _Seen) -> list[Line]:
@@ -138,8 +138,8 @@ class _Exchange:
         if event["error"] == "CANCELLED":
             return []
         if api == "Heartbeat" or (api == "AwaitCommand" and seen.phase == ""):
-            told = str(event["error"]) or ("stop" if self._is_told(place) else "")
-            return [self._line(event, "", "answer", f"{api}: {told}", broker)] if told else []
+            reason = str(event["error"]) or ("stop" if self._triggers(place) else "")
+            return [self._line(event, "", "answer", f"{api}: {reason}", broker)] if reason else []
         if api not in _WAITING:
             return self._answered_at_once(event, seen)
         if seen.phase != _WAITING[api]:
@@ -159,7 +159,7 @@ class _Exchange:
         step = "resume" if seen.started else seen.phase or ("commit" if "Commit" in api else "")
         return [self._line(event, step, "broker", f"{api}{refused}", event["broker"])] if api in _AT_ONCE else []
 
-    def _is_told(self, place: int) -> bool:
+    def _triggers(self, place: int) -> bool:
         return any(event["kind"] == "rebalance_triggered" for event in self._events[place : place + 2])
 
     def _answer(self, place: int, event: Event) -> str:
@@ -174,7 +174,7 @@ class _Exchange:
             return f"{number}, lead it" if phase == "decide" else number
         given = next((e for e in later if e["kind"] == "partitions_assigned"), None)
         if event["api"] == "SyncGroup":
-            return partitions_text(given["all"]) if given is not None else "a part"
+            return partitions_text(given["all"]) if given is not None else "an assignment"
         if given is None or next(e["kind"] for e in later) not in ("phase_entered", "member_started"):
             return "nothing"
         return f"start generation {given['generation']}: {partitions_text(given['all'])}"
@@ -196,8 +196,8 @@ def _kept_on(lines: Sequence[Line]) -> list[Line]:
         elif line.step in partitions:
             named = [each.rpartition(" ") for each in partitions.pop(line.step)]
             known = sorted({(topic, int(number)) for topic, _, number in named})
-            told = partitions_text({"topic": topic, "partition": number} for topic, number in known)
-            found.append(replace(line, what=f"{_STILL}{told}"))
+            continued = partitions_text({"topic": topic, "partition": number} for topic, number in known)
+            found.append(replace(line, what=f"{_STILL}{continued}"))
     return found
 
 
@@ -214,7 +214,7 @@ def _happened(event: Event, seen: _Seen) -> str:
         case "attempt_started" if event["attempt"] > 1:
             return f"attempt {event['attempt']}"
         case "phase_entered" if event["phase"] == "decide":
-            return "decides for everybody"
+            return "computes everyone's assignment"
         case "phase_entered" if event["phase"] == "backoff":
             return "waits for its backoff"
         case "partitions_revoked":
@@ -224,10 +224,10 @@ def _happened(event: Event, seen: _Seen) -> str:
         case "partitions_assigned":
             return _given(event)
         case "attempt_ended" if event["outcome"] != "ok":
-            told = f": {event['error']}" if event.get("error") else ""
-            return f"attempt {event['attempt']} has failed ({event['outcome']}{told})"
+            error = f": {event['error']}" if event.get("error") else ""
+            return f"attempt {event['attempt']} has failed ({event['outcome']}{error})"
         case "rebalance_ended":
-            return _DONE if event["outcome"] == "ok" else f"it is void ({event['outcome']})"
+            return _DONE if event["outcome"] == "ok" else f"the rebalance is void ({event['outcome']})"
         case "position_reset":
             return f"has no usable offset of {event['topic']} {event['partition']}: starts at {event['offset']}"
     return ""
@@ -309,7 +309,7 @@ def _state(history: GroupHistory, event: Event) -> tuple[str, str]:
             who = history.names().get(str(event["id"]), str(event["id"]))
             return f"{who} is gone ({event['reason']})", "state"
         case "zk_notified":
-            return f"the children of {str(event['path']).rpartition('/')[2]} have changed", "told"
+            return f"the children of {str(event['path']).rpartition('/')[2]} have changed", "notified"
     return "", ""
 
 
@@ -330,6 +330,6 @@ def without_details(lines: Iterable[Line]) -> list[Line]:
     return [
         line
         for line in lines
-        if not line.what.startswith((_STILL, _HANDS_OUT, _DONE))
+        if not line.what.startswith((_STILL, _DELIVERS, _DONE))
         and (line.kind != "broker" or line.what.startswith("FindCoordinator"))
     ]

@@ -115,12 +115,12 @@ def circumstances(runs: Sequence[Mapping[str, Any]]) -> str:
     ]
     seeds = sorted({seed for run in runs for seed in run.get("seeds", [run["seed"]])})
     repeats = max(len(run.get("seeds", ())) for run in runs)
-    told = [f"{repeats} repeats"] if repeats else []
+    repeated = [f"{repeats} repeats"] if repeats else []
     rate = [f"{parameters['rate']:g} records/s"] if "rate" in parameters else []
     preset = [str(parameters["preset"])] if "preset" in parameters else []
     if parameters.get("session_timeout_ms"):
         preset.append(f"sessions of {parameters['session_timeout_ms']} ms")
-    return ", ".join([*named, *rate, *preset, *told, f"seed {_ranges(seeds)}"])
+    return ", ".join([*named, *rate, *preset, *repeated, f"seed {_ranges(seeds)}"])
 
 
 def _ranges(seeds: Sequence[int]) -> str:
@@ -131,7 +131,7 @@ def _ranges(seeds: Sequence[int]) -> str:
 
 def warnings_of(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """The warnings about these runs' settings, each once."""
-    return list(dict.fromkeys(str(told) for run in runs for told in run["parameters"].get("warnings", [])))
+    return list(dict.fromkeys(str(warning) for run in runs for warning in run["parameters"].get("warnings", [])))
 
 
 def metric_rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[float | None]]]:
@@ -171,8 +171,8 @@ def ending(run: Mapping[str, Any]) -> str:
     if run["outcome"] == "complete":
         return ""
     ends = {"failed": "the run failed", "interrupted": "the run was interrupted"}
-    told = f": {run['error']}" if run["error"] else ""
-    return ends.get(run["outcome"], "the run was cut short") + told
+    error = f": {run['error']}" if run["error"] else ""
+    return ends.get(run["outcome"], "the run was cut short") + error
 
 
 def evidence(overlap: Mapping[str, Any]) -> str:

@@ -272,16 +272,18 @@ def _leading(events: Sequence[Event]) -> list[Event]:
 
 def _leading_from_the_answer(events: Sequence[Event]) -> list[Event]:
     """The response that notified the member, and what followed; without one, what it did to join."""
-    told = next((i for i in range(len(events) - 1, -1, -1) if events[i]["kind"] == "rebalance_triggered"), 0)
-    first = next((i for i in range(told - 1, -1, -1) if _notifies(events[i], events[told])), told)
-    return [e for i, e in enumerate(events) if i >= first and (i == first or _leads(e))] if told else _leading(events)
+    triggered = next((i for i in range(len(events) - 1, -1, -1) if events[i]["kind"] == "rebalance_triggered"), 0)
+    if not triggered:
+        return _leading(events)
+    first = next((i for i in range(triggered - 1, -1, -1) if _notifies(events[i], events[triggered])), triggered)
+    return [e for i, e in enumerate(events) if i >= first and (i == first or _leads(e))]
 
 
 def _notifies(event: Event, triggered: Event) -> bool:
     if event["kind"] != "request_answered" or event["api"] not in NOTIFYING:
         return False
-    told = event["api"] == "AwaitCommand" or event["error"]
-    return bool(told) and triggered["ns"] - event["ns"] < _NOTIFIED_NS
+    says_so = event["api"] == "AwaitCommand" or bool(event["error"])
+    return says_so and triggered["ns"] - event["ns"] < _NOTIFIED_NS
 
 
 def _leads(event: Event) -> bool:

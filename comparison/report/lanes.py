@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 WIDTH, GUTTER, RIGHT = 1000, 120, 34
 TOP, LANE, BAR, GAP = 56, 26, 18, 12
-#: Okabe and Ito's colours, which people with any colour vision can tell apart.
+#: Okabe and Ito's colours, which people with any colour vision can distinguish.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-#: Paler than the members' colours, so that they cannot be confused.
+#: Paler than the members' colours, to avoid confusion.
 PHASE_COLOURS = {
     "detect": "#D9D9D9",
     "stop": "#F4A3A3",

@@ -1,7 +1,7 @@
 """A result as one HTML file: no script, nothing fetched, every figure in a table.
 
 Reads the plain mapping that result.json holds, and nothing else. This module decides what is shown; `page.html.j2`
-says how, and escapes every text: a trace may say anything.
+says how, and escapes every text, because a trace may contain anything.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
     from comparison.report.figures import Run
 
-#: The file may load nothing, from nowhere.
+#: The file may not load anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _CLASSES = {EXPECTED: "good", UNKNOWN: "doubt", NOT_EXPECTED: "bad", NOT_APPLICABLE: "faint"}
-#: Scenarios whose chart is not folded away: it is what they are about.
+#: Scenarios whose chart is always open, because they are about it.
 _CHART_OPEN = (SLOW, restarts.SCENARIO, "scale-out", "coordinator-failover")
 
 
@@ -59,7 +59,7 @@ class _Restarts(NamedTuple):
 class _Count(NamedTuple):
     """An exact count; `model` is what it should be, `=` where it is."""
 
-    told: str
+    text: str
     agrees: bool
     model: str
     formula: str

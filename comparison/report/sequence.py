@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.exchanges import coordination, told_lines, without_details
+from comparison.report.exchanges import coordination, member_lines, without_details
 from comparison.report.group_history import AFTER
 from comparison.report.steps import Line, briefly, departures, merged
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 _ZOOKEEPER = "zk"
 #: Steps with a name instead of a number.
 _OUTSIDE = {"register": "registers:", "subscribe": "listens:", "delivery": "listens again:", AFTER: "leaders:"}
-_AT_ZOOKEEPER = frozenset({"read", "write", "refused", "told", "left"})
+_AT_ZOOKEEPER = frozenset({"read", "write", "refused", "notified", "left"})
 _ARROWS = {"read": "->>", "write": "->>", "refused": "-x"}
 
 
 def sequence(history: GroupHistory, rebalances: Sequence[MemberRebalance], *, brief: bool = False) -> str:
     """The diagram's text. Times are milliseconds since its first line; `brief` gives one arrow per step."""
-    told = [told_lines(history, each) for each in rebalances]
+    by_member = [member_lines(history, each) for each in rebalances]
     if brief:
-        told = [without_details(lines) if history.coordinated else briefly(lines) for lines in told]
+        by_member = [without_details(lines) if history.coordinated else briefly(lines) for lines in by_member]
     if history.coordinated:
-        told.append(coordination(history, rebalances))
-    lines = merged([departures(history, rebalances), *told])
+        by_member.append(coordination(history, rebalances))
+    lines = merged([departures(history, rebalances), *by_member])
     zero_ns = lines[0].began_ns
     aliases = _Aliases(history, lines)
     messages = (_message(line, aliases, (line.began_ns - zero_ns) / 1e6) for line in lines)
@@ -84,7 +84,7 @@ def _message(line: Line, aliases: _Aliases, at_ms: float) -> str:
     actor = aliases.actor(line)
     if line.kind in ("did", "state"):
         return f"Note over {actor}: {escaped(_labelled(line))}<br/>{at_ms:.1f} ms"
-    if line.kind == "told":
+    if line.kind == "notified":
         return f"{_ZOOKEEPER}--){actor}: {escaped(line.what)}"
     if line.kind == "answer":
         return f"{aliases.broker(line.broker)}-->>{actor}: {escaped(line.what)}"

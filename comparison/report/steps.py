@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 #: The purpose of each step, in the order of a rebalance.
 PURPOSES: Mapping[str, str] = MappingProxyType(
     {
-        "register": "registers itself: an ephemeral node that says what it subscribes to",
-        "subscribe": "asks to be told of changes: the members of its group, the partitions of its topics",
-        "delivery": "is told of a change: the watch is armed again first",
+        "register": "registers itself: an ephemeral node with its subscription",
+        "subscribe": "registers its watches: the members of its group, the partitions of its topics",
+        "delivery": "is notified of a change, and first registers the watch again",
         "R1": "reads the brokers (getCluster)",
         "R2": "reads its own registration: which topics, how many streams",
-        "R3": "reads the brokers again: without any, it stops here",
-        "R3a": "no broker: listens to /brokers/ids",
+        "R3": "reads the brokers again, and stops here if there are none",
+        "R3a": "no broker: watches /brokers/ids",
         "R4": "stops its fetchers, clears its streams, commits",
         "R5": "releases everything it owns",
         "R6": "reads the group: its own registration, the topics, every member, and the members once more",
-        "R7": "computes its own part of the assignment",
-        "R8": "reads the committed offsets of its part",
-        "R11": "claims its part, one partition after the other",
+        "R7": "each member computes the assignment by itself",
+        "R8": "reads the committed offsets of its partitions",
+        "R11": "claims its partitions, one after the other",
         "R12": "starts its fetchers",
         "leader-finder": "the leader finder reads the brokers, then asks one of them who leads",
         "commit": "commits",
@@ -44,7 +44,7 @@ PURPOSES: Mapping[str, str] = MappingProxyType(
 class Line:
     """One line of a history: operations of one kind (`what` names and counts them), or an event.
 
-    `kind` is read, write, refused, told (a notification), broker (a request), did (it stopped, started, failed...),
+    `kind` is read, write, refused, notified (by a watch), broker (a request), did (it stopped, started, failed...),
     left (ZooKeeper forgot a member), asks and answer (a request that may wait at the broker, from `began_ns` on), or
     state (the group's, at a broker). An empty `member` means that the broker acts.
     """
@@ -158,7 +158,7 @@ def _happened(history: GroupHistory, name: str, event: Mapping[str, Any]) -> Lin
     kind, step, what = "did", "", ""
     match event["kind"]:
         case "zk_notified":
-            kind, step = "told", "delivery"
+            kind, step = "notified", "delivery"
             change = "the children of " if event["event"] == "children" else ""
             what = f"{change}{_short(history, str(event['path']))} {_EVENTS[str(event['event'])]}"
         case "session_changed" if event["state"] in ("suspended", "lost", "connected"):
@@ -172,14 +172,14 @@ def _happened(history: GroupHistory, name: str, event: Mapping[str, Any]) -> Lin
         case "partitions_assigned":
             step, what = "R12", f"may deliver {partitions_text(event['partitions'])}"
         case "phase_entered" if event["phase"] == "decide":
-            step, what = "R7", "decides by itself what is its part"
+            step, what = "R7", "computes its own assignment"
         case "phase_entered" if event["phase"] == "backoff":
             what = "waits for its backoff, owning nothing"
         case "attempt_ended" if event["outcome"] != "ok":
-            told = f": {event['error']}" if event.get("error") else ""
-            what = f"attempt {event['attempt']} has failed ({event['outcome']}{told})"
+            error = f": {event['error']}" if event.get("error") else ""
+            what = f"attempt {event['attempt']} has failed ({event['outcome']}{error})"
         case "rebalance_ended":
-            what = "done" if event["outcome"] == "ok" else "gives up: registered, and idle"
+            what = "done" if event["outcome"] == "ok" else "gives up: stays registered, but idle"
         case "position_reset":
             partition = f"{event['topic']} {event['partition']}"
             step, what = "R12", f"has no usable offset of {partition}: starts at {event['offset']}"
@@ -192,7 +192,7 @@ def _delivering(name: str, event: Mapping[str, Any], *, started: bool) -> Line |
     match event["kind"]:
         case "records_delivered":
             partition = f"{event['topic']} {event['partition']}"
-            what = f"hands out {partition} from {event['first']} on" if started else f"still hands out {partition}"
+            what = f"delivers {partition} from {event['first']} on" if started else f"still delivers {partition}"
             return line_at(name, event, step, "did", what)
         case "request_answered" if event["api"] in _REQUESTS and event["error"] != "CANCELLED":
             refused = f": {event['error']}" if event["error"] else ""
@@ -212,12 +212,12 @@ _EVENTS = {
     "changed": "has changed",
     "created": "was created",
     "deleted": "was deleted",
-    "none": "is watched no more: the connection broke",
+    "none": "is no longer watched: the connection broke",
 }
 SESSIONS = {
     "connected": "has a session",
     "suspended": "loses its connection to ZooKeeper",
-    "lost": "learns that its session has expired",
+    "lost": "finds that its session has expired",
 }
 #: A member's end may be traced this long before its first notification: the transaction log has milliseconds only.
 NOTICE_NS = 50_000_000
@@ -294,12 +294,14 @@ def merged(lines_by_member: Iterable[Iterable[Line]]) -> list[Line]:
     change; the zxid says what came first.
     """
     everything = [line for lines in lines_by_member for line in lines]
-    told: dict[int, int] = {}
+    notified_ns: dict[int, int] = {}
     for line in everything:
-        if line.kind == "told" and line.zxid:
-            told[line.zxid] = min(line.began_ns, told.get(line.zxid, line.began_ns))
+        if line.kind == "notified" and line.zxid:
+            notified_ns[line.zxid] = min(line.began_ns, notified_ns.get(line.zxid, line.began_ns))
 
     def when(line: Line) -> int:
-        return min(line.began_ns, told.get(line.zxid, line.began_ns) - 1) if line.kind == "write" else line.began_ns
+        return (
+            min(line.began_ns, notified_ns.get(line.zxid, line.began_ns) - 1) if line.kind == "write" else line.began_ns
+        )
 
     return sorted(everything, key=when)

@@ -65,7 +65,7 @@ def render(result: Mapping[str, Any], console: Console) -> None:
 def _scenario(scenario: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> RenderableType:
     title = Text.assemble((scenario["scenario"], "bold"), "  ", _verdict(scenario["verdict"]))
     parts: list[RenderableType] = [Rule(title, align="left", style="dim"), Text(circumstances(runs), style="dim")]
-    parts += [Text(f"warning: {told}", style="yellow") for told in warnings_of(runs)]
+    parts += [Text(f"warning: {warning}", style="yellow") for warning in warnings_of(runs)]
     if shown := restarts.costs(runs):
         parts += _restarts(shown)
     elif any(True for _ in by_change(runs)):
@@ -122,7 +122,7 @@ def _restarts(shown: Sequence[restarts.Cost]) -> Iterator[RenderableType]:
 
 
 def _changes(runs: Sequence[Mapping[str, Any]]) -> Table:
-    """Each membership change with its counts and the model's: the herd, in each design's own currency."""
+    """Each membership change with its counts and the model's: the herd, in each design's own units."""
     table = _table()
     for header in ("change", "design"):
         table.add_column(header, no_wrap=True)
@@ -176,8 +176,8 @@ def _stalls(runs: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
 
 def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield Text.assemble((run["design"], "bold"), "  ", _verdict(run["verdict"]))
-    if told := repeat_summary(run):
-        yield Padding(Text(told, style="dim"), (0, 0, 0, 2))
+    if summary := repeat_summary(run):
+        yield Padding(Text(summary, style="dim"), (0, 0, 0, 2))
     for verdict in run["verdicts"]:
         outcome = verdict["outcome"]
         line = Text.assemble(
@@ -191,8 +191,8 @@ def _reasons(run: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield Padding(Text(evidence(overlap), style="dim"), (0, 0, 0, 2))
     for failure in run["failures"]:
         yield Padding(Text(f"an error reached the application: {failure}", style="dim"), (0, 0, 0, 2))
-    if told := ending(run):
-        yield Padding(Text(told, style="yellow"), (0, 0, 0, 2))
+    if reason := ending(run):
+        yield Padding(Text(reason, style="yellow"), (0, 0, 0, 2))
 
 
 def _summary(result: Mapping[str, Any]) -> RenderableType:

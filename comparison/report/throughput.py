@@ -1,4 +1,4 @@
-"""The records that a group delivers over time: at zero, the whole group stands still.
+"""The records that a group delivers over time; at zero, the whole group has stopped.
 
 Drawn as a line of letters for the terminal, and as a picture with one time axis for all designs.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SLOW = "slow-member"
 _FAULT = "slow"
-#: From little to much; an empty bin has its own letter.
+#: From few to many; an empty bin has its own letter.
 _LETTERS = "▁▂▃▄▅▆▇█"
 _NOTHING = "_"
 #: The top of the scale, as a multiple of the median.
@@ -54,7 +54,7 @@ def sparkline(run: Mapping[str, Any], letters: int) -> tuple[str, float] | None:
 
 
 def _top(lines: Sequence[Sequence[int]]) -> int:
-    """The top of the scale; catching up after a stall may exceed it, or nothing would be visible of the rest."""
+    """The top of the scale; the rush after a stall may exceed it, because otherwise the rest would be invisible."""
     delivered = [count for line in lines for count in line if count]
     return max(1, round(_USUAL * median(delivered))) if delivered else 1
 

@@ -1,9 +1,9 @@
 """A timeline: each member's phases, and each partition's owner by the authority and by the members' own belief.
 
-Two truths are traced separately: the owner nodes (from ZooKeeper's transaction log) or the generation's assignment
-(from the coordinator), and what members believed. If a member delivers a partition that the authority does not assign
-to it, the two bars differ: a zombie, or a partition that a cooperative member keeps while its group is between two
-generations.
+Two views are traced separately: the authority's (the owner nodes in ZooKeeper's transaction log, or the coordinator's
+assignment of a generation), and the members' belief. If a member delivers a partition that the authority does not
+assign to it, the two bars differ: a zombie, or a partition that a cooperative member keeps while its group is between
+two generations.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MARGIN = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time with the name of a phase or a member."""
+    """A time span with the name of a phase or a member."""
 
     what: str
     began_ns: int
@@ -39,7 +39,7 @@ class Timeline:
     began_ns: int
     ended_ns: int
     members: tuple[str, ...]
-    places: Mapping[str, str]  #: by member: a restarted member has its first life's
+    places: Mapping[str, str]  #: by member; a restarted member keeps its first incarnation's
     authority: str  #: in words: the authority
     phases: Mapping[str, tuple[Span, ...]]  #: by member
     partitions: tuple[str, ...]  #: `topic number`
@@ -85,7 +85,7 @@ def timeline(history: GroupHistory, began_ns: int, ended_ns: int, only: Iterable
 
 
 def _lives(member: MemberHistory, began_ns: int, ended_ns: int) -> bool:
-    """The members without restarts, and those of which a life falls into the window."""
+    """The members without restarts, and those with an incarnation in the window."""
     return member.name == member.place or (
         bool(member.events) and member.events[0]["ns"] < ended_ns and member.events[-1]["ns"] > began_ns
     )

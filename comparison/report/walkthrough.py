@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
-from comparison.report.exchanges import purpose, told_lines
+from comparison.report.exchanges import member_lines, purpose
+from comparison.report.markdown import code, escaped
 from comparison.report.steps import PURPOSES
 
 if TYPE_CHECKING:
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 def walkthrough(history: GroupHistory, rebalance: MemberRebalance) -> str:
     """A heading, the table and a line of totals. Times are milliseconds since the table's first row."""
-    lines = told_lines(history, rebalance)
+    lines = member_lines(history, rebalance)
     rows = _rows(lines)
     zero_ns = lines[0].began_ns
     length_ms = (rebalance.ended_ns - rebalance.began_ns) / 1e6
     text = [
-        f"### {escape(f'{rebalance.member.name}: {rebalance.trigger}', quote=False)}",
+        f"### {escaped(f'{rebalance.member.name}: {rebalance.trigger}')}",
         "",
         "| ms | step | what it is for | in the trace |",
         "|---:|---|---|---|",
-        *_told(history, rows, zero_ns),
+        *_table_rows(history, rows, zero_ns),
         "",
         f"{_cost(history, rebalance, lines)}, {_attempts(rebalance)}; the rebalance itself took {length_ms:.1f} ms.",
     ]
@@ -35,7 +35,8 @@ def walkthrough(history: GroupHistory, rebalance: MemberRebalance) -> str:
 
 def _cost(history: GroupHistory, rebalance: MemberRebalance, lines: Sequence[Line]) -> str:
     if history.coordinated:
-        return f"{rebalance.requests()} requests to the coordinator"
+        number = rebalance.requests()
+        return f"{number} request{'' if number == 1 else 's'} to the coordinator"
     reads, writes = rebalance.operations()
     refused = sum(line.count for line in lines if line.kind == "refused")
     return f"{reads} reads, {writes} writes ({refused} refused)"
@@ -57,14 +58,14 @@ def _rows(lines: Sequence[Line]) -> list[list[Line]]:
     return rows
 
 
-def _told(history: GroupHistory, rows: Sequence[Sequence[Line]], zero_ns: int) -> list[str]:
+def _table_rows(history: GroupHistory, rows: Sequence[Sequence[Line]], zero_ns: int) -> list[str]:
     """The table's rows as text; under a coordinator, a step's purpose is given once."""
-    said: set[str] = set()
+    explained: set[str] = set()
     found = []
     for row in rows:
         step = row[0].step
-        why = "" if step in said and history.coordinated else purpose(history, step, PURPOSES)
-        said.add(step)
+        why = "" if step in explained and history.coordinated else purpose(history, step, PURPOSES)
+        explained.add(step)
         named = step if history.coordinated or step[:1] == "R" else ""
         shown = "<br>".join(_shown(line, zero_ns) for line in row)
         found.append(f"| {_ms(row[0].began_ns, zero_ns)} | {named} | {why} | {shown} |")
@@ -76,12 +77,11 @@ def _ms(ns: int, zero_ns: int) -> str:
 
 
 def _shown(line: Line, zero_ns: int) -> str:
-    what = line.what.replace("|", "\\|")
-    if line.kind in ("did", "told"):
-        return f"*{what}*"
+    if line.kind in ("did", "notified"):
+        return f"*{escaped(line.what)}*"
     who = "a broker" if line.broker < 0 else f"broker {line.broker}"
     if line.kind in ("broker", "asks"):
-        return f"`{what}` to {who}" + (f" x {line.count}" if line.count > 1 else "")
+        return f"{code(line.what)} to {who}" + (f" x {line.count}" if line.count > 1 else "")
     if line.kind == "answer":
-        return f"{who} at {_ms(line.began_ns, zero_ns)}: `{what}`"
-    return f"`{what}`"
+        return f"{who} at {_ms(line.began_ns, zero_ns)}: {code(line.what)}"
+    return code(line.what)

@@ -1,6 +1,6 @@
 """A disk that fills in the middle: what cannot be traced is not gone on with, and nothing is left behind.
 
-Verify: one clear line, the exit code of an error of the surroundings, no process.
+Verify: one clear line, the exit code of an environment fault, no process.
 
 Setup: a run under way; then files of its processes may grow no more (RLIMIT_FSIZE, set from outside).
 

@@ -34,7 +34,7 @@ SIZE = 4  #: bytes in front of each frame
 
 
 class MemoryLog:
-    """A KeyValueLog's face. `broken` is raised by the next writes; `gate` holds them back while it is cleared."""
+    """A fake KeyValueLog. The next writes raise `broken`; while `gate` is cleared, writes wait."""
 
     def __init__(self, topic_partition: TopicPartition) -> None:
         self.topic_partition = topic_partition

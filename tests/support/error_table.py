@@ -260,7 +260,7 @@ def _change(key: Any, value: Any) -> str:
         return f"{key.topic}-{key.partition} pending at {value.offset}"
     name = "group" if isinstance(key, GroupKey) else f"{key.topic}-{key.partition}"
     if value is None:
-        return f"{name} buried"
+        return f"{name} removed"
     return f"{name} stored" if not isinstance(value, OffsetRecord) else f"{name} at {value.offset}"
 
 

@@ -78,7 +78,7 @@ class FencedLog(MemoryLog):
 
 
 class FencedStorage:
-    """Storage's face. `gate` holds loads and writes while it is cleared; `broken` is raised by the next loads."""
+    """A fake storage. While `gate` is cleared, loads and writes wait; the next loads raise `broken`."""
 
     def __init__(self, shared: SharedLogs) -> None:
         self._shared = shared

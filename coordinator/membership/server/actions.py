@@ -162,7 +162,7 @@ def stop(member: ServerMember, event: events.StopCommanded, now: int) -> Step:
     answered = replace(member, awaiting_command=False)
     if event.generation != member.generation:
         return moves.retry_later(answered, now), ()
-    begun = replace(answered, trigger="stop-told", attempt=1)
+    begun = replace(answered, trigger="stop-command", attempt=1)
     emitted: tuple[Effect, ...] = (
         emit(begun, "rebalance_triggered", trigger=begun.trigger),
         emit(begun, "rebalance_started", trigger=begun.trigger),

@@ -1,8 +1,8 @@
-"""Diagrams of groups that a coordinator leads, from recorded runs.
+"""Diagrams of groups with a coordinator, from recorded runs.
 
-`coordinated/` holds what was traced of one more that joins two (in `server`, `eager` and `cooperative`) and of one of
-four that is killed in `delayed`, without what no diagram shows; and what is made of it. After a wanted change: look at
-the difference, then write what was made into the golden file.
+`coordinated/` holds traces and the diagrams drawn from them: a member joins two others (`server`, `eager` and
+`cooperative`), and one of four is killed (`delayed`). Events that no diagram shows are removed. After an intended
+change, check the difference and update the golden file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from comparison.cli.diagram import diagram
-from comparison.report.exchanges import told_lines, without_details
+from comparison.report.exchanges import member_lines, without_details
 from comparison.report.group_history import listing, read_history
 from comparison.report.lanes import lanes
 from comparison.report.sequence import sequence
@@ -44,12 +44,12 @@ def drawn(name: str, *arguments: str) -> str:
     ("golden", "arguments"),
     [("sequence.mmd", []), ("steps.md", ["--show", "steps"]), ("timeline.svg", ["--format", "svg"])],
 )
-def test_what_was_recorded_is_drawn_as_recorded(name, golden, arguments):
+def test_recorded_traces_give_the_recorded_diagrams(name, golden, arguments):
     assert drawn(name, *arguments) == (RECORDED / name / golden).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_diagrams_have_only_what_mermaid_reads(name):
+def test_diagrams_are_valid_mermaid(name):
     for brief in ("--brief", "--full"):
         for line in drawn(name, brief).splitlines():
             assert SEQUENCE.fullmatch(line), line
@@ -58,11 +58,11 @@ def test_diagrams_have_only_what_mermaid_reads(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_request_to_the_coordinator_has_its_line(name):
+def test_every_request_to_the_coordinator_has_a_line(name):
     history = history_of(name)
     for each in history.rounds:
         for rebalance in each.rebalances:
-            lines = told_lines(history, rebalance)
+            lines = member_lines(history, rebalance)
             answers = sum(line.count for line in lines if line.kind == "answer" and "Heartbeat" not in line.what)
             at_once = sum(line.count for line in lines if line.what.startswith(("Offset", "Commit")))
             assert answers + at_once == rebalance.requests()
@@ -70,11 +70,11 @@ def test_every_request_to_the_coordinator_has_its_line(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_question_comes_before_its_answer_and_behind_what_had_to_be_known(name):
+def test_a_request_comes_before_its_response_and_after_what_it_depends_on(name):
     history = history_of(name)
     for each in history.rounds:
         for rebalance in each.rebalances:
-            lines = [line for line in told_lines(history, rebalance) if "Heartbeat" not in line.what]
+            lines = [line for line in member_lines(history, rebalance) if "Heartbeat" not in line.what]
             waiting = [line for line in lines if line.kind in ("asks", "answer")]
             for asked, answered in pairwise(waiting):
                 if asked.kind == "asks":
@@ -82,7 +82,7 @@ def test_a_question_comes_before_its_answer_and_behind_what_had_to_be_known(name
                     assert asked.began_ns <= answered.began_ns
 
 
-def test_an_eager_member_stops_everything_and_asks_twice():
+def test_an_eager_member_stops_everything_then_joins_and_syncs():
     text = drawn("join-eager")
     for member, partitions in (("p1", "orders 0-1"), ("p2", "orders 2-3")):
         steps = (
@@ -94,31 +94,31 @@ def test_an_eager_member_stops_everything_and_asks_twice():
             rf"b2-->>{member}: SyncGroup: orders",
         )
         assert re.search(".*".join(steps), text, re.DOTALL), text
-    assert text.count("lead it") == text.count("decides for everybody") == 1
+    assert text.count("lead it") == text.count("computes everyone's assignment") == 1
     assert "ZooKeeper" not in text
 
 
-def test_a_cooperative_member_stops_what_moves_and_joins_again_at_once():
+def test_a_cooperative_member_stops_moving_partitions_and_rejoins_at_once():
     history = history_of("join-cooperative")
     assert [each["generations"] for each in listing(history)] == [[3, 4]]
     (moved,) = re.findall(r"\*(stops delivering [^*]*)\*", drawn("join-cooperative", "--show", "steps"))
     assert moved == "stops delivering orders 2, keeps orders 0"
     lane = timeline(history, history.rounds[0].began_ns, history.rounds[0].ended_ns)
     kept = [len(spans) for partition, spans in lane.delivered.items() if partition != "orders 2"]
-    assert kept == [1, 1, 1]  # never interrupted, while the coordinator names nobody between two generations
+    assert kept == [1, 1, 1]  # never interrupted, although the coordinator names no owner between two generations
     assert all(len(spans) >= 2 for spans in lane.named.values())
 
 
-def test_a_member_of_the_server_design_is_told_and_the_coordinator_alone_reads():
+def test_in_the_server_design_only_the_coordinator_reads_zookeeper():
     text = drawn("join-server")
-    told = text.index("zk--)b1: the children of ids have changed")
-    read = text.index("b1->>zk: getChildren ids", told)
+    notified = text.index("zk--)b1: the children of ids have changed")
+    read = text.index("b1->>zk: getChildren ids", notified)
     stopped = text.index("b1-->>p1: AwaitCommand: stop", read)
     assert stopped < text.index("b1-->>p1: AwaitCommand: start generation 2: orders", stopped)
     assert re.findall(r"p\d[-x>)]+zk: .*", text) == ["p3->>zk: registers: create ids/m3"]
 
 
-def test_a_delayed_group_waits_and_its_members_come_back_by_themselves():
+def test_a_delayed_group_waits_and_its_members_rejoin_by_themselves():
     history = history_of("crash-delayed")
     triggers = [{each.trigger for each in found.rebalances} for found in history.rounds[-2:]]
     assert triggers == [{"group-rebalancing"}, {"scheduled"}]
@@ -130,13 +130,13 @@ def test_a_delayed_group_waits_and_its_members_come_back_by_themselves():
     assert after.count("may deliver orders") == 3
 
 
-def test_the_list_has_requests_and_generations():
+def test_the_list_shows_requests_and_generations():
     listed = drawn("join-eager", "--list").splitlines()
     assert listed[0].split()[:7] == ["REBALANCE", "FROM", "S", "TO", "S", "REQUESTS", "GENERATION"]
     assert re.match(r" +1 +[\d.]+ +[\d.]+ +12 +3 +m3: subscribe, ok", listed[1])
 
 
-# -- members that are started again, and several streams -----------------------------------------------------------
+# -- restarted members, and several streams --------------------------------------------------------------------------
 
 
 def trace_of(process: str, *events: dict[str, object]) -> Trace:
@@ -159,7 +159,7 @@ def rebalance(member: str, ns: int, stream: int = 0, owned: int = 0) -> list[dic
     ]
 
 
-def test_lives_of_a_member_have_a_colour_and_a_lane_together():
+def test_incarnations_of_a_member_share_a_colour_and_a_lane():
     second = 10**9
     named = {"kind": "authority_named", "group": "g", "topic": "t", "partition": 0, "owner": "m1-0-b", "epoch": 1}
     history = read_history(
@@ -174,11 +174,11 @@ def test_lives_of_a_member_have_a_colour_and_a_lane_together():
     picture = timeline(history, 0, 4 * second)
     assert [span.what for span in picture.named["t 0"]] == ["m1.2"]
     labels = [text.text for text in ElementTree.fromstring(lanes(picture, "x")).iter() if text.tag.endswith("text")]
-    assert [labels.count(name) for name in ("m1", "m1.2", "m10")] == [2, 0, 2]  # a lane and the legend
-    assert timeline(history, 0, 2 * second).members == ("m1", "m10")  # the second life has not begun
+    assert [labels.count(name) for name in ("m1", "m1.2", "m10")] == [2, 0, 2]  # its lane and the legend
+    assert timeline(history, 0, 2 * second).members == ("m1", "m10")  # the second incarnation has not begun
 
 
-def test_streams_are_members_each():
+def test_each_stream_is_a_member():
     history = read_history([trace_of("m1", *rebalance("m1-0-a", 1000), *rebalance("m1-1-b", 2000, stream=1, owned=1))])
     assert [(member.name, member.ids) for member in history.members] == [("m1-0", ("m1-0-a",)), ("m1-1", ("m1-1-b",))]
     assert history.member_named("m1-1-b").name == "m1-1"

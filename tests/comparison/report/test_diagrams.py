@@ -1,7 +1,7 @@
-"""Diagrams of a recorded crash: three members, six partitions, one killed; and of members that run now.
+"""Diagrams of a recorded crash (three members, six partitions, one member killed), and of live members.
 
-`crash/` holds its traces, and what is made of them. After a wanted change: look at the difference, then write what
-was made into the golden file.
+`crash/` holds its traces and the diagrams drawn from them. After an intended change, check the difference and update
+the golden file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def test_a_recorded_crash_is_drawn_as_recorded(golden, arguments):
     assert drawn(*arguments) == (RECORDED / golden).read_text(encoding="utf-8")
 
 
-def test_the_same_traces_give_the_same_text_in_whatever_order_they_are_named():
+def test_the_same_traces_give_the_same_text_in_any_order():
     files = sorted(map(str, RECORDED.glob("*.jsonl")))
     made = [
         CliRunner().invoke(diagram, [*names, "--format", "markdown"]).output
@@ -71,7 +71,7 @@ def test_the_same_traces_give_the_same_text_in_whatever_order_they_are_named():
     assert made[0] == made[1] == made[2] == drawn("--format", "markdown")
 
 
-def test_rounds_are_what_one_change_sets_off(history):
+def test_a_round_is_all_that_one_change_causes(history):
     assert [sorted({each.member.name for each in found.rebalances}) for found in history.rounds] == [
         ["m1", "m2", "m3"],
         ["m2", "m3"],
@@ -83,7 +83,7 @@ def test_rounds_are_what_one_change_sets_off(history):
     assert re.fullmatch(r" +2 +6\.\d+ +7\.\d+ +\d+ +\d+ +m3: members, ok after 2 attempts *", listed[-2])
 
 
-def test_every_operation_of_a_rebalance_is_in_its_lines(history):
+def test_every_operation_of_a_rebalance_has_a_line(history):
     for each in history.rounds:
         for rebalance in each.rebalances:
             traced = sum(event["kind"] == "zk_op" for event in rebalance.events)
@@ -93,26 +93,26 @@ def test_every_operation_of_a_rebalance_is_in_its_lines(history):
 
 
 @pytest.mark.parametrize("brief", [True, False])
-def test_sequences_have_only_what_mermaid_reads(history, brief):
+def test_sequences_are_valid_mermaid(history, brief):
     for each in history.rounds:
         for line in sequence(history, each.rebalances, brief=brief).splitlines():
             assert SEQUENCE.fullmatch(line), line
 
 
-def test_signs_of_mermaids_own_are_written_as_codes():
+def test_mermaids_own_syntax_is_written_as_codes():
     assert escaped('a;b<"#\n%é: x, /y') == "a#59;b#60;#34;#35;#10;#37;é: x, /y"
 
 
-def test_a_change_comes_before_whoever_is_told_of_it(history):
+def test_a_change_comes_before_its_notifications(history):
     first = history.rounds[0]
     lines = merged(lines_of(history, each) for each in first.rebalances)
     for line in lines:
-        if line.kind == "told" and line.zxid:
+        if line.kind == "notified" and line.zxid:
             made = [other for other in lines if other.kind == "write" and other.zxid == line.zxid]
             assert all(lines.index(other) < lines.index(line) for other in made)
 
 
-def test_gantt_charts_have_only_what_mermaid_reads():
+def test_gantt_charts_are_valid_mermaid():
     body = drawn("--show", "timeline").splitlines()[6:]
     assert body
     for line in body:
@@ -130,18 +130,18 @@ def test_a_picture_is_well_formed_and_shows_the_gap_of_a_dead_members_partitions
     (dead, heir) = lane.named["orders 0"]
     (stopped, _) = lane.delivered["orders 0"]
     assert (dead.what, heir.what, stopped.what) == ("m1", "m2", "m1")
-    assert stopped.ended_ns + 2_000_000_000 < dead.ended_ns < heir.began_ns  # its session outlives it
+    assert stopped.ended_ns + 2_000_000_000 < dead.ended_ns < heir.began_ns  # its session outlives the process
     assert [mark.what for mark in lane.marks] == ["crash", "kill m1"]
 
 
-def test_a_table_is_only_of_the_member_that_was_asked_for():
+def test_a_table_shows_only_the_requested_member():
     table = drawn("--show", "steps", "--member", "lab_c2")
     assert re.findall(r"^### .*", table, re.MULTILINE) == ["### m2: members"]
     assert "| R5 | releases everything it owns | `delete x 2 owners/orders/2-3` |" in table
     assert "R11" in table
 
 
-def test_one_markdown_text_has_all_of_it():
+def test_one_markdown_text_has_all_diagrams():
     text = drawn("--format", "markdown")
     assert text.count("```mermaid\n") == 2
     assert "sequenceDiagram" in text
@@ -149,7 +149,7 @@ def test_one_markdown_text_has_all_of_it():
     assert text.count("### ") == 2
 
 
-def test_a_file_gets_what_standard_output_would(tmp_path):
+def test_a_file_gets_the_same_as_standard_output(tmp_path):
     assert drawn("-o", str(tmp_path / "out.mmd")) == ""
     assert (tmp_path / "out.mmd").read_text(encoding="utf-8") == drawn()
 
@@ -157,7 +157,7 @@ def test_a_file_gets_what_standard_output_would(tmp_path):
 @pytest.mark.parametrize(
     ("name", "form"), [("x.svg", "svg"), ("x.md", "markdown"), ("x.mmd", "mermaid"), ("x.txt", "mermaid")]
 )
-def test_a_files_name_says_the_form(tmp_path, name, form):
+def test_a_files_suffix_selects_the_format(tmp_path, name, form):
     drawn("--show", "timeline", "-o", str(tmp_path / name))
     assert (tmp_path / name).read_text(encoding="utf-8") == drawn("--show", "timeline", "--format", form)
 
@@ -206,7 +206,7 @@ def changed(folder: Path, **header: object) -> Path:
         (lambda folder: [two_runs(folder)], "2 runs in "),
     ],
 )
-def test_files_that_are_no_traces_of_one_group_are_refused_with_a_reason(tmp_path, files, complaint):
+def test_files_that_are_not_traces_of_one_group_are_refused_with_a_reason(tmp_path, files, complaint):
     arguments = [str(path) for path in files(tmp_path)]
     result = CliRunner().invoke(diagram, arguments, standalone_mode=False)
     assert isinstance(result.exception, UserError)
@@ -225,7 +225,7 @@ def two_runs(folder: Path) -> Path:
     return folder
 
 
-def test_a_torn_line_is_warned_of_and_left_out(tmp_path):
+def test_a_torn_line_is_ignored_with_a_warning(tmp_path):
     (tmp_path / "trace").mkdir()
     text = (RECORDED / "m2.jsonl").read_text(encoding="utf-8")
     written(tmp_path / "trace" / "m2.jsonl", text + '{"seq":')
@@ -234,7 +234,7 @@ def test_a_torn_line_is_warned_of_and_left_out(tmp_path):
     assert "sequenceDiagram" in result.output
 
 
-def test_numbers_that_follow_one_another_are_a_range():
+def test_consecutive_numbers_are_a_range():
     assert ranges(["3", "0", "1", "2", "5", "5"]) == "0-3, 5"
     assert ranges(["m2", "7", "m1"]) == "7, m2, m1"
     assert partitions_text([{"topic": "b", "partition": 1}, {"topic": "a", "partition": 0}]) == "b 1; a 0"
@@ -247,8 +247,8 @@ def test_ticks_are_round_and_few(length_ns, step):
     assert (found[0], found[1], len(found) <= 11) == (0, step, True)
 
 
-def test_members_that_run_now_are_drawn(chroot, tmp_path):
-    """From their own traces, without a runner or an observer."""
+def test_live_members_are_drawn(chroot, tmp_path):
+    """From their own traces, without those of a runner or an observer."""
 
     async def conversation():
         async with running_broker(chroot, tmp_path / "data", {"t": 4}) as broker:

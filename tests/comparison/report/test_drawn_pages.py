@@ -1,4 +1,4 @@
-"""What `make draw` fills in: every place has its filling, and the counts that are exact are those of the models."""
+"""The parts of documents that `make draw` generates: all are there, and exact counts equal the models'."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rows(name: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("page", COMMANDS)
-def test_every_place_has_a_filling_and_is_filled(page):
+def test_every_generated_part_is_known_and_filled(page):
     assert set(places(page)) == set(fillings(page, Runs([])))
     for name, content in places(page).items():
         assert content.strip(), name
@@ -42,14 +42,14 @@ def test_every_place_has_a_filling_and_is_filled(page):
 
 
 @pytest.mark.parametrize("page", COMMANDS)
-def test_a_page_names_the_commands_that_it_is_made_of(page):
+def test_a_page_names_the_commands_that_it_is_made_from(page):
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     for command in COMMANDS[page]:
         assert set(command).intersection(CATALOGUE)
         assert page == "zookeeper-consumer" or f"rebalance-lab {' '.join(command)}" in text
 
 
-def test_the_runs_have_what_the_tables_need():
+def test_the_runs_cover_the_scenarios_of_the_tables():
     ran = {word for command in COMMANDS["coordinators"] for word in command}
     assert {scenario for _, scenarios in TABLES.values() for scenario in scenarios} <= ran
 
@@ -64,22 +64,22 @@ def test_tables_have_a_row_for_every_design():
 
 @pytest.mark.parametrize("change", ["join", "leave", "crash"])
 @pytest.mark.parametrize("design", COORDINATED)
-def test_a_change_costs_on_the_page_what_the_model_foretells(design, change):
+def test_costs_of_a_change_on_the_page_equal_the_models(design, change):
     (row,) = (row for row in rows("changes") if row[:2] == [change, design])
     members, released = (MEMBERS + 1, None) if change == "join" else (MEMBERS - 1, PARTITIONS // MEMBERS)
-    told = predict(design, change, GroupSetting(members=members, partitions=PARTITIONS, released=released))
+    predicted = predict(design, change, GroupSetting(members=members, partitions=PARTITIONS, released=released))
     shown = {"generations": row[2], "stopped": row[3], "moved": row[4]}
     asked = dict(zip(("JoinGroup", "SyncGroup"), row[5].split(" + "), strict=False))
-    assert {"generations", "stopped"} <= set(told)
+    assert {"generations", "stopped"} <= set(predicted)
     for name, cell in {**shown, **asked}.items():
-        if name in told:
-            assert cell == str(told[name].count), name
-    watching = [told[f"coordinator {what}"].count for what in ("reads", "notifications") if design == "server"]
+        if name in predicted:
+            assert cell == str(predicted[name].count), name
+    watching = [predicted[f"coordinator {what}"].count for what in ("reads", "notifications") if design == "server"]
     assert row[6] == (f"0, 0 ({watching[0]}, {watching[1]})" if watching else "–")
 
 
-def test_a_rolling_restart_costs_on_the_page_what_librdkafka_costs_on_kafka():
-    """`make bench` and `tests/originals` hold the same counts against the real ones."""
+def test_costs_of_a_rolling_restart_on_the_page_equal_librdkafkas_on_kafka():
+    """`make bench` and `tests/originals` compare the same counts with the real ones."""
     costs = {row[0]: [int(cell) for cell in row[1:4]] for row in rows("restarts")}
     assert costs["eager"] == [10, 108, 46]
     assert costs["static"] == [0, 0, 0]
@@ -91,11 +91,11 @@ def test_a_rolling_restart_costs_on_the_page_what_librdkafka_costs_on_kafka():
     assert unowned["delayed"] == max(unowned.values())
 
 
-def test_the_steps_on_the_page_show_what_makes_each_design():
+def test_the_steps_on_the_page_show_what_is_typical_of_each_design():
     steps = {design: places("coordinators")[f"steps-{design}"] for design in COORDINATED}
     triggers = {design: re.findall(r"^\*[\w.]+: ([\w-]+)\*$", text, re.MULTILINE) for design, text in steps.items()}
     assert triggers == {
-        "server": ["stop-told"],
+        "server": ["stop-command"],
         "eager": ["group-rebalancing"],
         "static": ["subscribe"],
         "cooperative": ["group-rebalancing", "partitions-revoked"],
@@ -112,7 +112,7 @@ def test_only_members_that_stop_everything_stall_on_the_page():
     assert {design for design, seconds in stalled.items() if seconds > 1} == {"eager", "static"}
 
 
-def test_no_coordinator_on_the_page_accepts_what_it_should_not_and_none_loses_its_group():
+def test_no_coordinator_on_the_page_accepts_a_stale_commit_or_loses_its_group():
     for row in rows("faults"):
         if row[1] != "zookeeper":
             assert row[3:6] == ["0", "0", "0"], row
@@ -122,7 +122,7 @@ def test_no_coordinator_on_the_page_accepts_what_it_should_not_and_none_loses_it
 
 
 def test_the_readme_shows_the_same_restarts():
-    """Its rows are designs, rebalances, stopped, moved, unowned; the page has more."""
+    """Its columns are design, rebalances, stopped, moved, unowned; the page has more."""
     shown = re.findall(
         r"^\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \| ([\d.]+) \|$", README.read_text(encoding="utf-8"), re.M
     )
@@ -145,7 +145,7 @@ def a_change(**given: object) -> dict[str, object]:
     return {**change, "unowned_partition_s": 0.25, "converge_ms": 1500.0, **given}
 
 
-def test_runs_are_shown_in_the_order_of_their_history_and_what_is_unknown_is_a_dash():
+def test_runs_are_shown_in_historical_order_with_dashes_for_unknown_figures():
     counted = [{"what": f"coordinator {what}", "measured": n} for what, n in (("reads", 2), ("notifications", 1))]
     runs = [
         {"scenario": "join", "design": "eager", "changes": [a_change(requests={"JoinGroup": 6, "SyncGroup": 5})]},

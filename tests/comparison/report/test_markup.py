@@ -1,4 +1,4 @@
-"""Pictures from shapes: whole XML, whatever the texts in them say."""
+"""Pictures from shapes: well-formed XML with any texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOSTILE = '"/></svg><script>&amp; \'x\' "y"'
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_hostile_texts_stay_texts() -> None:
+def test_hostile_texts_are_escaped() -> None:
     shapes = [text(HOSTILE, 1, 2, fill=HOSTILE), rect(0.25, 0, 3.0, 4, hint=HOSTILE), line(0, 1, 2, 3)]
     root = ElementTree.fromstring(drawing(HOSTILE, shapes, (10, 20), class_=HOSTILE))
     assert root.attrib == {"viewBox": "0 0 10 20", "role": "img", "aria-label": HOSTILE, "class": HOSTILE}
@@ -27,6 +27,6 @@ def test_hostile_texts_stay_texts() -> None:
     assert (root[2].attrib, root[2][0].text) == ({"x": "0.2", "y": "0", "width": "3.0", "height": "4"}, HOSTILE)
 
 
-def test_value_that_a_template_lacks_is_an_error() -> None:
+def test_missing_value_in_a_template_is_an_error() -> None:
     with pytest.raises(UndefinedError):
         render("page.html.j2")

@@ -1,4 +1,4 @@
-"""The report as one HTML file: whole, safe against what a trace may say, and the same in words as in pictures."""
+"""The report as one HTML file: well-formed, safe against hostile traces, with words for every picture."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VOID = frozenset({"meta", "br", "rect", "line", "path"})
 
 
 class _Reader(HTMLParser):
-    """What a browser would make of the file, as far as the tests look."""
+    """Reads the file like a browser, as far as the tests need."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ def read() -> _Reader:
     return _Reader(page(six_designs()))
 
 
-def test_file_is_whole_and_loads_nothing(read: _Reader) -> None:
+def test_file_is_well_formed_and_loads_nothing(read: _Reader) -> None:
     assert read.open == []
     assert read.loads == []
     assert all(link.startswith("#") for link in read.links)
@@ -77,7 +77,7 @@ def test_every_verdict_links_to_its_reasons(read: _Reader) -> None:
     assert "#rolling-restart-static" in read.links
 
 
-def test_designs_stand_side_by_side(read: _Reader) -> None:
+def test_designs_are_shown_side_by_side(read: _Reader) -> None:
     assert ["scenario", *DESIGN_NAMES] in read.rows
     verdicts = ["+ as expected"] * 6
     assert ["rolling-restart", *verdicts] in read.rows
@@ -86,29 +86,29 @@ def test_designs_stand_side_by_side(read: _Reader) -> None:
     assert "slow-member in server: nobody is slow" in read.text
 
 
-def test_rolling_restart_is_told_by_its_costs(read: _Reader) -> None:
+def test_rolling_restart_shows_its_costs(read: _Reader) -> None:
     assert ["eager", "10", "108", "46", "13.90", "0", "1,800"] in read.rows
     assert "but no less unowned time" in read.text
 
 
-def test_slow_member_is_drawn_and_told(read: _Reader) -> None:
+def test_slow_member_is_drawn_and_described(read: _Reader) -> None:
     assert "nothing delivered for 4.0 s" in read.text  # in the picture
     assert "eager: m2 is slow; 3 members waited 5.0 s for m2; nothing delivered for 4.80 s" in read.text
 
 
-def test_settings_that_reach_only_some_designs_are_told_once_above_the_figures() -> None:
-    told = "session.timeout.ms=6000 applies only to eager"
-    runs = [run("crash", design, parameters={"warnings": [told], "rate": 5}) for design in ("zookeeper", "eager")]
-    assert _Reader(page(as_mapping(compose(runs)))).text.count(f"warning: {told}") == 1
+def test_settings_for_only_some_designs_cause_one_warning_above_the_figures() -> None:
+    warning = "session.timeout.ms=6000 applies only to eager"
+    runs = [run("crash", design, parameters={"warnings": [warning], "rate": 5}) for design in ("zookeeper", "eager")]
+    assert _Reader(page(as_mapping(compose(runs)))).text.count(f"warning: {warning}") == 1
 
 
-def test_counts_stand_beside_the_models() -> None:
+def test_counts_are_shown_with_the_models() -> None:
     changes = [change(counted=[counted("JoinGroup", 6, 6), counted("moved", 4, 3)], attempts_failed=1)]
     shown = _Reader(page(as_mapping(compose([run("join", "eager", changes=changes)]))))
     assert ["join to 5", "eager", "300", "1", "12", "3", "1.50", "6 JoinGroup (=), 4 moved (3), 1 failed"] in shown.rows
 
 
-def test_ratios_stand_below_what_is_not_zero() -> None:
+def test_ratios_are_shown_below_figures_other_than_zero() -> None:
     runs = [run("join", "zookeeper", stopped=12.0, moved=3.0), run("join", "eager", stopped=6.0)]
     shown = _Reader(page(as_mapping(compose(runs))))
     assert ["partitions stopped", "12", "60.50x"] in shown.rows
@@ -124,14 +124,14 @@ def evil() -> dict[str, Any]:
     return {**result, "not_applicable": [{"scenario": EVIL, "design": EVIL, "reason": EVIL}]}
 
 
-def test_traces_cannot_mark_up_the_page() -> None:
+def test_traces_cannot_inject_markup_into_the_page() -> None:
     shown = _Reader(page(evil()))
     assert shown.loads == []
     assert shown.open == []
     assert shown.text.count(EVIL) >= 5
 
 
-def test_settings_topics_and_formulas_cannot_mark_up_the_page() -> None:
+def test_settings_topics_and_formulas_cannot_inject_markup_into_the_page() -> None:
     quoted = f'" onclick="x" {EVIL}'
     parameters = {"members": quoted, "preset": quoted, "warnings": [quoted], "rate": 5}
     overlap = Overlap(view="believed", topic=quoted, partition=0, from_ms=1.0, until_ms=2.0, owners=[quoted])
@@ -158,7 +158,7 @@ def test_page_says_what_went_wrong() -> None:
     assert "? unknown" in text
 
 
-def test_nothing_in_the_style_is_fetched() -> None:
+def test_style_fetches_nothing() -> None:
     text = page(six_designs())
     assert re.findall(r"url\(|@import|https?://", text.replace("http://www.w3.org/2000/svg", "")) == []
 

@@ -1,4 +1,4 @@
-"""Repeats in both reports: one column a design, medians with their ranges, and ratios only where they say something."""
+"""Repeats in both reports: one column per design, medians with ranges, and ratios only where they are meaningful."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def rendered(mapping: dict[str, Any], width: int) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO given above
 
 
-def test_repeats_are_one_column_a_design_with_the_medians_and_the_worst_verdict() -> None:
+def test_repeats_are_one_column_per_design_with_medians_and_the_worst_verdict() -> None:
     old, new = columns(result())
     assert [each["design"] for each in (old, new)] == ["zookeeper", "eager"]
     assert (new["metrics"]["converge_ms"], new["verdict"], new["seed"]) == (600.0, "unknown", 2)
@@ -60,7 +60,7 @@ def test_repeats_are_one_column_a_design_with_the_medians_and_the_worst_verdict(
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_terminal_shows_medians_with_their_ranges_and_how_many_repeats(width: int) -> None:
+def test_terminal_shows_medians_ranges_and_the_number_of_repeats(width: int) -> None:
     text = rendered(result(), width)
     words = " ".join(text.split())
     assert "600" in words
@@ -70,7 +70,7 @@ def test_terminal_shows_medians_with_their_ranges_and_how_many_repeats(width: in
     assert max(map(len, text.splitlines())) <= width
 
 
-def test_page_shows_medians_with_their_ranges_and_how_many_repeats() -> None:
+def test_page_shows_medians_ranges_and_the_number_of_repeats() -> None:
     text = page(result())
     assert '600<span class="ratio">300-900</span><span class="ratio">3.00x</span>' in text
     assert "3 repeats, seed 1-3" in text
@@ -78,7 +78,7 @@ def test_page_shows_medians_with_their_ranges_and_how_many_repeats() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "repeats", "eager_session_ms", "told"),
+    ("name", "repeats", "eager_session_ms", "shown"),
     [
         ("stopped", 1, 3000, "1.00x"),  # follows from the change
         ("converge_ms", 1, 3000, ""),  # one draw
@@ -90,6 +90,8 @@ def test_page_shows_medians_with_their_ranges_and_how_many_repeats() -> None:
         ("delivered", 3, 3000, ""),
     ],
 )
-def test_figures_have_ratios_only_where_they_compare(name: str, repeats: int, eager_session_ms: int, told: str) -> None:
+def test_figures_have_ratios_only_where_they_are_comparable(
+    name: str, repeats: int, eager_session_ms: int, shown: str
+) -> None:
     old, new = columns(result(repeats, eager_session_ms=eager_session_ms))
-    assert ratio(name, new, old) == told
+    assert ratio(name, new, old) == shown

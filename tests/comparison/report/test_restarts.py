@@ -1,4 +1,4 @@
-"""What a rolling restart costs, and remarks that are made from these figures and from nothing else."""
+"""The costs of a rolling restart, and the remarks derived from them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def shown(*runs: Any) -> list:
     return costs(as_mapping(compose(list(runs)))["runs"])
 
 
-def test_costs_are_those_of_all_restarts_together() -> None:
+def test_costs_are_the_sums_over_all_restarts() -> None:
     found = {cost.design: cost.cells() for cost in costs(six_designs()["runs"])}
     assert found["eager"] == ["10", "108", "46", "13.90", "0", "1,800"]
     assert found["cooperative"] == ["15", "10", "23", "17.60", "0", "2,600"]
     assert len(found) == 6
 
 
-def test_what_cannot_be_told_of_one_restart_cannot_be_told_of_all() -> None:
+def test_cost_unknown_for_one_restart_is_unknown_for_all() -> None:
     (cost,) = shown(
         run(
             "rolling-restart",
@@ -33,24 +33,28 @@ def test_what_cannot_be_told_of_one_restart_cannot_be_told_of_all() -> None:
     assert title([cost]) == "cost of restarting 2 members one after the other"
 
 
-def test_other_scenarios_cost_nothing() -> None:
+def test_other_scenarios_have_no_restart_costs() -> None:
     assert shown(run("join", "eager"), run("protocol-migration", "cooperative", changes=[change("restart")])) == []
 
 
-def test_remarks_hold_what_people_say_against_what_was_measured() -> None:
-    told = remarks(costs(six_designs()["runs"]))
-    assert told[0] == (
+def test_remarks_compare_common_claims_with_the_figures() -> None:
+    shown = remarks(costs(six_designs()["runs"]))
+    assert shown[0] == (
         "static: 0 stops instead of 108, 0 moves instead of 46, but no less unowned time: 13 partition-s, eager 13.90"
     )
-    assert told[1].startswith(
+    assert shown[1].startswith(
         "cooperative: 10 stops instead of 108, 23 moves instead of 46, at the price of more rebalances"
     )
-    assert told[1].endswith("more rebalances (15 instead of 10) and more unowned time (17.60 partition-s, eager 13.90)")
-    assert told[2].startswith("delayed: 0 stops instead of 108, 0 moves instead of 46, at the price of more rebalances")
-    assert told[3].startswith("zookeeper: at this size")
+    assert shown[1].endswith(
+        "more rebalances (15 instead of 10) and more unowned time (17.60 partition-s, eager 13.90)"
+    )
+    assert shown[2].startswith(
+        "delayed: 0 stops instead of 108, 0 moves instead of 46, at the price of more rebalances"
+    )
+    assert shown[3].startswith("zookeeper: at this size")
 
 
-def test_remarks_say_the_opposite_where_that_was_measured() -> None:
+def test_remarks_contradict_a_claim_when_the_figures_do() -> None:
     quick = {"static": 2.0, "cooperative": 5.0}
     runs = [
         run(
@@ -65,5 +69,5 @@ def test_remarks_say_the_opposite_where_that_was_measured() -> None:
     assert "with no more rebalances (1 instead of 1) and no more unowned time" in cooperative
 
 
-def test_without_eager_there_is_nothing_to_hold_them_against() -> None:
+def test_there_are_no_remarks_without_eager() -> None:
     assert remarks(shown(restarted("static"), restarted("cooperative"))) == []

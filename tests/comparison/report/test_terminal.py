@@ -1,4 +1,4 @@
-"""The terminal report: what stands on the screen, in 80 columns, without colour and without a terminal."""
+"""The terminal report: its text in 80 columns, without colour and without a terminal."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def rendered(mapping: dict[str, Any], *, width: int = 80) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
-def test_report_reads_as_recorded() -> None:
-    """After a wanted change: look at the difference, then write what was rendered into the golden file."""
+def test_report_equals_the_recorded_one() -> None:
+    """After an intended change, check the difference and update the golden file."""
     assert rendered(result()) == GOLDEN.read_text(encoding="utf-8")
 
 
@@ -67,23 +67,23 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
     assert max(map(len, rendered(result(), width=width).splitlines())) <= width
 
 
-def test_what_cannot_be_told_is_a_dash_and_has_no_ratio() -> None:
+def test_unknown_figure_is_a_dash_without_a_ratio() -> None:
     lines = [line.split() for line in rendered(result()).splitlines() if line.strip().startswith("lost")]
     assert lines == [["lost", "0", "0"], ["lost", "0", "-"]]
 
 
-def test_traces_cannot_mark_up_the_report() -> None:
+def test_traces_cannot_inject_markup_into_the_report() -> None:
     evil = as_mapping(compose([judge(run("join", "eager", failures=["m1: [bold red]alarm[/] [link=x]y[/link]"]))]))
     assert "[bold red]alarm[/] [link=x]y[/link]" in rendered(evil)
 
 
-@pytest.mark.parametrize(("version", "told"), [(99, "use the version that wrote it"), (1, "analyse the run again")])
-def test_other_version_of_the_result_is_refused(version: int, told: str) -> None:
-    with pytest.raises(ValueError, match=f"schema version {version}.*{told}"):
+@pytest.mark.parametrize(("version", "advice"), [(99, "use the version that wrote it"), (1, "analyse the run again")])
+def test_other_version_of_the_result_is_refused(version: int, advice: str) -> None:
+    with pytest.raises(ValueError, match=f"schema version {version}.*{advice}"):
         render({**result(), "schema_version": version}, Console(file=io.StringIO()))
 
 
-def test_rolling_restart_is_told_by_its_costs_side_by_side() -> None:
+def test_rolling_restart_shows_its_costs_side_by_side() -> None:
     text = rendered(six_designs())
     rows = [line.split() for line in text.splitlines()]
     assert ["eager", "10", "108", "46", "13.90", "0", "1,800"] in rows
@@ -91,19 +91,19 @@ def test_rolling_restart_is_told_by_its_costs_side_by_side() -> None:
     assert "but no less unowned time" in " ".join(text.split())
 
 
-def test_settings_that_reach_only_some_designs_are_told_once_above_the_figures() -> None:
-    told = "session.timeout.ms=6000 applies only to eager"
-    runs = [run("crash", design, parameters={"warnings": [told], "rate": 5}) for design in ("zookeeper", "eager")]
-    assert rendered(as_mapping(compose(runs))).count(f"warning: {told}") == 1
+def test_settings_for_only_some_designs_cause_one_warning_above_the_figures() -> None:
+    warning = "session.timeout.ms=6000 applies only to eager"
+    runs = [run("crash", design, parameters={"warnings": [warning], "rate": 5}) for design in ("zookeeper", "eager")]
+    assert rendered(as_mapping(compose(runs))).count(f"warning: {warning}") == 1
 
 
-def test_slow_member_is_told_by_who_waited_and_by_what_was_delivered() -> None:
+def test_slow_member_shows_who_waited_and_what_was_delivered() -> None:
     text = rendered(six_designs())
     assert "  eager        ▄▄▄▄▄▄▄▄▄▄____________________▄▄▄▄▄▄▄▄▄▄\n" in text
     assert "m2 is slow; 3 members waited 5.0 s for m2; nothing delivered for 4.80 s" in " ".join(text.split())
 
 
-def test_scenario_that_makes_no_sense_is_not_applicable_and_why() -> None:
+def test_scenario_that_is_not_applicable_has_a_reason() -> None:
     text = " ".join(rendered(six_designs()).split())
     assert "not applicable: slow-member in server: nobody is slow" in text
     assert "protocol-migration" not in text

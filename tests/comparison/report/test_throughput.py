@@ -25,7 +25,7 @@ def test_letters_show_where_nothing_was_delivered() -> None:
     assert (line, each_ms) == ("▄▄▄▄________▄▄▄▄", 500.0)
 
 
-def test_what_is_caught_up_at_once_does_not_flatten_the_rest() -> None:
+def test_burst_after_a_stall_does_not_flatten_the_rest() -> None:
     slow = change("slow", members=None, from_ms=200.0)
     delivery = Delivery(from_ms=0.0, bin_ms=100.0, records=[7, 7, 20, 20, 0, 2_000, 20, 21, 1])
     (eager,) = mapped(run("slow-member", "eager", changes=[slow], delivery=delivery))
@@ -43,7 +43,7 @@ def test_what_is_caught_up_at_once_does_not_flatten_the_rest() -> None:
         },
     ],
 )
-def test_there_is_nothing_to_draw(given: dict) -> None:
+def test_nothing_is_drawn_without_deliveries(given: dict) -> None:
     (eager,) = mapped(run("slow-member", "eager", **given))
     assert sparkline(eager, 80) is None
 
@@ -65,14 +65,14 @@ def test_picture_has_a_lane_for_each_design_and_says_where_nothing_was_delivered
     drawn = picture(slowed("eager"), slowed("cooperative"), run("slow-member", "static"))
     texts = [text.text for text in drawn.iter(f"{SVG}text")]
     assert {"eager", "cooperative"} <= set(texts)
-    assert "static" not in texts  # it delivered nothing that is known
+    assert "static" not in texts  # no known deliveries
     assert "4.0 s" in texts
     titles = [title.text for title in drawn.iter(f"{SVG}title")]
     assert titles.count("nothing delivered for 4.0 s") == 1
     assert titles.count("slow") == 4  # a band and a line in each lane
 
 
-def test_picture_keeps_within_its_frame() -> None:
+def test_picture_stays_within_its_frame() -> None:
     late = change("cut", members=None, from_ms=5_000.0, healed_ms=90_000.0)
     delivery = Delivery(from_ms=0.0, bin_ms=100.0, records=[5] * 100)
     drawn = picture(run("pause", "eager", changes=[late], delivery=delivery), slowed("eager"))
@@ -83,5 +83,5 @@ def test_picture_keeps_within_its_frame() -> None:
         assert 0 <= y <= y + h <= height
 
 
-def test_no_picture_of_nothing() -> None:
+def test_no_picture_without_deliveries() -> None:
     assert chart(mapped(run("join", "eager"))) is None

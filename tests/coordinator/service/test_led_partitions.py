@@ -93,7 +93,7 @@ async def stable(connection: HandlerConnection) -> str:
 
 
 #: api, version, request, the answer where the partition is led elsewhere, and while it is being loaded.
-GATE = [
+LED_PARTITION_CHECKS = [
     (Api.JoinGroup, 9, JOIN, "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"),
     (Api.SyncGroup, 3, {"group_id": GROUP}, "NOT_COORDINATOR", "REBALANCE_IN_PROGRESS"),
     (Api.Heartbeat, 4, {"group_id": GROUP}, "NOT_COORDINATOR", "NONE"),
@@ -106,10 +106,10 @@ GATE = [
     (Api.DeleteGroups, 2, {"groups_names": [GROUP]}, "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"),
     (Api.OffsetDelete, 0, {"group_id": GROUP}, "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"),
 ]
-IDS = [f"{row[0].name} v{row[1]}" for row in GATE]
+IDS = [f"{row[0].name} v{row[1]}" for row in LED_PARTITION_CHECKS]
 
 
-@pytest.mark.parametrize(("api", "version", "request_body", "elsewhere", "_loading"), GATE, ids=IDS)
+@pytest.mark.parametrize(("api", "version", "request_body", "elsewhere", "_loading"), LED_PARTITION_CHECKS, ids=IDS)
 def test_request_for_a_partition_led_elsewhere_is_refused(api, version, request_body, elsewhere, _loading):
     async def scene(_: LoneCoordinator, connection: HandlerConnection) -> None:
         answer = await connection.call(api, version, **request_body)
@@ -118,7 +118,7 @@ def test_request_for_a_partition_led_elsewhere_is_refused(api, version, request_
     play(scene, led=False)
 
 
-@pytest.mark.parametrize(("api", "version", "request_body", "_elsewhere", "loading"), GATE, ids=IDS)
+@pytest.mark.parametrize(("api", "version", "request_body", "_elsewhere", "loading"), LED_PARTITION_CHECKS, ids=IDS)
 def test_request_while_the_partition_loads_gets_load_in_progress(api, version, request_body, _elsewhere, loading):
     async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
         log = await coordinator.storage.take_over_pairs(coordinator.tp(NUMBER), None, 0)

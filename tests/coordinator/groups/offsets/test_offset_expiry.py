@@ -108,7 +108,7 @@ def test_nothing_ends_while_a_rebalance_goes_on(members: str):
     assert offsets(machine) == {"u-0"}
 
 
-def test_commit_on_its_way_to_the_log_is_not_buried():
+def test_commit_being_written_is_not_expired():
     machine = loaded(Machine(SHORT))
     admin_commit(machine, "t-0")
     machine.wait(RETENTION - 1)

@@ -25,7 +25,7 @@ CLOCK = ManualClock()
 
 @dataclass
 class Candidate:
-    """One broker's session, eyes and candidacy, without the tasks that would move them."""
+    """One broker's session, view of the cluster and candidacy, without the tasks that would move them."""
 
     session: ZooKeeperSession
     observer: Observer
