@@ -1,4 +1,4 @@
-"""Run folders: never overwritten, `latest` leads to the newest, what cannot be written says so."""
+"""Run folders are never overwritten, `latest` points to the newest one, and a failed write is reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_two_runs_of_one_second_get_folders_of_their_own(tmp_path: Path) -> None:
+def test_two_runs_in_one_second_get_different_folders(tmp_path: Path) -> None:
     first, second = new_bundle(tmp_path, "compare"), new_bundle(tmp_path, "compare")
     assert first != second
     assert (tmp_path / "latest").resolve() == second
@@ -33,7 +33,7 @@ def test_runs_are_found_in_a_bundle_a_scenario_and_their_own_folder(tmp_path: Pa
     assert run_dirs_in(runs[0]) == [runs[0]]
 
 
-def test_a_run_is_never_put_where_one_is_already(tmp_path: Path) -> None:
+def test_a_run_never_replaces_another(tmp_path: Path) -> None:
     run_dir_of(tmp_path, "crash", "eager")
     with pytest.raises(EnvironmentFault, match="cannot write the run folder"):
         run_dir_of(tmp_path, "crash", "eager")
@@ -51,7 +51,7 @@ def test_a_file_where_the_folder_should_be_is_refused(tmp_path: Path) -> None:
         new_bundle(tmp_path / "runs", "run")
 
 
-def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     write_json(path, {"kept": True})
     program = (

@@ -88,7 +88,7 @@ class Actions:
         if members := self._living():
             self._one(members).crash()
 
-    def expire(self) -> None:
+    def expire_crashed(self) -> None:
         """The session of a member that crashed ends."""
         if dead := [m for m in self.group.members if not m.alive and not m.session.ended]:
             self.group.zookeeper.expire(self._one(dead).session)
@@ -201,7 +201,7 @@ CALM = (
     "let_go",
     "close",
     "crash",
-    "expire",
+    "expire_crashed",
     "cut",
     "lose_answer",
     "reach",

@@ -1,4 +1,4 @@
-"""The flow by hand, as in a few terminals: ZooKeeper, a broker, consumers of both designs, a producer."""
+"""A session by hand in several terminals: ZooKeeper, a broker, consumers of both designs, a producer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def events(output: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def owned(output: Path) -> set[int]:
-    """What the consumer shows as its own, by its last words."""
+    """The partitions that the consumer's last line shows as its own."""
     now: set[int] = set()
     for line in output.read_text().splitlines():
         event = json.loads(line) if line.startswith("{") else {"event": ""}
@@ -118,15 +118,14 @@ def test_lines_of_standard_input_are_produced_and_read_as_text(terminals: Termin
     )
     assert read.returncode == 0, read.stderr
     assert "words-0 @0 salt" in read.stdout
-    # Two streams are two members with ids of the coordinator's making: which comes first is its business, and whether
-    # it has everything for a moment.
+    # Two streams are two members whose ids the coordinator generates: either may come first, and briefly own all.
     assigned = {line.partition(" (")[0] for line in read.stdout.splitlines() if line.startswith("assigned")}
     halves = {"assigned: words-0, words-1", "assigned: words-2, words-3"}
     assert assigned - halves <= {"assigned: words-0, words-1, words-2, words-3"}
     assert assigned >= halves or assigned - halves
 
 
-def test_a_producer_that_waits_for_a_line_ends_when_it_is_told(terminals: Terminals) -> None:
+def test_a_producer_that_waits_for_input_ends_on_sigint(terminals: Terminals) -> None:
     producing, output = terminals.open("produce", "--topic", "typed", "--stdin")
     assert producing.stdin is not None
     producing.stdin.write("typed by hand\n")
@@ -144,7 +143,7 @@ def test_a_file_is_produced_line_by_line(terminals: Terminals, tmp_path: Path) -
     assert produced.stdout.count("stored") == 2, produced.stderr
 
 
-def test_a_setting_of_another_part_is_named_and_ignored(terminals: Terminals) -> None:
+def test_a_setting_that_does_not_apply_is_named_and_ignored(terminals: Terminals) -> None:
     made = terminals.run(
         *("consume", "--design", "eager", "--group", "s", "--topic", "words", "--max-records", "1"),
         *("--set", "auto.offset.reset=earliest", "--set", "rebalance.backoff.ms=1"),
@@ -158,7 +157,7 @@ def test_a_setting_of_another_part_is_named_and_ignored(terminals: Terminals) ->
     assert "rebalance.back" in wrong.stderr
 
 
-def test_status_and_stop_know_the_servers_that_run(tmp_path: Path) -> None:
+def test_status_and_stop_find_the_running_servers(tmp_path: Path) -> None:
     terminals = Terminals(tmp_path)
     (port,) = free_ports(1)
     assert terminals.run("zookeeper", "start", "--detach", "--port", str(port)).returncode == 0

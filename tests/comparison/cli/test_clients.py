@@ -1,4 +1,4 @@
-"""What `consume` takes when it is not told, and how it shows what a member has."""
+"""The defaults of `consume`, and how it shows a member's partitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A ZooKeeper, and a broker that is registered in it under a chroot; this process stands for both."""
+    """A ZooKeeper with a broker registered under a chroot; this process counts as both."""
     monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
     write_state(this_process("zookeeper", "127.0.0.1:2181", tmp_path))
     write_state(this_process("broker-9092", "127.0.0.1:9092", tmp_path, zookeeper="127.0.0.1:2181/lab"))
@@ -36,19 +36,19 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 @pytest.mark.usefixtures("started")
-def test_member_of_the_server_design_registers_where_its_brokers_are(
+def test_member_of_the_server_design_registers_in_its_brokers_chroot(
     design: str, given: str | None, bootstrap: str | None, taken: str
 ) -> None:
     assert zookeeper_of(design, given, bootstrap) == taken
 
 
-def test_brokers_that_are_registered_in_two_places_have_to_be_chosen_from(started: Path) -> None:
+def test_brokers_registered_in_two_places_need_a_choice(started: Path) -> None:
     write_state(this_process("broker-9093", "127.0.0.1:9093", started, zookeeper="127.0.0.1:2181/other"))
     with pytest.raises(ConfigurationError, match=r"2181/lab and 127\.0\.0\.1:2181/other: choose with --zookeeper"):
         zookeeper_of("server", None, None)
 
 
-def test_member_that_keeps_what_it_has_is_shown_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_partitions_that_a_member_keeps_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     t = [TopicPartition("t", number) for number in range(2)]
 
     async def test() -> None:
@@ -68,11 +68,11 @@ def test_member_that_keeps_what_it_has_is_shown_with_it(capsys: pytest.CaptureFi
     ]
 
 
-def test_topic_brings_its_number_of_streams() -> None:
+def test_topic_argument_may_have_a_number_of_streams() -> None:
     assert topics_of(["t", "u:3", f"v:{STREAMS_MAX}"]) == {"t": 1, "u": 3, "v": STREAMS_MAX}
 
 
 @pytest.mark.parametrize("streams", ["0", "1001", "99999999999", "9" * 5_000, "-1", "two", "²", ""])
-def test_topic_with_streams_that_nobody_can_have_is_refused_before_anything_starts(streams: str) -> None:
+def test_impossible_number_of_streams_is_refused_before_anything_starts(streams: str) -> None:
     with pytest.raises(ConfigurationError, match="with 1 to 1,000 streams"):
         topics_of([f"t:{streams}"])

@@ -1,4 +1,4 @@
-"""The doctor names what is missing, and the remedy."""
+"""`doctor` names what is missing, and the remedy."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_low_limit_of_open_files_is_named_with_the_command() -> None:
     assert result.stdout.strip() == "ulimit -n 1024"
 
 
-def test_something_missing_is_told_by_the_exit_code(
+def test_something_missing_sets_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     bad = doctor.Finding("java", "none", "install one")

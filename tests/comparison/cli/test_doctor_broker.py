@@ -1,4 +1,4 @@
-"""The doctor tells how long a running broker's loop is busy, and what is wrong where it cannot."""
+"""`doctor` shows a running broker's event-loop latency, or why it cannot."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ async def _asked(*, ours: bool) -> BrokerLoop:
         await server.stop()
 
 
-def test_broker_of_ours_tells_its_figures() -> None:
+def test_broker_of_ours_reports_its_figures() -> None:
     found = measured_loop.run(_asked(ours=True))
     assert found.figures.turns > 0
     assert found.longest_piece == "ApiVersions"
     assert found.lines()[0].startswith("longest turn ")
 
 
-def test_figures_are_told_in_milliseconds() -> None:
+def test_figures_are_shown_in_milliseconds() -> None:
     assert FOUND.lines() == [
         "longest turn 1.7 ms, of 100 in 2.5 s; 99 % took at most 0.064 ms",
         "longest piece of work 1.2 ms: JoinGroup",
@@ -60,19 +60,19 @@ def test_broker_without_figures_is_named(run: Callable[[Coroutine[Any, Any, Any]
         run(_asked(ours=ours))
 
 
-def test_broker_that_is_not_there_is_named_with_a_remedy() -> None:
+def test_unreachable_broker_is_named_with_a_remedy() -> None:
     (port,) = free_ports(1)
     with pytest.raises(EnvironmentFault, match=r"no broker answers at .*give a broker"):
         loop_of(f"127.0.0.1:{port}", reset=False)
 
 
 @pytest.mark.parametrize("address", ["here", "127.0.0.1", "a:1,b:2", ":9092"])
-def test_address_of_another_form_is_refused(address: str) -> None:
+def test_malformed_address_is_refused(address: str) -> None:
     with pytest.raises(ConfigurationError, match="HOST:PORT of one broker"):
         loop_of(address, reset=False)
 
 
-def test_command_shows_what_the_broker_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_shows_the_brokers_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, bool]] = []
 
     def found(address: str, *, reset: bool) -> BrokerLoop:

@@ -1,4 +1,4 @@
-"""What a user gets wrong ends in one clear line, the right exit code, and no traceback."""
+"""A user's error ends in one clear line and the right exit code, without a traceback."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COMMANDS = (
 
 
 @pytest.fixture(autouse=True)
-def own_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
@@ -67,13 +67,13 @@ def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str
     assert "Example" in capsys.readouterr().out
 
 
-def test_help_and_readme_say_what_every_exit_code_means(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_readme_explain_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     code_of("--help")
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     for text in (capsys.readouterr().out, readme):
-        told = " ".join(text.split()).lower().partition("exit codes: ")[2].partition(".")[0]
-        assert [int(part.split()[0]) for part in told.split(", ")] == sorted(Exit)
-        assert told.endswith("255 internal error or a server that did not answer")
+        codes = " ".join(text.split()).lower().partition("exit codes: ")[2].partition(".")[0]
+        assert [int(each.split()[0]) for each in codes.split(", ")] == sorted(Exit)
+        assert codes.endswith("255 internal error or a server that did not answer")
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_help_and_readme_say_what_every_exit_code_means(capsys: pytest.CaptureFi
         (["produce", "--topic", "t", "--rate", "0"], "0.0 is not in the range"),
     ],
 )
-def test_wrong_arguments_end_with_what_to_change(
+def test_wrong_arguments_end_with_advice(
     arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert code_of(*arguments) == Exit.USAGE
-    told = capsys.readouterr()
-    assert complaint in told.err
-    assert "Traceback" not in told.err
-    assert told.out == ""
+    output = capsys.readouterr()
+    assert complaint in output.err
+    assert "Traceback" not in output.err
+    assert output.out == ""
 
 
 @pytest.mark.parametrize(
@@ -146,13 +146,13 @@ def test_wrong_arguments_end_with_what_to_change(
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_a_server_that_is_down_ends_with_its_address(
+def test_a_command_names_the_server_that_is_down(
     arguments: list[str], unused_port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert code_of(*(argument.format(port=unused_port) for argument in arguments)) == Exit.INTERNAL
-    told = capsys.readouterr().err
-    assert f"127.0.0.1:{unused_port}" in told
-    assert "Traceback" not in told
+    stderr = capsys.readouterr().err
+    assert f"127.0.0.1:{unused_port}" in stderr
+    assert "Traceback" not in stderr
 
 
 def test_zookeeper_refuses_a_port_in_use(taken_port: int, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,11 +160,11 @@ def test_zookeeper_refuses_a_port_in_use(taken_port: int, capsys: pytest.Capture
     assert str(taken_port) in capsys.readouterr().err
 
 
-def test_zookeeper_detached_tells_why_it_did_not_start(taken_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_detached_zookeeper_says_why_it_did_not_start(taken_port: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("zookeeper", "start", "--detach", "--port", str(taken_port)) == Exit.USAGE
-    told = capsys.readouterr().err
-    assert str(taken_port) in told
-    assert "Traceback" not in told
+    stderr = capsys.readouterr().err
+    assert str(taken_port) in stderr
+    assert "Traceback" not in stderr
 
 
 def test_broker_refuses_a_port_in_use(chroot: str, taken_port: int, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,23 +175,23 @@ def test_broker_refuses_a_port_in_use(chroot: str, taken_port: int, capsys: pyte
 @pytest.mark.parametrize(
     "command", [["zookeeper", "status"], ["zookeeper", "stop"], ["broker", "status"], ["broker", "stop"]]
 )
-def test_nothing_started_is_told_by_the_exit_code(command: list[str]) -> None:
+def test_exit_code_says_that_nothing_was_started(command: list[str]) -> None:
     assert code_of(*command) == Exit.NOT_AS_EXPECTED
 
 
-def test_a_run_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_folder_that_cannot_be_created_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert code_of("run", "crash", "--design", "eager", "-o", str(tmp_path / "file")) == Exit.USAGE
     assert f"cannot write the run folder {tmp_path / 'file'}" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that nobody can write to")
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a read-only file system")
 def test_a_run_folder_that_is_read_only_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("run", "crash", "--design", "eager", "-o", "/proc/runs") == Exit.USAGE
     assert "cannot write the run folder /proc/runs" in capsys.readouterr().err
 
 
-def test_a_disk_that_is_full_is_told_before_anything_is_started(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_before_anything_is_started(tmp_path: Path) -> None:
     result = subprocess.run(
         [
             sys.executable,
@@ -222,50 +222,50 @@ def test_a_dry_run_prints_the_plan_and_the_seed_and_starts_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert code_of("compare", "--dry-run", "--seed", "5") == Exit.AS_EXPECTED
-    told = capsys.readouterr()
-    assert told.out.splitlines()[0].startswith("herd · zookeeper: about 20 s")
-    assert len(told.out.splitlines()) == 16
-    assert told.out.splitlines()[-1] == "split-brain-ensemble · zookeeper: skipped: same run as split-brain"
-    assert told.err.splitlines() == ["seed 5", "15 runs, about 5 minutes"]
+    output = capsys.readouterr()
+    assert output.out.splitlines()[0].startswith("herd · zookeeper: about 20 s")
+    assert len(output.out.splitlines()) == 16
+    assert output.out.splitlines()[-1] == "split-brain-ensemble · zookeeper: skipped: same run as split-brain"
+    assert output.err.splitlines() == ["seed 5", "15 runs, about 5 minutes"]
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_comparison_says_how_many_repeats_it_makes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_shows_its_number_of_repeats(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("compare", "--smoke", "--repeat", "3", "--dry-run", "--seed", "5") == Exit.AS_EXPECTED
-    told = capsys.readouterr()
-    assert "12 runs (3 repeats of 4), about" in told.err
-    assert "crash · eager · seed 7: about" in told.out
+    output = capsys.readouterr()
+    assert "12 runs (3 repeats of 4), about" in output.err
+    assert "crash · eager · seed 7: about" in output.out
 
 
 @pytest.mark.parametrize("spelling", [["--seed", "7"], ["--seed=7"]])
-def test_a_command_is_repeated_as_it_was_given_when_it_has_a_seed(spelling: list[str]) -> None:
+def test_a_command_with_a_seed_is_repeated_unchanged(spelling: list[str]) -> None:
     command = ["rebalance-lab", "run", "crash", *spelling]
     assert with_seed(command, 7) == (command, 7)
 
 
 @pytest.mark.parametrize("rest", [[], ["--", "crash"]])
-def test_a_command_without_a_seed_is_repeated_with_the_one_that_was_drawn(rest: list[str]) -> None:
+def test_a_command_without_a_seed_is_repeated_with_the_drawn_one(rest: list[str]) -> None:
     command, seed = with_seed(["rebalance-lab", "run", *rest], None)
     assert command == ["rebalance-lab", "run", "--seed", str(seed), *rest]
 
 
-def test_a_comparison_of_everything_says_how_long_it_takes_and_what_makes_no_sense(
+def test_a_comparison_of_everything_shows_its_duration_and_skipped_combinations(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert code_of("compare", "--all", "--dry-run") == Exit.AS_EXPECTED
-    told = capsys.readouterr()
-    assert "protocol-migration · cooperative: about" in told.out
-    assert "protocol-migration · eager: skipped: the migration begins there" in told.out
-    assert "runs, about " in told.err
+    output = capsys.readouterr()
+    assert "protocol-migration · cooperative: about" in output.out
+    assert "protocol-migration · eager: skipped: the migration begins there" in output.out
+    assert "runs, about " in output.err
 
 
-def test_designs_of_a_comparison_are_any_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_takes_any_designs(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("compare", "--smoke", "--design", "static,cooperative", "--dry-run") == Exit.AS_EXPECTED
     titles = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
     assert titles == ["herd · static", "herd · cooperative", "crash · static", "crash · cooperative"]
 
 
-def test_the_catalogue_is_shown_and_given_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_catalogue_is_shown_as_text_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("scenarios") == Exit.AS_EXPECTED
     assert "split-brain" in capsys.readouterr().out
     assert code_of("scenarios", "--show", "pause") == Exit.AS_EXPECTED
@@ -274,7 +274,7 @@ def test_the_catalogue_is_shown_and_given_as_json(capsys: pytest.CaptureFixture[
     assert '"same_run_as"' in capsys.readouterr().out
 
 
-def test_a_setting_that_only_kafka_has_warns(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_setting_that_only_kafka_has_causes_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("run", "crash", "--dry-run", "-c", "compression.gzip.level=3") == Exit.AS_EXPECTED
     assert (
         "warning: compression.gzip.level is a Kafka setting that rebalance-lab does not implement"
@@ -282,7 +282,7 @@ def test_a_setting_that_only_kafka_has_warns(capsys: pytest.CaptureFixture[str])
     )
 
 
-def test_a_setting_that_reaches_one_of_two_designs_warns_and_names_the_option_that_reaches_both(
+def test_a_setting_for_one_of_two_designs_causes_a_warning_that_names_the_option_for_both(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert code_of("run", "crash", "--dry-run", "-c", "session.timeout.ms=6000") == Exit.AS_EXPECTED
@@ -294,12 +294,12 @@ def test_a_setting_that_reaches_one_of_two_designs_warns_and_names_the_option_th
     assert "warning" not in capsys.readouterr().err
 
 
-def test_a_number_of_members_that_a_scenario_does_not_use_warns(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unused_number_of_members_causes_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("run", "herd", "join", "--members", "6", "--dry-run") == Exit.AS_EXPECTED
     assert "warning: --members 6 is ignored by herd," in capsys.readouterr().err
 
 
-def test_a_mistake_of_ours_is_one_line_and_keeps_its_traceback_in_a_file(tmp_path: Path) -> None:
+def test_an_internal_error_is_one_line_with_its_traceback_in_a_file(tmp_path: Path) -> None:
     program = (
         "import tempfile, sys; tempfile.tempdir = sys.argv[1]\n"
         "import comparison.cli.main as cli\n"

@@ -1,4 +1,4 @@
-"""A broker that announces what nobody could allocate ends no command: each says who sent nonsense, and what."""
+"""A broker that announces absurd lengths: each command ends with an error that names the broker and its response."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from contextlib import ExitStack
 from kernel.wire.versions import Api
 from tests.support.hostile_broker import hostile_broker
 
-#: What is asked of the broker first, or after ApiVersions; and the command.
+#: The request that the broker gets first, or after ApiVersions; and the command.
 COMMANDS = [
     (Api.ApiVersions, ["doctor", "--broker", "{}"]),
     (Api.DescribeLoop, ["doctor", "--broker", "{}"]),
     (Api.Metadata, ["produce", "--topic", "t", "--count", "1", "--bootstrap-server", "{}"]),
     (Api.Metadata, ["consume", "--design", "eager", "--group", "g", "--topic", "t", "--bootstrap-server", "{}"]),
 ]
-#: A count that slipped through would ask for 16 GB and more, and abort the process.
+#: An unchecked count would allocate 16 GB or more, and abort the process.
 LIMITED = (
     "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (3_000_000_000,) * 2);"
     " from comparison.cli.main import main; main()"
 )
 
 
-def test_absurd_answer_ends_a_command_with_one_line_that_names_the_broker_and_the_request() -> None:
+def test_absurd_response_ends_a_command_with_one_line_that_names_broker_and_request() -> None:
     with ExitStack() as stack:
         running = []
         for bad, arguments in COMMANDS:

@@ -31,7 +31,7 @@ with RunProgress(1) as progress:
 """
 
 
-def test_the_second_ctrl_c_leaves_the_terminal_with_its_cursor() -> None:
+def test_the_second_ctrl_c_restores_the_cursor() -> None:
     ours, theirs = pty.openpty()
     try:
         child = subprocess.Popen(
@@ -50,7 +50,7 @@ def test_the_second_ctrl_c_leaves_the_terminal_with_its_cursor() -> None:
 
 
 def read(terminal: int) -> bytes:
-    """Nothing once nobody has the other end open any more, which Linux tells as an error."""
+    """Nothing once the other end is closed, which Linux reports as an error."""
     try:
         return os.read(terminal, 4096)
     except OSError:

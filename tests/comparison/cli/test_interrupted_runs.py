@@ -1,6 +1,6 @@
-"""SIGINT, SIGTERM and `kill -9` in a run and in its analysis: the end is quiet, and nothing stays behind.
+"""SIGINT, SIGTERM and `kill -9` during a run and its analysis: both end quietly and leave nothing behind.
 
-Each command has a temporary folder and a session of its own, so that what it leaves can be told from other programs'.
+Each command has its own temporary folder and session, so that its remains differ from those of other programs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Command:
-    """A command under way, with its own temporary folder."""
+    """A running command with its own temporary folder."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.temporary = folder / "temporary"
@@ -44,7 +44,7 @@ class Command:
                 env={**os.environ, "TMPDIR": str(self.temporary)},
             )
 
-    def told(self) -> str:
+    def output(self) -> str:
         return self.output.read_text()
 
     def descendants(self) -> list[psutil.Process]:
@@ -57,11 +57,11 @@ class Command:
 
     def until(self, condition: Callable[[], object]) -> None:
         """Wait for the condition while the command runs."""
-        wait_until(lambda: condition() or self.child.poll() is not None, 120, lambda: f"the command: {self.told()}")
-        assert self.child.poll() is None, self.told()
+        wait_until(lambda: condition() or self.child.poll() is not None, 120, lambda: f"the command: {self.output()}")
+        assert self.child.poll() is None, self.output()
 
     def end(self, by: signal.Signals) -> None:
-        """Send the signal; assert that soon nothing is left of the command."""
+        """Send the signal, and assert that soon nothing of the command is left."""
         began = self.descendants()
         self.child.send_signal(by)
         self.child.wait(60)
@@ -78,7 +78,7 @@ def alive(process: psutil.Process) -> bool:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
-    # A test that failed half-way leaves no command behind.
+    # A test that fails half-way must not leave a command behind.
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             if str(tmp_path) in child.environ().get("TMPDIR", ""):
@@ -87,16 +87,14 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_interrupted_ends_without_an_analysis_and_keeps_its_traces(
-    folder: Path, by: signal.Signals
-) -> None:
+def test_an_interrupted_run_ends_without_an_analysis_and_keeps_its_traces(folder: Path, by: signal.Signals) -> None:
     command = Command(folder, "run", "join", "--design", "eager", "--seed", "1")
     command.until(lambda: len(command.descendants()) > 2)  # members and brokers are starting
     command.end(by)
     assert command.child.returncode == Exit.INTERRUPTED
-    assert "Traceback" not in command.told()
-    assert "on Spark" not in command.told()
-    kept = command.told().splitlines()[-1].rpartition("rebalance-lab analyze ")[2]
+    assert "Traceback" not in command.output()
+    assert "on Spark" not in command.output()
+    kept = command.output().splitlines()[-1].rpartition("rebalance-lab analyze ")[2]
     (run_dir,) = run_dirs_in(folder / kept)
     ended = (run_dir / "trace" / "runner.jsonl").read_text().splitlines()[-1]
     assert '"run_ended"' in ended
@@ -107,7 +105,7 @@ def test_a_run_that_is_interrupted_ends_without_an_analysis_and_keeps_its_traces
     ("by", "at"),
     [(signal.SIGINT, "work"), (signal.SIGTERM, "start"), (signal.SIGKILL, "start"), (signal.SIGKILL, "work")],
 )
-def test_an_analysis_that_is_ended_leaves_no_process_and_no_folder(folder: Path, by: signal.Signals, at: str) -> None:
+def test_an_interrupted_analysis_leaves_no_process_and_no_folder(folder: Path, by: signal.Signals, at: str) -> None:
     trace = folder / "runs" / "trace"
     trace.mkdir(parents=True)
     (trace.parent / "run.json").write_text("{}")
@@ -121,4 +119,4 @@ def test_an_analysis_that_is_ended_leaves_no_process_and_no_folder(folder: Path,
         command.until((scratch / "scratch").is_dir)  # made by Spark's own start
     command.end(by)
     assert command.child.returncode == (-by if by is signal.SIGKILL else Exit.INTERRUPTED)
-    assert "Traceback" not in command.told()
+    assert "Traceback" not in command.output()

@@ -1,4 +1,4 @@
-"""A broker whose storage or view a mistake of ours has ended: its process ends, with the traceback and a code."""
+"""An internal error in a broker's storage or view ends its process with a traceback and an exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from comparison.exits import Exit
 
-#: Runs the command with a fault in it: `TARGET` raises MemoryError.
+#: Runs the command with an injected fault: `TARGET` raises MemoryError.
 PROGRAM = """
 import sys
 from unittest import mock
@@ -28,7 +28,7 @@ with mock.patch(sys.argv[1], side_effect=MemoryError("injected")):
         ("kernel.broker.cluster.controlling.Controller.step", "broker 1: broker-1-view"),
     ],
 )
-def test_broker_that_can_do_nothing_any_more_ends_with_the_traceback(
+def test_broker_with_an_internal_error_ends_with_the_traceback(
     chroot: str, tmp_path: Path, target: str, what: str
 ) -> None:
     arguments = ["broker", "--zookeeper", chroot, "--port", "0", "--set", "broker.id=1", "--folder", str(tmp_path)]

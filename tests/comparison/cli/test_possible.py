@@ -1,4 +1,4 @@
-"""What can be run on a ZooKeeper that is not ours to cut apart."""
+"""The scenarios that can run on an external ZooKeeper, which cannot be partitioned."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 FOREIGN = "127.0.0.1:2181"
 
 
-def test_an_embedded_zookeeper_can_have_every_scenario() -> None:
+def test_every_scenario_can_run_on_an_embedded_zookeeper() -> None:
     assert possible_on("embedded", ["herd", "split-brain"]) == ["herd", "split-brain"]
 
 
-def test_a_running_zookeeper_has_no_servers_to_cut_and_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_scenarios_that_cut_servers_are_skipped_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert possible_on(FOREIGN, ["herd", "split-brain", "crash"]) == ["herd", "crash"]
     assert "skipped (needs an embedded ensemble): split-brain" in capsys.readouterr().err
 
 
-def test_nothing_that_can_be_run_is_an_error() -> None:
+def test_no_runnable_scenario_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="leave out --zookeeper"):
         possible_on(FOREIGN, ["split-brain"])
 
 
-def test_what_cannot_be_judged_on_a_running_zookeeper_is_said_before_the_run() -> None:
-    (told,) = not_judged_on(FOREIGN, ["herd", "crash"], ["zookeeper", "eager"])
-    assert "the servers' own counters are not compared in herd" in told
+def test_checks_that_an_external_zookeeper_rules_out_are_named_before_the_run() -> None:
+    (message,) = not_judged_on(FOREIGN, ["herd", "crash"], ["zookeeper", "eager"])
+    assert "the servers' own counters are not compared in herd" in message
     assert not_judged_on(FOREIGN, ["crash"], ["zookeeper"]) == []
     assert not_judged_on(FOREIGN, ["herd"], ["eager"]) == []
     assert not_judged_on("embedded", ["herd"], ["zookeeper"]) == []
 
 
-def test_a_running_zookeeper_that_grants_other_sessions_is_refused_with_the_session_to_ask_for(tmp_path: Path) -> None:
+def test_an_external_zookeeper_with_other_session_limits_is_refused_with_the_session_to_use(tmp_path: Path) -> None:
     with EmbeddedZooKeeper(tmp_path, tick_ms=2000, min_session_ms=4000, max_session_ms=40_000) as server:
         address = server.connect_string
         with pytest.raises(ConfigurationError, match=r"grants sessions of 4000 ms where 3000 .* use --session-timeout"):

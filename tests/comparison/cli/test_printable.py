@@ -1,4 +1,4 @@
-"""Nothing that a record, a trace or a broker says reaches the terminal or a picture as a control character."""
+"""No text of a record, a trace or a broker reaches the terminal or a picture with control characters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from comparison.printable import printable, printable_all
 from kernel.values import Batch, Record
 
 RECORDED = Path(__file__).parents[1] / "report" / "crash"
-#: Clears the screen, sets the title, forges a line.
+#: Clears the screen, sets the title and forges a line.
 HOSTILE = "\x1b[2J\x1b]0;title\x07\nrecord: t-0 @99 forged"
 
 
@@ -56,7 +56,7 @@ def hostile_traces(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", ["svg", "markdown", "mermaid", "list"])
-def test_a_diagram_of_hostile_names_has_none_of_their_control_characters(hostile_traces: Path, form: str) -> None:
+def test_a_diagram_of_hostile_names_has_no_control_characters(hostile_traces: Path, form: str) -> None:
     asked = ["--list"] if form == "list" else ["--format", form]
     shown = CliRunner().invoke(diagram, [str(hostile_traces), *asked], catch_exceptions=False)
     assert shown.exit_code == 0

@@ -1,8 +1,9 @@
-"""The README's commands by hand, in terminals of their own, stopped and killed between one another: nothing is lost.
+"""The README's commands, each in its own terminal, lose nothing when they are stopped or killed.
 
-ZooKeeper, one broker without broker.id, a consumer of each kind of group and a producer. In each round some of them
-are stopped (Ctrl-C) or killed (`kill -9`) and started again with the same words; then more is produced. Afterwards
-every record is there once, both groups have been given all of them, and no committed offset has changed.
+There are ZooKeeper, one broker without broker.id, a consumer of each kind of group, and a producer. In each round
+some of them are stopped (Ctrl-C) or killed (`kill -9`) and started again with the same command, and more records are
+produced. In the end every record is stored once, both groups have received all of them, and no committed offset has
+changed.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
 
 TOPIC = "orders"
 RECORDS = 660
-#: The two consumers' terminals, which are their groups' names too.
+#: The two consumers' terminals, which are also the names of their groups.
 CONSUMERS = ("watching", "joining")
 EVERYTHING = ("zookeeper", "broker", *CONSUMERS)
 STOP, KILL = signal.SIGINT, signal.SIGKILL
-#: Who goes, and how; they are started again in this order.
+#: Which commands end, and how; they are started again in this order.
 SHORT = (
     (("broker",), STOP),
     (("broker",), KILL),
@@ -52,14 +53,14 @@ LONG = (
     (("broker", "joining"), KILL),
     (("zookeeper", *CONSUMERS), KILL),
 )
-#: Busy machines, and sessions of six seconds that have to end when a consumer is killed.
+#: Long enough for busy machines, and for a killed consumer's session of six seconds to end.
 PATIENCE_S = 60.0
 
 Offsets = dict[str, dict[int, int]]
 
 
 class Terminal:
-    """One command that runs until it is stopped or killed; `output` has what all its runs said."""
+    """One command that runs until it is stopped or killed; `output` has the output of all its runs."""
 
     def __init__(self, folder: Path, name: str, arguments: Sequence[str]) -> None:
         self.output = folder / f"{name}.out"
@@ -94,7 +95,7 @@ class Terminal:
         return self.output.read_text(encoding="utf-8", errors="replace")
 
     def given(self) -> set[str]:
-        """The values of the records that a consumer was given; a kill may cut its last line off."""
+        """The values of the records that a consumer received; a kill may truncate its last line."""
         lines = [line for line in self.said().splitlines() if '"event":"record"' in line and line.endswith("}")]
         return {json.loads(line)["value"] for line in lines}
 
@@ -105,7 +106,7 @@ class Terminal:
         wait_until(lambda: values <= self.given(), PATIENCE_S, described)
 
     def run(self, given: str) -> str:
-        """To its end, with this on standard input."""
+        """Run a command to its end with this standard input."""
         done = subprocess.run(
             [sys.executable, "-m", "comparison.cli.main", *self._arguments],
             input=given,
@@ -179,7 +180,7 @@ class ByHand:
         )
 
     def committed(self) -> Offsets:
-        """Of both groups, from where each keeps them: ZooKeeper and the broker."""
+        """The offsets of both groups, from ZooKeeper and from the broker."""
         ends = self.ends()
         client = KazooClient(self._zookeeper)
         client.start()

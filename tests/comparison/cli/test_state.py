@@ -1,4 +1,4 @@
-"""State files: whose they are is told by process id and start time together."""
+"""State files identify their process by its id and start time together."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def state_of(child: subprocess.Popen[bytes]) -> ServerState:
     return ServerState(name="zookeeper", pid=child.pid, started=started, address="127.0.0.1:1", folder="")
 
 
-def test_a_state_is_read_back_and_names_this_process(tmp_path: Path) -> None:
+def test_a_state_can_be_read_and_names_this_process(tmp_path: Path) -> None:
     state = this_process("broker-9092", "127.0.0.1:9092", tmp_path, zookeeper="z")
     write_state(state)
     assert read_state("broker-9092") == state
@@ -65,7 +65,7 @@ def test_stop_ends_the_process_that_wrote_the_state(sleeper: subprocess.Popen[by
     assert read_state("zookeeper") is None
 
 
-def test_stop_leaves_a_process_alone_that_has_the_id_and_another_start(sleeper: subprocess.Popen[bytes]) -> None:
+def test_stop_spares_a_process_with_the_same_id_and_another_start_time(sleeper: subprocess.Popen[bytes]) -> None:
     state = replace(state_of(sleeper), started="an earlier one")
     write_state(state)
     assert not stop_server(state)
@@ -73,21 +73,21 @@ def test_stop_leaves_a_process_alone_that_has_the_id_and_another_start(sleeper: 
     assert read_state("zookeeper") is None
 
 
-def test_a_process_that_is_gone_does_not_run(sleeper: subprocess.Popen[bytes]) -> None:
+def test_an_ended_process_is_not_running(sleeper: subprocess.Popen[bytes]) -> None:
     state = state_of(sleeper)
     sleeper.kill()
     sleeper.wait()
     assert not state.running
 
 
-def test_forgetting_leaves_the_state_of_a_successor(tmp_path: Path) -> None:
+def test_removing_a_state_spares_that_of_a_successor(tmp_path: Path) -> None:
     state = this_process("zookeeper", "127.0.0.1:1", tmp_path)
     write_state(replace(state, pid=1))
     forget(state)
     assert read_state("zookeeper") is not None
 
 
-def test_an_unreadable_state_is_none() -> None:
+def test_an_unreadable_state_is_ignored() -> None:
     state_dir().mkdir()
     (state_dir() / "zookeeper.json").write_text('{"pid": "many"}')
     assert read_state("zookeeper") is None

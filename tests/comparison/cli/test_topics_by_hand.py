@@ -1,4 +1,4 @@
-"""`rebalance-lab topic`, two sets of servers beside each other, and servers on ports of their own choice."""
+"""`rebalance-lab topic`, two sets of servers side by side, and servers on ports that the system chooses."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def test_a_topic_is_created_listed_described_and_deleted(terminals: Terminals) -
         (1, 0, 1),
         (2, 0, 1),
     ]
-    told = terminals.run("topic", "describe", "orders").stdout
-    assert ", offsets 0 to 2" in told
-    assert "  retention.ms=60000\n" in told
+    stdout = terminals.run("topic", "describe", "orders").stdout
+    assert ", offsets 0 to 2" in stdout
+    assert "  retention.ms=60000\n" in stdout
     assert described["settings"] == [{"name": "retention.ms", "value": "60000", "note": ""}]
     assert terminals.run("topic", "delete", "orders").stdout == "deleted orders\n"
     assert "orders" not in terminals.run("topic", "list").stdout
 
 
-def test_a_setting_without_effect_is_told_when_its_topic_is_created_and_described(terminals: Terminals) -> None:
+def test_a_setting_without_effect_is_reported_when_its_topic_is_created_and_described(terminals: Terminals) -> None:
     settings = ("--set", "cleanup.policy=compact", "--set", "segment.bytes=2000000", "--set", "retention.ms=60000")
     created = terminals.run("topic", "create", "quiet", *settings)
     assert (created.returncode, created.stdout) == (0, "created quiet with 6 partitions\n")
@@ -56,13 +56,13 @@ def test_a_setting_without_effect_is_told_when_its_topic_is_created_and_describe
         "warning: cleanup.policy=compact (partly applied on this broker: no record is compacted away)",
         "warning: segment.bytes=2000000 (no effect on this broker)",
     ]
-    told = terminals.run("topic", "describe", "quiet").stdout
-    assert "  cleanup.policy=compact (partly applied on this broker: no record is compacted away)\n" in told
-    assert "  segment.bytes=2000000 (no effect on this broker)\n" in told
+    stdout = terminals.run("topic", "describe", "quiet").stdout
+    assert "  cleanup.policy=compact (partly applied on this broker: no record is compacted away)\n" in stdout
+    assert "  segment.bytes=2000000 (no effect on this broker)\n" in stdout
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "complaint"),
     [
         (("create", "taken"), "topic 'taken' was not created: TOPIC_ALREADY_EXISTS"),
         (("create", "no", "--set", "retention.ms=abc"), "topic 'no' was not created: INVALID_CONFIG"),
@@ -72,18 +72,18 @@ def test_a_setting_without_effect_is_told_when_its_topic_is_created_and_describe
         (("delete", "no"), "topic 'no' was not deleted: UNKNOWN_TOPIC_OR_PARTITION"),
     ],
 )
-def test_what_cannot_be_done_with_a_topic_is_told_and_changes_nothing(
-    terminals: Terminals, arguments: tuple[str, ...], told: str
+def test_a_refused_operation_on_a_topic_is_reported_and_changes_nothing(
+    terminals: Terminals, arguments: tuple[str, ...], complaint: str
 ) -> None:
     terminals.run("topic", "create", "taken")
     before = terminals.run("topic", "list").stdout
     refused = terminals.run("topic", *arguments)
     assert refused.returncode == Exit.USAGE
-    assert told in refused.stderr
+    assert complaint in refused.stderr
     assert terminals.run("topic", "list").stdout == before
 
 
-def test_a_topic_created_on_demand_has_partitions_for_several_members(terminals: Terminals) -> None:
+def test_an_auto_created_topic_has_partitions_for_several_members(terminals: Terminals) -> None:
     assert terminals.run("produce", "--topic", "demanded", "--count", "1").returncode == 0
     assert "demanded: 6 partitions" in terminals.run("topic", "list").stdout
 
@@ -110,7 +110,7 @@ def test_a_member_that_gets_nothing_says_so(terminals: Terminals) -> None:
     assert [member.wait(60) for member, _ in members] == [0, 0]
 
 
-def test_a_second_set_of_servers_has_a_folder_of_its_own(terminals: Terminals, tmp_path: Path) -> None:
+def test_a_second_set_of_servers_has_its_own_folder(terminals: Terminals, tmp_path: Path) -> None:
     second = ("--state", str(tmp_path / "second"))
     refused = terminals.run("zookeeper", "start", "--detach", "--port", "0")
     assert refused.returncode == Exit.USAGE
@@ -128,7 +128,7 @@ def test_a_second_set_of_servers_has_a_folder_of_its_own(terminals: Terminals, t
         terminals.run("zookeeper", "stop", *second)
 
 
-def test_a_broker_that_finds_no_zookeeper_says_so_and_can_be_stopped(terminals: Terminals) -> None:
+def test_a_broker_without_zookeeper_says_so_and_can_be_stopped(terminals: Terminals) -> None:
     (nobody,) = free_ports(1)
     broker, output = terminals.open("broker", "--zookeeper", f"127.0.0.1:{nobody}", "--port", "0")
     wait_until(
