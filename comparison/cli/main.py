@@ -17,6 +17,7 @@ import click
 
 from comparison.exits import Exit
 from kernel.errors import RebalanceLabError, UserError
+from kernel.lean_imports import leave_out_hypothesis
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -95,6 +96,7 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """The console script. Always ends in SystemExit."""
+    leave_out_hypothesis()
     sys.excepthook = _internal_error
     raise SystemExit(_exit_code(arguments))
 

@@ -27,6 +27,7 @@ import msgspec
 
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from kernel.errors import EnvironmentFault
+from kernel.lean_imports import leave_out_hypothesis
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -222,6 +223,7 @@ def _be_child(module: str, descriptors: list[int], server: int, is_grouped: int)
 
 
 def main() -> None:
+    leave_out_hypothesis()
     channel = socket.socket(fileno=int(sys.argv[1]))
     set_parent_death_signal(int(sys.argv[2]))
     for module in PRELOADED:

@@ -1,0 +1,28 @@
+"""Commands and the processes of their members leave no `.hypothesis` folder where the user stands."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_command_that_loads_the_designs_leaves_no_folder(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "comparison.cli.main", "scenarios", "--json"]
+    subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL, timeout=120, check=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_fork_server_that_loads_members_and_brokers_leaves_no_folder(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.close()  # it ends after loading, because nobody requests a child
+    descriptor = str(theirs.fileno())
+    with theirs:
+        command = [sys.executable, "-m", "comparison.scenarios.processes.fork_server", descriptor, str(os.getpid())]
+        subprocess.run(command, cwd=tmp_path, pass_fds=[theirs.fileno()], timeout=120, check=True)
+    assert not list(tmp_path.iterdir())
