@@ -32,8 +32,6 @@ class Capabilities:
     resubscribe: bool  #: subscribe() may be called again, and unsubscribe()
     patterns: bool  #: subscribe_pattern()
     commit_single_partitions: bool  #: commit(offsets) of chosen partitions; otherwise all or nothing
-    rebalances_outside_poll: bool  #: partitions may be assigned and revoked between polls
-    knows_loss: bool  #: on_lost may be called
 
 
 class RebalanceListener(Protocol):

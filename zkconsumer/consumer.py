@@ -61,8 +61,6 @@ CAPABILITIES = Capabilities(
     resubscribe=False,
     patterns=True,
     commit_single_partitions=False,
-    rebalances_outside_poll=True,
-    knows_loss=False,
 )
 
 

@@ -39,7 +39,6 @@ class Truth:
     duplicates: int = 0
     lost: int = 0
     double_owned_ms: int = 0
-    unowned_ms: int = 0
     stale_writes: int = 0
 
 
@@ -135,7 +134,6 @@ class _SyntheticRun:
                 self._zombies[partition] = owner  # it is not notified of the release
             else:
                 self.emit(process, end, "partitions_revoked", partitions=[each], all=[])
-                self.truth.unowned_ms += 100
         self.now_ms = end
         self.truth.rounds += 1
 

@@ -36,8 +36,6 @@ CAPABILITIES = Capabilities(
     resubscribe=True,
     patterns=True,
     commit_single_partitions=True,
-    rebalances_outside_poll=False,
-    knows_loss=True,
 )
 
 

@@ -44,11 +44,10 @@ class Role(StrEnum):
 
 
 class Implementation(StrEnum):
-    """Whose code ran in the process: ours, an original Kafka consumer's, or a stock client's."""
+    """Whose code ran in the process: ours, or an original Kafka consumer's."""
 
     OURS = "ours"
     ORIGINAL = "original"
-    STOCK = "stock"
 
 
 class Type(Enum):

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import re
 import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernel.errors import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 _PER_NAMESPACE = re.compile(r"zk_cnt_(.+)_(read|write)_per_namespace")
-
-#: Watch events, named as in `zk_notified` of the trace.
-WATCH_EVENTS = ("created", "changed", "children", "deleted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,37 +28,11 @@ class Counters:
     and getChildren that this server answered. Writes are the changes that it *applied*. Each server of an ensemble
     applies all changes; each part of a transaction counts, and so does each ephemeral znode that is deleted with its
     session. `sync` is not counted.
-
-    `watches_fired` maps created, changed, children and deleted to the number of watches that this server fired. Each
-    is one notification, with one exception: deleting a znode fires both the data watch and the child watch of a
-    session, which gets one notification.
     """
 
     mode: str  #: standalone, leader, follower; "" while the server does not serve
     per_namespace: Mapping[str, tuple[int, int]]
     watch_count: int
-    watches_fired: Mapping[str, int]
-    sessions: int
-    znodes: int
-    ephemerals: int
-    raw: Mapping[str, str] = field(repr=False)
-
-    def of(self, namespace: str) -> tuple[int, int]:
-        """(reads, writes) below the first path component `namespace`; zeros if there were none."""
-        return self.per_namespace.get(namespace.strip("/"), (0, 0))
-
-
-def totals(servers: Iterable[Counters]) -> dict[str, tuple[int, int]]:
-    """(reads, writes) of an ensemble by namespace: the sum of reads, and the maximum of writes.
-
-    One server answers each read, but all servers apply each write, except those that were cut off or stopped.
-    """
-    summed: dict[str, tuple[int, int]] = {}
-    for counters in servers:
-        for namespace, (reads, writes) in counters.per_namespace.items():
-            reads_before, writes_before = summed.get(namespace, (0, 0))
-            summed[namespace] = (reads_before + reads, max(writes_before, writes))
-    return summed
 
 
 def four_letter(host: str, port: int, word: str, *, timeout_s: float = 3.0) -> str:
@@ -105,12 +76,7 @@ def read_counters(host: str, port: int, *, timeout_s: float = 3.0) -> Counters:
     return Counters(
         mode=raw["zk_server_state"],
         per_namespace=_per_namespace(raw),
-        watch_count=_whole(raw, "zk_watch_count"),
-        watches_fired={event: _whole(raw, f"zk_sum_node_{event}_watch_count") for event in WATCH_EVENTS},
-        sessions=_whole(raw, "zk_num_alive_connections"),
-        znodes=_whole(raw, "zk_znode_count"),
-        ephemerals=_whole(raw, "zk_ephemerals_count"),
-        raw=raw,
+        watch_count=int(float(raw.get("zk_watch_count", "0"))),
     )
 
 
@@ -120,7 +86,3 @@ def _per_namespace(raw: Mapping[str, str]) -> dict[str, tuple[int, int]]:
         if found := _PER_NAMESPACE.fullmatch(name):
             counted.setdefault(found.group(1), {})[found.group(2)] = int(float(value))
     return {namespace: (by_kind.get("read", 0), by_kind.get("write", 0)) for namespace, by_kind in counted.items()}
-
-
-def _whole(raw: Mapping[str, str], name: str) -> int:
-    return int(float(raw.get(name, "0")))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 _FILE_HEADER = struct.Struct("!4siq")
@@ -95,21 +95,6 @@ def read_ensemble(data_dirs: Sequence[Path]) -> Iterator[Transaction]:
     for zxid in sorted(by_zxid):
         if seen[zxid] * 2 > len(data_dirs):
             yield from by_zxid[zxid]
-
-
-def writes_by_namespace(transactions: Iterable[Transaction]) -> dict[str, int]:
-    """The writes that a server counts after applying all transactions, by the first component of the path.
-
-    It counts each create, delete and setData, also as parts of a multi, and each ephemeral znode deleted with its
-    session. Anything beyond that in `mntr` would be a change that nobody requested.
-    """
-    counted: Counter[str] = Counter()
-    for transaction in transactions:
-        paths = transaction.removed_paths
-        if transaction.op in ("create", "delete", "setData"):
-            paths = (transaction.path,)
-        counted.update(path.split("/")[1] for path in paths)
-    return dict(counted)
 
 
 def _records(log: Path) -> Iterator[list[Transaction]]:

@@ -37,8 +37,6 @@ CAPABILITIES = Capabilities(
     resubscribe=True,
     patterns=False,
     commit_single_partitions=True,
-    rebalances_outside_poll=True,
-    knows_loss=True,
 )
 
 _NOT_STARTED = "the consumer is not started: call start() first"

@@ -61,7 +61,6 @@ class Group:
 
     id: str
     state: GroupState = GroupState.EMPTY
-    previous_state: GroupState | None = None
     state_wall_ms: int = 0
     generation: int = 0
     protocol_type: str | None = None
@@ -86,7 +85,7 @@ class Group:
         """Take a transition of the table. The only place where the state changes."""
         target = TRANSITIONS[self.state].get(trigger)
         assert target is not None, f"group {self.id!r} cannot be moved from {self.state.value} by {trigger.name}"
-        self.previous_state, self.state = self.state, target
+        self.state = target
         self.state_wall_ms = turn.now.wall_ms
         turn.trace(
             "group_changed",

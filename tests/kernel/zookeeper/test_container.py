@@ -64,7 +64,7 @@ def test_a_container_serves_counts_as_the_embedded_one_does_and_is_removed(engin
     with open_zookeeper("docker", tmp_path) as handle:
         assert handle.kind is TargetKind.DOCKER
         assert asyncio.run(conversation(handle.connect_string)) == 700
-        assert read_counters(*handle.addresses[0]).of("n") == successes(tracer) == (10, 1)
+        assert read_counters(*handle.addresses[0]).per_namespace["n"] == successes(tracer) == (10, 1)
         assert len(ours(engine)) == 1
     assert ours(engine) == []
 

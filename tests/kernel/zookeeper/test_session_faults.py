@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import re
 import threading
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from kernel.trace.writer import ListTracer
 from kernel.waiting import until, wait_until
 from kernel.zookeeper import errors
-from kernel.zookeeper.counters import read_counters
+from kernel.zookeeper.counters import four_letter, read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.operations import SessionState, WatchEvent, WatchFired
 from kernel.zookeeper.session import ZooKeeperSession
@@ -99,7 +100,9 @@ def test_what_a_session_watches_is_what_the_server_keeps(own):
 
 def test_traced_notifications_equal_the_watches_that_the_server_fired(own):
     def fired():
-        return read_counters("127.0.0.1", own.servers[0].client_port).watches_fired
+        counted = four_letter("127.0.0.1", own.servers[0].client_port, "mntr")
+        found = re.findall(r"^zk_sum_node_(created|changed|children|deleted)_watch_count\t(\d+)", counted, re.MULTILINE)
+        return {event: int(number) for event, number in found}
 
     async def conversation():
         before = fired()

@@ -19,7 +19,7 @@ from tests.support.zookeeper import opened, successes
 
 def counted(zookeeper, chroot):
     counters = read_counters("127.0.0.1", zookeeper.servers[0].client_port)
-    return counters.of(chroot.partition("/")[2])
+    return counters.per_namespace.get(chroot.partition("/")[2], (0, 0))
 
 
 def since(zookeeper, chroot, before):
