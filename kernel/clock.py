@@ -1,4 +1,4 @@
-"""Clocks that are passed in: the system's, or one that tests move by hand."""
+"""The clock that is passed in to what performs effects."""
 
 from __future__ import annotations
 
@@ -31,23 +31,3 @@ class SystemClock:
 
     def wall_ms(self) -> int:
         return time.time_ns() // NS_PER_MS
-
-
-class ManualClock:
-    """A clock that moves only by `advance_ms`; for tests and simulation."""
-
-    def __init__(self, *, monotonic_ns: int = 0, wall_ms: int = 1_700_000_000_000) -> None:
-        self._monotonic_ns = monotonic_ns
-        self._wall_ms = wall_ms
-
-    def monotonic_ns(self) -> int:
-        return self._monotonic_ns
-
-    def wall_ms(self) -> int:
-        return self._wall_ms
-
-    def advance_ms(self, ms: int) -> None:
-        if ms < 0:
-            raise ValueError(f"time does not run backwards: {ms} ms")
-        self._monotonic_ns += ms * NS_PER_MS
-        self._wall_ms += ms

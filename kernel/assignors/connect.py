@@ -48,7 +48,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """The input of a round: the configured units (see `configured_units`), and the units that each worker runs."""
+    """The input of a round: the configured connectors and tasks, and the units that each worker runs."""
 
     now_ms: int
     max_delay_ms: int  #: scheduled.rebalance.max.delay.ms

@@ -27,12 +27,6 @@ def in_order(units: Iterable[Unit]) -> list[Unit]:
     return sorted(units, key=lambda u: (u.task is not None, java_order(u.connector), u.task or 0))
 
 
-def configured_units(connectors: Mapping[str, int]) -> frozenset[Unit]:
-    """All units of {connector: number of tasks}."""
-    tasks = (Unit(name, task) for name, count in connectors.items() for task in range(count))
-    return frozenset(Unit(name) for name in connectors).union(tasks)
-
-
 class Workers:
     """The units of each worker, in the order of their assignment; workers in Kafka's hash order."""
 

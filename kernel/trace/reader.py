@@ -84,11 +84,6 @@ def read_trace(path: Path) -> Trace:
     return Trace(path, header, tuple(events), tuple(quarantined))
 
 
-def read_traces(folder: Path) -> list[Trace]:
-    """All `*.jsonl` files of a trace folder, sorted by name."""
-    return [read_trace(path) for path in sorted(folder.glob("*.jsonl"))]
-
-
 def read_header(path: Path) -> tuple[Mapping[str, Any] | None, Reason]:
     """Read only the header of a file. Returns what `header_of` returns."""
     with path.open("rb") as file:

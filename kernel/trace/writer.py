@@ -126,35 +126,6 @@ class SilentTracer:
     ) -> None: ...
 
 
-class ListTracer:
-    """Checks events and keeps them in memory; for tests and for `consume` on a terminal."""
-
-    def __init__(self, *, process: str = "test", clock: Clock | None = None) -> None:
-        self.events: list[dict[str, object]] = []
-        self._process = process
-        self._clock = clock or SystemClock()
-
-    def emit(
-        self, kind: str, *, member: str | None = None, stream: int | None = None, cause: str = "", **fields: object
-    ) -> None:
-        event: dict[str, object] = {
-            "seq": len(self.events),
-            "ns": self._clock.monotonic_ns(),
-            "kind": kind,
-            "process": self._process,
-            "member": member,
-            "stream": stream,
-            "cause": cause,
-            **fields,
-        }
-        if wrong := problems(event):
-            raise ValueError(f"event {kind!r} is malformed: {'; '.join(wrong)}: {event}")
-        self.events.append(event)
-
-    def of(self, *kinds: str) -> list[dict[str, object]]:
-        return [event for event in self.events if event["kind"] in kinds]
-
-
 def boot_id() -> str:
     """Linux's boot id, or ''. Monotonic times of two files are comparable only if their boot ids are equal."""
     try:

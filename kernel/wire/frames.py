@@ -1,17 +1,10 @@
-"""Framing: a big-endian signed 32-bit size, then that many bytes. The size is checked before anything is buffered.
-
-`FrameBuffer` is for asyncio protocols; `read_frame` is for streams.
-"""
+"""Framing: a big-endian signed 32-bit size, then that many bytes. The size is checked before anything is buffered."""
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
-from kernel.wire.errors import FrameTooLarge, MalformedFrame
-
-if TYPE_CHECKING:
-    import asyncio
+from kernel.wire.errors import FrameTooLarge
 
 #: Kafka's default of socket.request.max.bytes.
 MAX_FRAME_BYTES = 104_857_600
@@ -67,44 +60,12 @@ class FrameBuffer:
         data = self._data
         if len(data) < 4:
             return None
-        size = _checked(_SIZE.unpack_from(data)[0], self._max_bytes)
+        size = _SIZE.unpack_from(data)[0]
+        if not 0 <= size <= self._max_bytes:
+            raise FrameTooLarge(f"a frame announces {size} bytes; 0 to {self._max_bytes} are allowed")
         end = 4 + size
         if len(data) < end:
             return None
         frame = bytes(memoryview(data)[4:end])
         del data[:end]
         return frame
-
-
-def _checked(size: int, max_bytes: int) -> int:
-    if not 0 <= size <= max_bytes:
-        raise FrameTooLarge(f"a frame announces {size} bytes; 0 to {max_bytes} are allowed")
-    return size
-
-
-async def read_frame(reader: asyncio.StreamReader, *, max_bytes: int = MAX_FRAME_BYTES) -> bytes:
-    """Read a frame from a stream, without its size.
-
-    Raises `EOFError` if the stream ends between frames, `MalformedFrame` if it ends within one.
-    """
-    head = await reader.read(4)
-    if not head:
-        raise EOFError("the peer closed the connection")
-    while len(head) < 4:
-        more = await reader.read(4 - len(head))
-        if not more:
-            raise MalformedFrame(f"the connection ended after {len(head)} bytes of a frame's size")
-        head += more
-    size = _checked(_SIZE.unpack(head)[0], max_bytes)
-    body = bytearray()
-    while len(body) < size:
-        more = await reader.read(size - len(body))
-        if not more:
-            raise MalformedFrame(f"the connection ended after {len(body)} of a frame's {size} bytes")
-        body += more
-    return bytes(body)
-
-
-def write_frame(payload: bytes) -> bytes:
-    """The frame of a payload: its size, then the payload."""
-    return _SIZE.pack(len(payload)) + payload

@@ -68,7 +68,7 @@ class DockerZooKeeper:
         nor available, or the server does not serve (with the end of its log).
         """
         docker, container_module = _libraries()
-        client = _engine(docker)
+        client = engine()
         try:
             remove_abandoned(client)
             self._get_image(docker, client)
@@ -179,17 +179,9 @@ def _abandoned(label: str) -> bool:
         return True
 
 
-def engine_complaint() -> str | None:
-    """Why `--zookeeper docker` cannot work here, or None if it can."""
-    try:
-        docker, _ = _libraries()
-        _engine(docker).close()
-    except EnvironmentFault as fault:
-        return str(fault)
-    return None
-
-
-def _engine(docker: ModuleType) -> Any:
+def engine() -> Any:
+    """A client of the Docker engine. Raises `EnvironmentFault`."""
+    docker, _ = _libraries()
     try:
         _probe()
         client = docker.from_env(timeout=60)

@@ -145,13 +145,6 @@ class GroupPartition(NamedTuple):
     partition: int
 
 
-class GroupMember(NamedTuple):
-    """The parts of a member id path."""
-
-    group: str
-    consumer_id: str
-
-
 def parse_owner(path: str) -> GroupPartition | None:
     """The inverse of `owner`; None for any other path. Strip a chroot first."""
     return _group_partition(path, "owners")
@@ -162,11 +155,11 @@ def parse_offset(path: str) -> GroupPartition | None:
     return _group_partition(path, "offsets")
 
 
-def parse_member_id(path: str) -> GroupMember | None:
-    """The inverse of `member_id`; None for any other path."""
+def parse_member_id(path: str) -> tuple[str, str] | None:
+    """The inverse of `member_id`: (group, consumer id); None for any other path."""
     match path.split("/"):
         case ["", "consumers", group_id, "ids", consumer_id]:
-            return GroupMember(group_id, consumer_id)
+            return group_id, consumer_id
     return None
 
 

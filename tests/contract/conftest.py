@@ -10,11 +10,12 @@ import pytest
 
 from comparison.scenarios.plan.consumers import CONSUMERS, ConsumerRequest
 from coordinator.service.mount import mount
-from kernel.trace.writer import ListTracer, SilentTracer
+from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.brokers import broker_thread
 from tests.support.consuming import Running
 from tests.support.topics import topics_of
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,11 +18,11 @@ from kernel.broker.settings.configuration import BrokerConfig
 from kernel.client.client import ClusterClient, fetch
 from kernel.client.connection import BrokerConnection
 from kernel.client.producer import Producer
-from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence

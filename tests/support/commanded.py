@@ -19,8 +19,9 @@ from coordinator.membership.server import events
 from coordinator.membership.server.member import ServerMember, ServerMemberSettings, ServerMemberState, deadline
 from coordinator.membership.server.reactions import reaction
 from coordinator.membership.server.table import step
-from kernel.clock import NS_PER_MS, ManualClock
+from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
+from tests.support.manual_clock import ManualClock
 
 P0, P1, P2 = (TopicPartition("t", n) for n in range(3))
 

@@ -18,10 +18,10 @@ from coordinator.consumer.server.settings import ServerConsumerConfig
 from coordinator.protocol.server_commands import Command, Commanded, Committed, CommittedPartition, StartedPartition
 from coordinator.protocol.server_errors import ServerError
 from coordinator.protocol.server_messages import commanded_body, committed_body, read_await, read_commit
-from kernel.trace.writer import ListTracer
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.consuming import Running
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from kernel.consumer import GroupConsumer
-    from kernel.trace.writer import ListTracer
     from kernel.values import CommitOutcome, Record
+    from tests.support.tracers import ListTracer
 
 Owned = frozenset[TopicPartition]
 

@@ -20,9 +20,9 @@ from kernel.broker.cluster.cluster_view import (
 from kernel.broker.server.handlers import Encoded, HandlerTable, RequestContext, Rows, readers_of
 from kernel.broker.services import BrokerServices
 from kernel.broker.settings.configuration import BrokerConfig
-from kernel.trace.writer import ListTracer
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.wire.codec import decode_request, decode_response, encode_request, encode_response, response_with
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from kernel.broker.storage.errors import LogStopped, StorageError

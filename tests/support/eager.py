@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from coordinator.consumer.consumer import CoordinatorConsumer
 from coordinator.consumer.settings import CoordinatorConsumerConfig
-from kernel.trace.writer import ListTracer
 from kernel.waiting import until
 from tests.support.consuming import Running
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,8 +10,9 @@ from coordinator.membership.classic.reactions import reaction
 from coordinator.membership.classic.table import step
 from coordinator.membership.effects import Effect, Emit, Identity
 from coordinator.membership.events import CoordinatorFound, Event, Polled, Resumed, Ticked
-from kernel.clock import NS_PER_MS, ManualClock
+from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
+from tests.support.manual_clock import ManualClock
 
 P0, P1, P2 = (TopicPartition("t", n) for n in range(3))
 TOPICS = frozenset({"t"})

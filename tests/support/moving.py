@@ -20,11 +20,11 @@ from coordinator.groups.placement import partition_of
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC, ClusterSnapshot, Leadership
 from kernel.broker.cluster.leading import Leading
 from kernel.broker.storage.errors import Fenced
-from kernel.clock import ManualClock
-from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from kernel.wire.versions import Api
 from tests.support.coordinators import NODE, LoneCoordinator, MemoryLog
+from tests.support.manual_clock import ManualClock
+from tests.support.tracers import ListTracer
 from tests.support.virtual_time import run_virtually
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from kernel.zookeeper.session import ZooKeeperSession
+from tests.support.tracers import ListTracer
 from zkconsumer.offsets.commits import Offsets
 from zkconsumer.rebalance.effects import Claim
 from zkconsumer.records.streams import PartitionInfo, Registry, Stream

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.ingest import EVENTS_SCHEMA
-from kernel.clock import ManualClock
 from kernel.trace.events import Role
-from kernel.trace.writer import ListTracer, TraceIdentity, TraceWriter
+from kernel.trace.writer import TraceIdentity, TraceWriter
+from tests.support.manual_clock import ManualClock
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

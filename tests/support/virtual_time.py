@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from kernel.clock import ManualClock
+    from tests.support.manual_clock import ManualClock
 
 T = TypeVar("T")
 

@@ -13,11 +13,12 @@ from kernel.broker.settings.configuration import BrokerConfig
 from kernel.client.client import LATEST, ClusterClient, list_offset
 from kernel.client.producer import Producer
 from kernel.serials import numbered_value, serial_of
-from kernel.trace.writer import ListTracer, SilentTracer
+from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
+from tests.support.tracers import ListTracer
 from tests.support.zookeeper import READS
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import ZkConsumerConfig

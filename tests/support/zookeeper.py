@@ -9,10 +9,10 @@ import struct
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from kernel.trace.writer import ListTracer
 from kernel.waiting import until, wait_until
 from kernel.zookeeper.operations import SessionState, WatchEvent, WatchFired
 from kernel.zookeeper.session import ZooKeeperSession
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

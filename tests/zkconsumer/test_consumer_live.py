@@ -9,11 +9,12 @@ import pytest
 
 from kernel.consumer import SilentListener
 from kernel.errors import RebalanceFailed, StreamsExist, Unavailable, UserError
-from kernel.trace.writer import ListTracer, SilentTracer
+from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from tests.support.tracers import ListTracer
 from tests.support.zk_consumers import (
     SETTINGS,
     Member,

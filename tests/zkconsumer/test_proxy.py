@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from kernel.trace.writer import ListTracer
 from kernel.waiting import until
 from kernel.zookeeper import operations
 from kernel.zookeeper.errors import NodeExists
 from kernel.zookeeper.operations import SessionState, WatchEvent
+from tests.support.tracers import ListTracer
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import Watched, become, expire, opened
 

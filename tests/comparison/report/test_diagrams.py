@@ -24,9 +24,9 @@ from comparison.report.steps import briefly, lines_of, merged, partitions_text, 
 from comparison.report.timeline import ticks, timeline
 from kernel.errors import UserError
 from kernel.trace.events import Role
-from kernel.trace.reader import read_traces
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.mermaid import GANTT, SEQUENCE
+from tests.support.tracers import read_traces
 from tests.support.zk_consumers import SETTINGS, produce, running_broker
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import ZkConsumerConfig

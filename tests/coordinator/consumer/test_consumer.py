@@ -18,13 +18,13 @@ from coordinator.membership.classic.member import MemberState
 from coordinator.service.mount import mount
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.client.connection import BrokerConnection
-from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.brokers import client_of, create_topics, running_broker, running_cluster
 from tests.support.consuming import Listener, committed_all, partitions_of, producing, shared_out
 from tests.support.eager import bootstrap_of, eager
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -16,7 +16,6 @@ from coordinator.membership.delayed_leader import DelayedLeader
 from coordinator.service.mount import mount
 from kernel.assignors.per_topic import assign_ranges
 from kernel.computing import computed
-from kernel.trace.writer import ListTracer
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.brokers import create_topics, running_broker
@@ -24,6 +23,7 @@ from tests.support.commander import commanded
 from tests.support.consuming import partitions_of, shared_out
 from tests.support.eager import bootstrap_of, eager
 from tests.support.failover import cluster
+from tests.support.tracers import ListTracer
 from tests.support.wire_clients import WireConnection
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ from coordinator.consumer.topic_watcher import TopicWatcher
 from coordinator.membership.classic.member import MemberState
 from coordinator.membership.subscription import by_name, by_pattern
 from kernel.client.client import ClusterMetadata, PartitionLeader
-from kernel.clock import Clock, ManualClock, SystemClock
+from kernel.clock import Clock, SystemClock
 from kernel.errors import Unavailable
 from kernel.values import TopicPartition
 from kernel.waiting import until
+from tests.support.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection

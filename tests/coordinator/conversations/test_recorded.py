@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel.clock import ManualClock
 from tests.support.conversations import FOLDER, player, recording
 from tests.support.coordinators import LoneCoordinator
+from tests.support.manual_clock import ManualClock
 from tests.support.recorded_json import conversations_text
 from tests.support.virtual_time import run_virtually
 

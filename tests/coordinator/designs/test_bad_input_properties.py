@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernel.clock import ManualClock
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import SERVED, Api
 from tests.support.coordinators import LoneCoordinator
 from tests.support.group_machine import assignment, subscription
+from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from coordinator.consumer.server.consumer import ServerConsumer
 from coordinator.membership.effects import Identity
 from coordinator.service.mount import mount
 from kernel.clock import SystemClock
-from kernel.trace.writer import ListTracer, SilentTracer
+from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper.chroot import split_chroot
@@ -25,6 +25,7 @@ from tests.support.commander import commanded
 from tests.support.consuming import committed_all, partitions_of, producing, shared_out
 from tests.support.eager import bootstrap_of
 from tests.support.failover import cluster
+from tests.support.tracers import ListTracer
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import end_session, expire
 

@@ -13,7 +13,6 @@ from coordinator.service.mount import mount
 from kernel.client.client import ClusterClient
 from kernel.client.connection import Disconnected
 from kernel.errors import ConfigurationError
-from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
@@ -22,6 +21,7 @@ from kernel.zookeeper.counters import four_letter, read_counters
 from tests.support.brokers import broker_of, client_of, create_topics, running_broker
 from tests.support.coordinator_child import coordinator_child
 from tests.support.raw_members import GROUP, RawMember, raw_member
+from tests.support.tracers import ListTracer
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import end_session, opened
 

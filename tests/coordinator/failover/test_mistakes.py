@@ -19,7 +19,6 @@ from coordinator.service.transaction_markers import TransactionMarkers
 from coordinator.service.watcher import Watcher
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.storage.internal_errors import log_stopped
-from kernel.clock import ManualClock
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
@@ -27,6 +26,7 @@ from kernel.wire.versions import Api
 from tests.support.brokers import create_topics, running_broker
 from tests.support.conversations import ConnectionEnded
 from tests.support.coordinators import LoneCoordinator
+from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
 from tests.support.wire_clients import WireConnection, wait_for_coordinator
 

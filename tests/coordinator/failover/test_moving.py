@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernel.broker.cluster.cluster_view import Leadership
 from kernel.broker.storage.errors import Fenced, StorageFailed
-from kernel.clock import ManualClock
+from tests.support.manual_clock import ManualClock
 from tests.support.moving import TOPIC_ID, TP, MovedCoordinator, SharedLogs, play
 from tests.support.virtual_time import run_virtually
 

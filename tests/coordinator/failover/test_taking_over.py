@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from kernel.clock import ManualClock
+from tests.support.manual_clock import ManualClock
 from tests.support.moving import MovedCoordinator, SharedLogs
 from tests.support.virtual_time import run_virtually
 

@@ -13,11 +13,11 @@ import pytest
 from coordinator.groups.placement import partition_of
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.server.handlers import Encoded, RequestContext
-from kernel.clock import ManualClock
 from kernel.wire.codec import decode_request, encode_request
 from kernel.wire.heartbeats import TAILS
 from kernel.wire.versions import Api
 from tests.support.coordinators import LoneCoordinator
+from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
 
 if TYPE_CHECKING:

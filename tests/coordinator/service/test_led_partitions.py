@@ -10,10 +10,10 @@ import pytest
 from coordinator.groups.placement import partition_of
 from coordinator.service.led_partition import LedPartition
 from kernel.broker.storage.errors import Fenced, StorageFailed
-from kernel.clock import ManualClock
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.coordinators import HandlerConnection, LoneCoordinator, MemoryStorage
+from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from kernel.waiting import until
 from kernel.wire.bounds import REQUEST_ELEMENTS_MAX
 from kernel.wire.codec import decode_response, encode_request
 from kernel.wire.errors import ErrorCode
-from kernel.wire.frames import read_frame
 from kernel.wire.versions import Api
+from tests.support.frames import read_frame
 from tests.support.limited_broker import LimitedBroker, limited_broker
 
 if TYPE_CHECKING:

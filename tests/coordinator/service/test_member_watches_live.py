@@ -13,9 +13,9 @@ from coordinator.groups.effects import ForgetIds, ReadAgain, WatchIds
 from coordinator.protocol.member_znode import registration_payload
 from coordinator.service.member_watches import MemberWatches
 from kernel.broker.settings.configuration import BrokerConfig
-from kernel.trace.writer import ListTracer
 from kernel.waiting import until
 from kernel.zookeeper import paths
+from tests.support.tracers import ListTracer
 from tests.support.zookeeper import end_session, opened
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coordinator.groups.placement import partition_of
-from kernel.clock import ManualClock
 from kernel.wire.versions import Api
 from tests.support.coordinators import LoneCoordinator, MemoryStorage
+from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
 
 if TYPE_CHECKING:

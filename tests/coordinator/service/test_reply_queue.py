@@ -25,11 +25,11 @@ from coordinator.service.reply_queue import ReplyQueue
 from kernel.broker.loop.turns import Turns
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.broker.storage.errors import Fenced
-from kernel.clock import ManualClock
-from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from tests.support.coordinators import MemoryLog, MemoryStorage
 from tests.support.group_machine import RANGE
+from tests.support.manual_clock import ManualClock
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

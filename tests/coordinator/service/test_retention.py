@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from kernel.clock import ManualClock
 from kernel.wire.versions import Api
 from tests.support.coordinators import LoneCoordinator, MemoryStorage
+from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
 
 SETTINGS = {

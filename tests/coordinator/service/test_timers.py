@@ -6,7 +6,8 @@ import asyncio
 
 from coordinator.groups.effects import TimerKey, TimerKind
 from coordinator.service.timers import Timers
-from kernel.clock import NS_PER_MS, ManualClock
+from kernel.clock import NS_PER_MS
+from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
 
 

@@ -11,13 +11,13 @@ from coordinator.groups.placement import partition_of
 from coordinator.service.mount import mount
 from kernel.broker.cluster.cluster_view import GROUP_METADATA_TOPIC
 from kernel.broker.storage.errors import StorageFailed
-from kernel.clock import ManualClock
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.brokers import create_topics, running_cluster
 from tests.support.coordinators import LoneCoordinator, MemoryStorage
+from tests.support.manual_clock import ManualClock
 from tests.support.virtual_time import run_virtually
 from tests.support.wire_clients import WireConnection
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from kernel.assignors.connect import Circumstances, Memory, assign_incrementally
-from kernel.assignors.connect_units import Unit, configured_units
+from kernel.assignors.connect_units import Unit
 from kernel.assignors.registry import ASSIGNORS
 from kernel.assignors.sticky_data import encode_cooperative, encode_sticky
 from kernel.assignors.subscription import MemberSubscription
 from kernel.assignors.thread_range import thread_range
 from kernel.assignors.thread_roundrobin import UnequalSubscriptions, roundrobin_0_8_2, roundrobin_1_1
 from kernel.values import TopicPartition
+from tests.support.connect_units import configured_units
 
 with gzip.open(Path(__file__).parent / "recorded.jsonl.gz", "rt", encoding="utf-8") as lines:
     CHAINS = [json.loads(line) for line in lines]

@@ -15,11 +15,11 @@ from kernel.broker.server.server import BrokerServer
 from kernel.client.client import ClusterClient
 from kernel.client.connection import BrokerConnection, Disconnected, RequestTimedOut, UnsupportedByBroker
 from kernel.errors import Unavailable
-from kernel.trace.writer import ListTracer
 from kernel.wire import codec
 from kernel.wire.errors import ErrorCode, ProtocolError
-from kernel.wire.frames import read_frame
 from kernel.wire.versions import Api
+from tests.support.frames import read_frame
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from kernel.broker.server.handlers import RequestContext

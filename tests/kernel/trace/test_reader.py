@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.clock import ManualClock
 from kernel.trace.check import problems
 from kernel.trace.events import KINDS, Role, Type
-from kernel.trace.reader import Reason, in_order, read_header, read_trace, read_traces
+from kernel.trace.reader import Reason, in_order, read_header, read_trace
 from kernel.trace.writer import TraceIdentity, TraceWriter
+from tests.support.manual_clock import ManualClock
+from tests.support.tracers import read_traces
 
 IDENTITY = TraceIdentity(run="r", scenario="crash", design="eager", role=Role.MEMBER, process="m0")
 GOOD = b'{"seq":0,"ns":1,"kind":"member_failed","process":"m0","member":null,"stream":null,"cause":"","error":"x"}\n'

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel.clock import ManualClock
 from kernel.trace.events import KINDS, SCHEMA_VERSION, Role
 from kernel.trace.reader import Reason, read_trace
-from kernel.trace.writer import ListTracer, TraceIdentity, TraceWriter, boot_id
+from kernel.trace.writer import TraceIdentity, TraceWriter, boot_id
+from tests.support.manual_clock import ManualClock
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from pathlib import Path

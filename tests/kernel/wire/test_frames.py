@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.wire.errors import FrameTooLarge, MalformedFrame
-from kernel.wire.frames import FrameBuffer, read_frame, write_frame
+from kernel.wire.errors import FrameTooLarge
+from kernel.wire.frames import FrameBuffer
+from tests.support.frames import write_frame
 
 
 @given(st.lists(st.binary(max_size=40), max_size=6), st.lists(st.integers(1, 30), min_size=1, max_size=6))
@@ -48,33 +48,3 @@ def test_size_out_of_bounds_is_refused_from_its_four_bytes_alone(size: int) -> N
     buffer.feed(struct.pack(">i", size))
     with pytest.raises(FrameTooLarge):
         buffer.next_frame()
-
-
-def _reader(data: bytes) -> asyncio.StreamReader:
-    reader = asyncio.StreamReader()
-    reader.feed_data(data)
-    reader.feed_eof()
-    return reader
-
-
-def test_stream_gives_frames_and_then_a_clean_end() -> None:
-    async def read() -> list[bytes]:
-        reader = _reader(write_frame(b"one") + write_frame(b""))
-        frames = [await read_frame(reader), await read_frame(reader)]
-        with pytest.raises(EOFError):
-            await read_frame(reader)
-        return frames
-
-    assert asyncio.run(read()) == [b"one", b""]
-
-
-@pytest.mark.parametrize(
-    ("data", "error"),
-    [(b"\0\0", MalformedFrame), (b"\0\0\0\x05abc", MalformedFrame), (b"\x7f\xff\xff\xff", FrameTooLarge)],
-)
-def test_stream_that_ends_inside_a_frame_is_told_from_a_clean_end(data: bytes, error: type[Exception]) -> None:
-    async def read() -> None:
-        await read_frame(_reader(data), max_bytes=100)
-
-    with pytest.raises(error):
-        asyncio.run(read())

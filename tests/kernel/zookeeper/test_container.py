@@ -13,12 +13,12 @@ import pytest
 
 from kernel.errors import EnvironmentFault
 from kernel.ports import free_ports
-from kernel.trace.writer import ListTracer
 from kernel.waiting import wait_until
 from kernel.zookeeper import container
-from kernel.zookeeper.container import LABEL, DockerZooKeeper, engine_complaint, owner, remove_abandoned
+from kernel.zookeeper.container import LABEL, DockerZooKeeper, owner, remove_abandoned
 from kernel.zookeeper.counters import read_counters, server_mode
 from kernel.zookeeper.target import TargetKind, open_zookeeper
+from tests.support.tracers import ListTracer
 from tests.support.zookeeper import opened, successes
 
 ROOT = Path(__file__).parents[3]
@@ -28,12 +28,10 @@ IMAGE = "rebalance-lab/zookeeper:test"
 @pytest.fixture(scope="module")
 def engine():
     """A client of the engine; without one the test is skipped, and says so."""
-    complaint = engine_complaint()
-    if complaint is not None:
-        pytest.skip(complaint)
-    import docker
-
-    client = docker.from_env()
+    try:
+        client = container.engine()
+    except EnvironmentFault as fault:
+        pytest.skip(str(fault))
     yield client
     client.close()
 
@@ -141,7 +139,6 @@ def test_without_an_engine_the_fault_says_so_and_what_to_do(monkeypatch, tmp_pat
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
     with pytest.raises(EnvironmentFault, match=r"no Docker engine answers .*omit --zookeeper docker"):
         DockerZooKeeper().start()
-    assert "no Docker engine" in (engine_complaint() or "")
 
 
 def test_without_testcontainers_the_fault_says_what_to_install(monkeypatch):

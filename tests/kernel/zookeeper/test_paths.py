@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from kernel.trace.writer import ListTracer
 from kernel.zookeeper import errors, paths
 from kernel.zookeeper.chroot import ensure_chroot, split_chroot
+from tests.support.tracers import ListTracer
 from tests.support.zookeeper import opened
 
 

@@ -10,13 +10,13 @@ import threading
 
 import pytest
 
-from kernel.trace.writer import ListTracer
 from kernel.waiting import until, wait_until
 from kernel.zookeeper import errors
 from kernel.zookeeper.counters import four_letter, read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.operations import SessionState, WatchEvent, WatchFired
 from kernel.zookeeper.session import ZooKeeperSession
+from tests.support.tracers import ListTracer
 from tests.support.zookeeper import Watched, become, expire, opened
 
 

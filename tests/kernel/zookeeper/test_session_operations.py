@@ -9,11 +9,11 @@ import time
 import pytest
 
 from kernel.errors import Unavailable, UserError
-from kernel.trace.writer import ListTracer
 from kernel.zookeeper import errors
 from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData
 from kernel.zookeeper.session import ZooKeeperSession
+from tests.support.tracers import ListTracer
 from tests.support.zookeeper import opened, successes
 
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import struct
 
-from kernel.trace.writer import ListTracer
+from tests.support.tracers import ListTracer
 from tests.support.zookeeper import opened
 
 _REPLY = struct.Struct("!iqi")  #: xid, zxid, error

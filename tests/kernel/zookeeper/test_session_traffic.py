@@ -7,9 +7,9 @@ import socket
 import time
 from contextlib import AsyncExitStack
 
-from kernel.trace.writer import ListTracer
 from kernel.waiting import until
 from kernel.zookeeper.operations import SessionState
+from tests.support.tracers import ListTracer
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import become, opened
 

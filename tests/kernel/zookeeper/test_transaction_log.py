@@ -10,13 +10,13 @@ from collections import Counter
 import pytest
 
 from kernel.jre import find_java
-from kernel.trace.writer import ListTracer
 from kernel.zookeeper import errors
 from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.operations import CheckVersion, Create, Delete, SetData
 from kernel.zookeeper.server import SERVER_JARS, jars
 from kernel.zookeeper.txnlog import read_ensemble, read_transactions
+from tests.support.tracers import ListTracer
 from tests.support.zookeeper import expire, opened
 
 

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from kernel.errors import Unavailable
-from kernel.trace.writer import ListTracer
 from kernel.values import Record, TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionExpired
 from tests.support.rebalance_world import GROUP, ModelZooKeeper
+from tests.support.tracers import ListTracer
 from zkconsumer.member.executor import Executor, Parts
 from zkconsumer.rebalance import effects
 from zkconsumer.rebalance.config import RebalanceConfig

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from kernel.trace.writer import ListTracer
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import ZooKeeperEnsemble
+from tests.support.tracers import ListTracer
 from tests.support.weak_members import is_cut_off, mend, sever
 from tests.support.wildcards import add_broker, add_topic, operations, rebalanced
 from tests.support.zk_consumers import Member, member, new_member, settled, shared

@@ -15,12 +15,12 @@ import pytest
 
 from kernel.errors import MessageSizeTooLarge, Retriable, Unavailable
 from kernel.ports import free_ports
-from kernel.trace.writer import ListTracer
 from kernel.values import NO_OFFSET, BrokerAddress, TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.zookeeper.errors import NoNode
 from tests.support.scripted_broker import ScriptedBroker, scripted_broker
+from tests.support.tracers import ListTracer
 from zkconsumer.rebalance.effects import Claim
 from zkconsumer.records.fetchers import Fetcher
 from zkconsumer.records.leaders import FetcherManager, fetcher_id

@@ -9,12 +9,13 @@ from comparison.scenarios.testbed.baseline import measure_baseline
 from comparison.scenarios.testbed.chroot import chroot_name, make_chroot, remove_chroot
 from comparison.scenarios.testbed.live_observer import LiveObserver
 from kernel.errors import Unavailable
-from kernel.trace.writer import ListTracer, SilentTracer
+from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.session import ZooKeeperSession
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from pathlib import Path

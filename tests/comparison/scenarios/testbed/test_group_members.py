@@ -13,8 +13,8 @@ from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.testbed import group_members
 from comparison.scenarios.testbed.group_members import GroupMembers
-from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from pathlib import Path

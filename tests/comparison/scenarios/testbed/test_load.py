@@ -9,9 +9,9 @@ import pytest
 from comparison.scenarios.testbed.load import Load
 from kernel.errors import Unavailable
 from kernel.serials import serial_of
-from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
+from tests.support.tracers import ListTracer
 
 PARTITIONS = [TopicPartition("t", 0), TopicPartition("t", 1)]
 

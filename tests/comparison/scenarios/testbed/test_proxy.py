@@ -7,8 +7,9 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
-from kernel.trace.writer import ListTracer, SilentTracer
+from kernel.trace.writer import SilentTracer
 from kernel.waiting import until
+from tests.support.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

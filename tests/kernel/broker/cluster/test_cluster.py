@@ -20,11 +20,11 @@ from kernel.broker.cluster.cluster_view import (
 )
 from kernel.broker.cluster.leadership import Cluster
 from kernel.broker.cluster.registration import BrokerIdTaken
-from kernel.trace.writer import ListTracer
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.errors import OperationRefused
+from tests.support.tracers import ListTracer
 from tests.support.zookeeper import expire, opened
 
 if TYPE_CHECKING:

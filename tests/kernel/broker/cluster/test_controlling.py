@@ -11,8 +11,8 @@ from kernel.broker.cluster.controlling import Controller
 from kernel.broker.cluster.observing import Observation, Observer
 from kernel.broker.cluster.registration import ensure_cluster, register
 from kernel.broker.cluster.topics import Topics
-from kernel.clock import ManualClock
 from kernel.values import BrokerAddress
+from tests.support.manual_clock import ManualClock
 from tests.support.zookeeper import opened
 
 if TYPE_CHECKING:

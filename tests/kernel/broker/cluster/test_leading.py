@@ -12,9 +12,9 @@ from kernel.broker.cluster import leading
 from kernel.broker.cluster.cluster_view import ClusterSnapshot, Leadership, PartitionView, TopicView
 from kernel.broker.cluster.leading import Leading, wanted
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
-from kernel.trace.writer import ListTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
+from tests.support.tracers import ListTracer
 
 TP = TopicPartition("t", 0)
 TOPIC_ID = uuid.UUID(int=5)

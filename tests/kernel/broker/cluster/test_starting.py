@@ -8,9 +8,9 @@ import pytest
 
 from kernel.broker.cluster.leadership import Cluster
 from kernel.errors import Retriable
-from kernel.trace.writer import ListTracer
 from kernel.values import BrokerAddress
 from kernel.zookeeper import paths
+from tests.support.tracers import ListTracer
 from tests.support.zk_proxy import ZooKeeperProxy
 from tests.support.zookeeper import opened
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from kernel.client.client import fetch
 from kernel.wire import codec
-from kernel.wire.frames import read_frame
 from kernel.wire.versions import SERVED, Api
 from tests.kernel.broker.apis.test_data_plane import TP, batch, produce
 from tests.support.brokers import client_of, create_topics, running_broker
+from tests.support.frames import read_frame
 from tests.support.messages import entity_of, mappings
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from kernel.broker.server.server import BrokerServer
 from kernel.waiting import until
 from kernel.wire import codec
 from kernel.wire.errors import ErrorCode
-from kernel.wire.frames import read_frame
 from kernel.wire.versions import Api
 from tests.kernel.broker.server.test_server import HEARTBEAT, raw, run
+from tests.support.frames import read_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

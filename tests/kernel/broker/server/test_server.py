@@ -21,8 +21,8 @@ from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.waiting import until
 from kernel.wire import codec
 from kernel.wire.errors import ErrorCode, ProtocolError
-from kernel.wire.frames import read_frame
 from kernel.wire.versions import Api
+from tests.support.frames import read_frame
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping

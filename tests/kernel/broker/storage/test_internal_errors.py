@@ -22,8 +22,8 @@ from kernel.broker.storage.files import Transaction
 from kernel.broker.storage.jobs import Append
 from kernel.broker.storage.retention import Retention
 from kernel.broker.storage.storage import Storage
-from kernel.clock import ManualClock
 from kernel.values import TopicPartition
+from tests.support.manual_clock import ManualClock
 from tests.support.stored import TOPIC_ID, TP, batch, everything
 
 if TYPE_CHECKING:
