@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from comparison.pipeline.synthetic import Truth
+    from comparison.pipeline.synthetic_truth import Truth
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ def event_rate(spark: SparkSession, folder: Path, events: int) -> EventRate:
 def _check(result: dict[str, Any], truth: Truth) -> None:
     """Check the results: a benchmark that does not measures nothing."""
     (run,) = result["runs"]
-    found = {name: run["metrics"][name] for name in ("duplicates", "lost", "stale_writes")}
-    expected = {"duplicates": truth.duplicates, "lost": truth.lost, "stale_writes": truth.stale_writes}
+    names = ("duplicates", "lost", "commits", "stale_writes", "moved_back_records", "final_behind")
+    found = {name: run["metrics"][name] for name in names}
+    expected = {name: getattr(truth, name) for name in names}
     if found != expected:
         raise RuntimeError(f"the analysis found {found}, the generator wrote {expected}")

@@ -22,6 +22,24 @@ from tests.support.traces import e, write_run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Figures that go by the same name in the truth of a synthetic run and among the metrics.
+SYNTHETIC_COUNTS = (
+    "duplicates",
+    "lost",
+    "delivered",
+    "out_of_order",
+    "stale_deliveries",
+    "commits",
+    "stale_writes",
+    "moved_back",
+    "moved_back_records",
+    "started_behind",
+    "final_read",
+    "final_behind",
+    "final_beyond",
+    "rebalances",
+)
+
 PARAMETERS = {"members": 2, "partitions": 2, "topics": 1, "streams": 1, "brokers": 1, "rate": 10, "preset": "p"}
 
 
@@ -136,9 +154,15 @@ def test_analysis_of_a_synthetic_run_finds_its_true_figures(spark: SparkSession,
     (found,) = analyze(spark, [tmp_path])["runs"]
     assert found["events"] == truth.events
     metrics = found["metrics"]
-    assert (metrics["duplicates"], metrics["lost"]) == (truth.duplicates, truth.lost)
-    assert metrics["double_owned_partition_s"] == truth.double_owned_ms / 1000
-    assert metrics["stale_writes"] == truth.stale_writes > 0
+    expected = {
+        "double_owned_partition_s": truth.double_owned_ms / 1000,
+        "unowned_partition_s": truth.unowned_ms / 1000,
+        "unowned_authority_partition_s": truth.unowned_authority_ms / 1000,
+        **{name: getattr(truth, name) for name in SYNTHETIC_COUNTS},
+    }
+    expected["delivered"] += truth.duplicates
+    assert {name: metrics[name] for name in expected} == expected
+    assert truth.stale_writes > truth.moved_back > 0
     assert (found["quarantined"], found["missing_events"]) == ({}, 0)
 
 
