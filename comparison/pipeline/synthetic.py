@@ -203,8 +203,8 @@ class _SyntheticRun:
             elif chance > 1 - _FAULT_SHARE:
                 committed = log.end + POLL_RECORDS
                 truth.final_beyond += 1
-            where = f'"group":"{GROUP}","topic":"{_TOPIC}","partition":{partition}'
-            self._runner.add(now + 200, "final_offset", f'{where},"committed":{committed},"end":{log.end}')
+            offsets = f'"committed":{committed},"end":{log.end}'
+            self._runner.add(now + 200, "final_offset", f"{group_fields(partition)},{offsets}")
             truth.final_read += 1
         self._runner.add(now + 300, "run_ended", '"outcome":"complete"')
         for number, member in enumerate(self._members):

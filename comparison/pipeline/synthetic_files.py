@@ -112,7 +112,7 @@ class SyntheticFile:
         """Offsets and serials are the same: nothing was produced twice."""
         last = first + count - 1
         self._lines.append(
-            f'{{"seq":{self.seq},"ns":{at_ms + self._began_ms}000000,"kind":"{kind}",{self._who},"topic":"t",'
+            f'{{"seq":{self.seq},"ns":{at_ms + self._began_ms}000000,"kind":"{kind}",{self._who},"topic":"{TOPIC}",'
             f'"partition":{partition},"first":{first},"last":{last},"serial_first":{first},"serial_last":{last}}}\n'
         )
         self.seq += 1
