@@ -1,4 +1,4 @@
-"""Which repository is asked for the originals: the user's settings, as Maven would read them."""
+"""Which repository the originals come from: the user's settings, read as Maven reads them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def mirror(of: str, *, name: str = "m", more: str = "") -> str:
     return f"<mirror><id>{name}</id><mirrorOf>{of}</mirrorOf><url> https://mirror.test/{name} </url>{more}</mirror>"
 
 
-def test_without_any_setting_the_resolvers_own_repository_is_asked(tmp_path):
+def test_without_any_setting_the_resolvers_own_repository_is_used(tmp_path):
     assert download.repository(tmp_path / "settings.xml") is None
 
 
-def test_the_variable_wins_over_the_settings_file(monkeypatch, settings):
+def test_the_variable_overrides_the_settings_file(monkeypatch, settings):
     path = settings(mirror("*"))
     monkeypatch.setenv(download.REPOSITORY_VARIABLE, "https://chosen.test/maven/")
     assert download.repository(path) == "https://chosen.test/maven"
@@ -45,23 +45,23 @@ def test_the_variable_wins_over_the_settings_file(monkeypatch, settings):
 
 @pytest.mark.parametrize("of", ["*", "central", "external:*", "other, central"])
 @pytest.mark.parametrize("name_space", ["", NAME_SPACE])
-def test_a_mirror_of_central_is_asked_in_its_stead(settings, of, name_space):
+def test_a_mirror_of_central_is_used_instead_of_it(settings, of, name_space):
     assert download.repository(settings(mirror(of), name_space=name_space)) == "https://mirror.test/m"
 
 
 @pytest.mark.parametrize("of", ["other", "*,!central", ""])
-def test_a_mirror_of_something_else_is_not(settings, of):
+def test_a_mirror_of_another_repository_is_not_used(settings, of):
     assert download.repository(settings(mirror(of))) is None
 
 
-def test_a_blocked_mirror_is_passed_over_and_the_first_of_the_others_is_taken(settings):
+def test_a_blocked_mirror_is_skipped_and_the_next_one_is_used(settings):
     blocked = mirror("*", name="a", more="<blocked>true</blocked>")
     assert download.repository(settings(blocked + mirror("*", name="b") + mirror("*", name="c"))) == (
         "https://mirror.test/b"
     )
 
 
-def test_user_and_password_of_the_mirrors_server_are_sent_along(monkeypatch, settings):
+def test_user_and_password_of_the_mirrors_server_are_sent(monkeypatch, settings):
     monkeypatch.setenv("MIRROR_PASSWORD", "p/w@1")
     servers = (
         "<server><id>other</id><username>nobody</username></server>"
@@ -77,7 +77,7 @@ SERVED = {"/maven/org/example/one/1.0/one-1.0.jar": b"bytecode"}
 
 @pytest.fixture
 def repository(monkeypatch, tmp_path):
-    """A repository on loopback; its address, which is also the one in the settings."""
+    """A repository on loopback; returns its address, which is also in the settings."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -102,7 +102,7 @@ def repository(monkeypatch, tmp_path):
 
 
 @needs_jgo
-def test_jars_come_by_their_coordinates_and_what_is_not_there_is_said_without_the_password(repository, tmp_path):
+def test_jars_are_fetched_by_coordinates_and_a_missing_one_is_reported_without_the_password(repository, tmp_path):
     wanted = [Jar("org.example", name, "1.0", "0" * 64, 8) for name in ("one", "two")]
     folder = tmp_path / "arriving"
     folder.mkdir()
@@ -115,7 +115,7 @@ def test_jars_come_by_their_coordinates_and_what_is_not_there_is_said_without_th
 
 
 @needs_jgo
-def test_a_repository_that_refuses_connections_is_said_without_the_password(monkeypatch, tmp_path, unused_port):
+def test_a_repository_that_refuses_connections_is_reported_without_the_password(monkeypatch, tmp_path, unused_port):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv(download.REPOSITORY_VARIABLE, f"http://user:secret@127.0.0.1:{unused_port}/maven")
     wanted = Jar("org.example", "one", "1.0", "0" * 64, 8)

@@ -1,4 +1,4 @@
-"""The cache of the originals' jars, without a network: what is trusted, what is fetched, and what is said."""
+"""The cache of the originals' jars, without a network: what is trusted, what is fetched, and the messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def jar_of(content: bytes, artifact: str = "one", version: str = "1.0") -> Jar:
 
 
 class Repository:
-    """Hands out contents by coordinates, and keeps what it was asked for."""
+    """Returns contents by coordinates, and records the requests."""
 
     def __init__(self, **contents: bytes) -> None:
         self.contents = contents
@@ -47,7 +47,7 @@ def empty_home(monkeypatch, tmp_path_factory):
     return home
 
 
-def test_a_jar_is_fetched_once_and_then_taken_from_the_cache(tmp_path):
+def test_a_jar_is_fetched_once_and_then_read_from_the_cache(tmp_path):
     repository = Repository(one=b"bytecode", two=b"more")
     wanted = [jar_of(b"bytecode"), jar_of(b"more", "two")]
     first = provide(wanted, tmp_path / "cache", download=repository)
@@ -57,14 +57,14 @@ def test_a_jar_is_fetched_once_and_then_taken_from_the_cache(tmp_path):
     assert repository.asked == ["org.example:one:1.0", "org.example:two:1.0"]
 
 
-def test_a_jar_with_another_digest_is_refused_and_stays_out_of_the_cache(tmp_path):
+def test_a_jar_with_another_digest_is_refused_and_not_cached(tmp_path):
     wanted = jar_of(b"bytecode")
     with pytest.raises(JarRefused, match=f"lock file says {wanted.sha256}"):
         provide([wanted], tmp_path, download=Repository(one=b"bytecodE"))
     assert list(tmp_path.rglob("*")) == []
 
 
-def test_a_damaged_jar_in_the_cache_is_fetched_anew(tmp_path):
+def test_a_damaged_jar_in_the_cache_is_fetched_again(tmp_path):
     wanted = jar_of(b"bytecode")
     (path,) = provide([wanted], tmp_path, download=Repository(one=b"bytecode"))
     path.write_bytes(b"bytecodE")
@@ -74,7 +74,7 @@ def test_a_damaged_jar_in_the_cache_is_fetched_anew(tmp_path):
     assert repository.asked == [wanted.coordinates]
 
 
-def test_offline_what_is_missing_and_what_is_damaged_is_named(tmp_path):
+def test_offline_missing_and_damaged_jars_are_named(tmp_path):
     wanted = [jar_of(b"bytecode"), jar_of(b"more", "two")]
     (path,) = provide(wanted[:1], tmp_path, download=Repository(one=b"bytecode"))
     path.write_bytes(b"")
@@ -86,14 +86,14 @@ def test_offline_what_is_missing_and_what_is_damaged_is_named(tmp_path):
     )
 
 
-def test_a_repository_that_does_not_answer_makes_originals_unavailable_with_its_reason_and_what_to_do(tmp_path):
+def test_an_unreachable_repository_makes_originals_unavailable_with_reason_and_remedy(tmp_path):
     with pytest.raises(OriginalsUnavailable) as raised:
         provide([jar_of(b"bytecode")], tmp_path, download=Repository())
     assert str(raised.value).startswith("org.example:one:1.0 cannot be fetched: no route to host. ")
     assert "MAVEN_REPOSITORY_URL" in str(raised.value)
 
 
-def test_a_jar_of_the_users_own_maven_cache_is_copied_if_it_is_the_right_one(tmp_path, empty_home):
+def test_a_jar_of_the_users_maven_cache_is_copied_if_its_digest_matches(tmp_path, empty_home):
     wanted = jar_of(b"bytecode")
     theirs = empty_home / ".m2/repository/org/example/one/1.0/one-1.0.jar"
     theirs.parent.mkdir(parents=True)
@@ -111,7 +111,7 @@ def test_a_cache_that_cannot_be_written_says_which_setting_moves_it(tmp_path):
         provide([jar_of(b"bytecode")], tmp_path / "file", download=Repository(one=b"bytecode"))
 
 
-def test_the_cache_is_where_the_setting_or_the_xdg_convention_says(monkeypatch, empty_home):
+def test_the_cache_follows_the_setting_or_the_xdg_convention(monkeypatch, empty_home):
     assert jars.cache_dir() == empty_home / ".cache" / "rebalance-lab"
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
     assert jars.cache_dir() == Path("/elsewhere/rebalance-lab")
@@ -119,9 +119,9 @@ def test_the_cache_is_where_the_setting_or_the_xdg_convention_says(monkeypatch, 
     assert jars.cache_dir() == Path("/mine")
 
 
-def test_the_offline_setting_keeps_an_empty_cache_from_asking_anybody(monkeypatch, tmp_path):
+def test_the_offline_setting_prevents_fetching(monkeypatch, tmp_path):
     def never(wanted, folder):
-        raise AssertionError(f"asked for {wanted} in spite of the setting")
+        raise AssertionError(f"fetched {wanted} despite the setting")
 
     monkeypatch.setattr(jars, "download_by_name", never)
     monkeypatch.setenv(jars.OFFLINE_VARIABLE, "1")
@@ -129,14 +129,14 @@ def test_the_offline_setting_keeps_an_empty_cache_from_asking_anybody(monkeypatc
         jars.class_path("1.1.1", cache=tmp_path)
 
 
-def test_without_the_extra_the_message_names_it(monkeypatch, tmp_path):
+def test_message_names_the_extra_that_is_not_installed(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(OriginalsUnavailable, match=re.escape("pip install 'rebalance-lab[originals]'")):
         jars.class_path("1.1.1", cache=tmp_path)
 
 
 @pytest.mark.parametrize("version", jars.VERSIONS)
-def test_every_lock_file_can_be_read_and_holds_kafka_itself_and_no_address(version):
+def test_every_lock_file_is_readable_and_has_kafka_and_no_address(version):
     found = jars.locked_jars(version)
     assert [jar for jar in found if jar.group == "org.apache.kafka" and jar.artifact.startswith("kafka_2.")]
     assert len({jar.coordinates for jar in found}) == len(found)
@@ -145,7 +145,7 @@ def test_every_lock_file_can_be_read_and_holds_kafka_itself_and_no_address(versi
     assert "/" not in text
 
 
-def test_a_version_without_a_lock_file_is_named_with_those_that_have_one():
+def test_unknown_version_is_reported_with_the_known_ones():
     with pytest.raises(OriginalsUnavailable, match=re.escape("Kafka 2.8.0: use one of 0.8.2.2, 1.1.1")):
         jars.locked_jars("2.8.0")
 
@@ -153,7 +153,7 @@ def test_a_version_without_a_lock_file_is_named_with_those_that_have_one():
 @pytest.mark.parametrize(
     "line", ["", "a:b:c", f"a:b:c {'0' * 63} 5", f"a:b {'0' * 64} 5", f"a:b:c {'0' * 64} x", "a:b:../c x 1"]
 )
-def test_a_lock_file_with_another_line_is_refused_by_its_number(line):
+def test_a_malformed_lock_file_is_refused_with_the_line_number(line):
     with pytest.raises(LockFileBroken, match="line 2 is not") as raised:
         parse_lock(f"a:b:c {'0' * 64} 5\n{line}\n")
     assert isinstance(raised.value, EnvironmentFault)

@@ -1,4 +1,4 @@
-"""The judge of mixed groups: what it lets pass, and what it finds."""
+"""The judge of mixed groups: what it accepts, and what it finds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TP = TopicPartition("t", 0)
         ({5}, [5, 5], ["m's ownership of t-0 goes from 5 to 5"]),
     ],
 )
-def test_an_ownership_begins_at_what_was_committed_and_has_no_gap_and_no_step_back(begins_at, offsets, found):
+def test_an_ownership_begins_at_the_committed_offset_without_gaps_or_steps_back(begins_at, offsets, found):
     assert Ownership("m", TP, frozenset(begins_at), offsets).faults() == found
 
 
@@ -39,13 +39,13 @@ def test_an_ownership_begins_at_what_was_committed_and_has_no_gap_and_no_step_ba
         ([], 17, {15}, False),
     ],
 )
-def test_a_record_in_hand_over_a_rebalance_is_told_from_the_first_of_the_next_ownership(
+def test_a_record_delivered_across_a_rebalance_differs_from_the_next_ownerships_first_one(
     offsets, last, begins_at, expected
 ):
     assert was_in_hand(offsets, last, frozenset(begins_at)) is expected
 
 
-def test_the_rule_gives_the_first_threads_one_more_in_the_order_of_strings():
+def test_the_first_threads_in_string_order_get_one_partition_more():
     threads = {"t": ["g_b-0", "g_a-2", "g_a-10"], "none": ["g_a-0"]}
     assert by_range(threads, {"t": 4}) == {
         TopicPartition("t", 0): "g_a-10",

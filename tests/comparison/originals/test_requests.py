@@ -1,4 +1,4 @@
-"""What cannot be asked of originals is refused before anything is fetched or started."""
+"""Impossible requests for originals are refused before anything is fetched or started."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from comparison.originals.hosts import OriginalHost
 from kernel.errors import UserError
 
 
-def test_a_version_without_the_consumer_is_refused_with_those_that_have_it(tmp_path):
+def test_a_version_without_the_consumer_is_refused_with_the_versions_that_have_it(tmp_path):
     with pytest.raises(
         UserError, match=re.escape("Kafka 3.9.1 has no consumer with groups in ZooKeeper: use one of 0.8")
     ):
         OriginalHost("3.9.1", tmp_path)
 
 
-def test_a_listener_is_refused_where_there_is_none(tmp_path):
+def test_a_listener_is_refused_for_a_version_without_listeners(tmp_path):
     host = OriginalHost("0.8.2.2", tmp_path)
     with pytest.raises(UserError, match=re.escape("0.8.2.2 has no rebalance listener")):
         host.member("c1", zookeeper="127.0.0.1:1", group="g", topics={"t": 1}, listener="record")
@@ -32,6 +32,6 @@ def test_a_listener_is_refused_where_there_is_none(tmp_path):
         ("4.1.1", "127.0.0.1:1", "4.1.1 takes no ZooKeeper"),
     ],
 )
-def test_a_broker_is_refused_without_what_it_needs(tmp_path, version, zookeeper, said):
+def test_a_broker_is_refused_without_its_prerequisites(tmp_path, version, zookeeper, said):
     with pytest.raises(UserError, match=re.escape(said)):
         RealBroker(version, tmp_path, zookeeper=zookeeper)

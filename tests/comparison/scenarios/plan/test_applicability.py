@@ -1,4 +1,4 @@
-"""Settings and the designs that they reach: an error, a warning, or nothing to say, before anything starts."""
+"""Settings and the designs that they apply to: an error, a warning or nothing, before anything starts."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_setting_that_applies_to_no_chosen_design_is_refused_with_the_remedy(
 def test_setting_that_applies_to_some_designs_causes_a_warning_that_names_them(
     designs: tuple[str, ...], name: str, value: str, warning: str
 ) -> None:
-    (told,) = check_applicability(designs, {name: value})
-    assert warning in told
+    (found,) = check_applicability(designs, {name: value})
+    assert warning in found
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_one_session_timeout_sets_equal_timers_in_every_design(scenario: str, de
         assert retries * backoff_ms > made.session_ms, "a rebalance gives up while a dead member still owns"
 
 
-def test_a_session_timeout_below_the_usual_ones_lowers_the_bounds_of_the_brokers() -> None:
+def test_a_short_session_timeout_lowers_the_brokers_bounds() -> None:
     made = configuration("eager", Parameters(preset="kafka-defaults", session_timeout_ms=2000))
     assert (made.session_ms, made.broker["group.min.session.timeout.ms"], made.broker_session_ms) == (
         2000,
@@ -113,7 +113,7 @@ def test_a_session_timeout_below_the_usual_ones_lowers_the_bounds_of_the_brokers
     )
 
 
-def test_a_setting_by_name_goes_over_the_session_timeout_of_all_designs() -> None:
+def test_a_named_setting_overrides_the_session_timeout_of_all_designs() -> None:
     given = {"session_timeout_ms": 6000, "settings": {"heartbeat.interval.ms": "500"}}
     made = configuration("eager", CATALOGUE["crash"].parameters(given))
     assert (made.session_ms, made.heartbeat_ms) == (6000, 500)

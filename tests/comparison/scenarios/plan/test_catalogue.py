@@ -1,4 +1,4 @@
-"""The catalogue is a table that makes sense, and what a user may choose is checked."""
+"""The catalogue is consistent, and a user's choices are checked."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_herd_and_split_brain_come_first() -> None:
     assert set(SMOKE) == {"crash", "herd"}
 
 
-def test_herd_grows_to_each_size_and_lets_one_more_join() -> None:
+def test_herd_grows_to_each_size_and_then_one_more_joins() -> None:
     assert herd_steps((2, 5)) == (Form(2), JoinOne(1), Form(5, "grow"), JoinOne(2))
     assert members_in_all(request_of("herd")) == HERD_SIZES[-1] + 1
 
@@ -57,7 +57,7 @@ def test_members_of_a_join_count_the_one_that_joins() -> None:
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_every_scenario_says_what_to_look_for_and_begins_with_a_group(name: str) -> None:
+def test_every_scenario_has_hints_and_begins_by_forming_a_group(name: str) -> None:
     scenario = CATALOGUE[name]
     assert scenario.symptom
     assert scenario.look_for
@@ -66,11 +66,11 @@ def test_every_scenario_says_what_to_look_for_and_begins_with_a_group(name: str)
 
 
 @pytest.mark.parametrize("name", ["join", "leave", "crash", "pause", "split-brain"])
-def test_a_fault_is_done_to_a_group_that_is_steady(name: str) -> None:
+def test_faults_are_injected_into_a_steady_group(name: str) -> None:
     assert isinstance(CATALOGUE[name].steps[1], Steady)
 
 
-def test_both_forms_of_split_brain_are_one_run_in_zookeeper() -> None:
+def test_both_forms_of_split_brain_share_one_run_in_zookeeper() -> None:
     planned = plan(expanded(["split-brain"]), COMPARED_DESIGNS, {})
     assert [each.title for each in planned] == [
         "split-brain · zookeeper",
@@ -79,32 +79,32 @@ def test_both_forms_of_split_brain_are_one_run_in_zookeeper() -> None:
     ]
 
 
-def test_the_ensemble_form_asked_for_alone_is_run_in_both_designs() -> None:
+def test_the_ensemble_form_alone_is_run_in_both_designs() -> None:
     planned = plan(expanded(["split-brain-ensemble"]), COMPARED_DESIGNS, {})
     assert [each.design for each in planned] == ["zookeeper", "eager"]
 
 
-def test_a_comparison_is_of_the_first_scenarios_under_two_designs_unless_more_is_asked_for() -> None:
+def test_a_comparison_runs_the_first_scenarios_under_two_designs_by_default() -> None:
     planned = plan(COMPARED, designs_named(()), {})
     assert len(planned) == 2 * len(COMPARED) - 1
     assert {each.design for each in planned} == {"zookeeper", "eager"}
     assert estimated_s(planned) <= 6 * 60
 
 
-def test_every_scenario_is_run_for_every_design_or_says_why_not() -> None:
+def test_every_scenario_is_run_under_every_design_or_has_a_reason_not_to() -> None:
     planned = [(each.scenario, each.design) for each in plan(list(CATALOGUE), DESIGN_NAMES, {})]
     without = {(each.scenario, each.design): each.reason for each in left_out(list(CATALOGUE), DESIGN_NAMES)}
     assert sorted([*planned, *without]) == sorted((name, design) for name in CATALOGUE for design in DESIGN_NAMES)
     assert all(without.values())
 
 
-def test_a_migration_is_a_run_of_the_design_that_it_ends_in() -> None:
+def test_a_migration_counts_as_a_run_of_its_final_design() -> None:
     assert [each.design for each in plan(["protocol-migration"], DESIGN_NAMES, {})] == ["cooperative"]
     assert designs_for(["protocol-migration"], ()) == ("cooperative",)
     assert designs_for(["protocol-migration", "crash"], ()) == COMPARED_DESIGNS
 
 
-def test_settings_of_a_scenario_resubscribe_the_preset_and_under_what_a_user_gives() -> None:
+def test_scenario_settings_override_the_preset_and_yield_to_the_users() -> None:
     made = CATALOGUE["slow-member"].parameters({"settings": {"session.timeout.ms": "4000"}})
     assert made.settings == {**CATALOGUE["slow-member"].settings, "session.timeout.ms": "4000"}
     assert configuration("eager", made).max_poll_ms == 5000
@@ -114,21 +114,21 @@ def test_settings_of_a_scenario_resubscribe_the_preset_and_under_what_a_user_giv
 
 
 @pytest.mark.parametrize(("name", "given"), [("members", 3), ("topics", 1)])
-def test_fewer_than_a_scenario_needs_are_refused(name: str, given: int) -> None:
+def test_too_few_members_or_brokers_are_refused(name: str, given: int) -> None:
     with pytest.raises(ConfigurationError, match=f"{name} is {given}: subscription-change needs {given + 1} or more"):
         plan(["subscription-change"], ["eager"], {name: given})
 
 
-def test_the_loss_of_a_broker_needs_another_one() -> None:
+def test_a_coordinator_failover_needs_two_brokers() -> None:
     with pytest.raises(ConfigurationError, match="brokers is 1: coordinator-failover needs 2 or more"):
         plan(["coordinator-failover"], ["eager"], {"brokers": 1})
 
 
-def test_scaling_out_is_by_so_many_whatever_the_size_before() -> None:
+def test_scale_out_adds_the_same_number_at_any_size() -> None:
     assert members_in_all(request_of("scale-out")) == CATALOGUE["scale-out"].defaults.members + 6
 
 
-def test_more_restarts_and_slower_members_have_more_time() -> None:
+def test_time_limit_grows_with_restarts_and_slow_members() -> None:
     def limit(scenario: str, **given: object) -> float:
         (planned,) = plan([scenario], ["eager"], given)
         return planned.parameters.time_limit_s
@@ -137,7 +137,7 @@ def test_more_restarts_and_slower_members_have_more_time() -> None:
     assert limit("slow-member", settings={"max.poll.interval.ms": "60000"}) >= limit("slow-member") + 50
 
 
-def test_a_design_that_waits_before_it_gives_partitions_away_has_more_time() -> None:
+def test_time_limit_is_higher_in_a_design_that_delays_assignments() -> None:
     def limits(scenario: str) -> dict[str, float]:
         planned = plan([scenario], ("eager", "delayed"), {"preset": "kafka-defaults"})
         return {each.design: each.parameters.time_limit_s for each in planned}
@@ -148,7 +148,7 @@ def test_a_design_that_waits_before_it_gives_partitions_away_has_more_time() -> 
         assert found["delayed"] >= found["eager"] + waits * 297
 
 
-def test_repeats_have_the_next_seeds_and_go_through_all_designs_before_the_next_begins() -> None:
+def test_repeats_have_consecutive_seeds_and_each_runs_all_designs_first() -> None:
     planned = plan(["join"], COMPARED_DESIGNS, {"seed": 7}, repeats=2)
     assert [each.title for each in planned] == [
         "join · zookeeper · seed 7",
@@ -160,17 +160,17 @@ def test_repeats_have_the_next_seeds_and_go_through_all_designs_before_the_next_
     assert planned[-1].folder == ("join", "eager", "seed-8")
 
 
-def test_a_run_made_once_has_the_folder_of_its_design() -> None:
+def test_a_single_run_is_in_the_folder_of_its_design() -> None:
     (planned,) = plan(["join"], ["eager"], {"seed": 7})
     assert (planned.title, planned.folder) == ("join · eager", ("join", "eager"))
 
 
-def test_an_unknown_scenario_is_refused_with_the_names_there_are() -> None:
+def test_an_unknown_scenario_is_refused_with_the_known_names() -> None:
     with pytest.raises(ConfigurationError, match="unknown scenario 'crush': use one of herd, "):
         scenario_named("crush")
 
 
-def test_an_unknown_design_is_refused_with_the_names_there_are() -> None:
+def test_an_unknown_design_is_refused_with_the_known_names() -> None:
     with pytest.raises(ConfigurationError, match="unknown design 'raft': use zookeeper, "):
         designs_named(("eager", "raft"))
 
@@ -184,7 +184,7 @@ def test_an_unknown_design_is_refused_with_the_names_there_are() -> None:
         (("eager", "eager"), ("eager",)),
     ],
 )
-def test_designs_are_named_one_by_one_or_all(given: tuple[str, ...], expected: tuple[str, ...]) -> None:
+def test_designs_are_named_one_by_one_or_as_all(given: tuple[str, ...], expected: tuple[str, ...]) -> None:
     assert designs_named(given) == expected
 
 
@@ -197,7 +197,7 @@ def test_parameters_out_of_range_are_refused_with_the_range(given: dict[str, obj
         Parameters().overridden(**given)
 
 
-def test_parameters_not_given_keep_the_scenarios_own() -> None:
+def test_parameters_default_to_the_scenarios() -> None:
     assert Parameters(members=7).overridden(members=None, rate=9) == Parameters(members=7, rate=9)
 
 
@@ -210,20 +210,20 @@ def test_equal_timers_give_every_design_the_same_detection_time(design: str) -> 
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("design", DESIGN_NAMES)
-def test_every_preset_is_taken_by_the_parts_it_is_for(preset: str, design: str) -> None:
+def test_every_preset_is_accepted_by_its_components(preset: str, design: str) -> None:
     made = configuration(design, Parameters(preset=preset))
     assert made.session_ms >= 3000
     assert made.broker["zookeeper.session.timeout.ms"]
 
 
-def test_a_setting_reaches_every_part_that_knows_its_name() -> None:
+def test_a_setting_reaches_every_component_that_has_it() -> None:
     parameters = Parameters(settings={"zookeeper.session.timeout.ms": "4000"})
     made = configuration("zookeeper", parameters)
     assert (made.session_ms, made.broker_session_ms) == (4000, 4000)
     assert "zookeeper.session.timeout.ms" not in configuration("eager", parameters).member
 
 
-def test_what_makes_a_design_is_not_taken_from_it_by_a_setting_for_the_others() -> None:
+def test_a_setting_cannot_change_what_defines_a_design() -> None:
     parameters = Parameters(settings={"partition.assignment.strategy": "roundrobin"})
     strategies = {
         design: configuration(design, parameters).member["partition.assignment.strategy"]
@@ -251,6 +251,6 @@ def test_what_makes_a_design_is_not_taken_from_it_by_a_setting_for_the_others() 
         ({"auto.offset.reset": "latest"}, "a run counts every record"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_refused(settings: dict[str, str], complaint: str) -> None:
+def test_an_invalid_setting_is_refused(settings: dict[str, str], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         configuration("eager", Parameters(settings=settings))

@@ -1,4 +1,4 @@
-"""What cannot work is refused when it is planned, with what to do about it."""
+"""Impossible runs are refused when they are planned, with a remedy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIR = ("zookeeper", "eager")
 
 @pytest.mark.parametrize("design", DESIGN_NAMES)
 @pytest.mark.parametrize(("brokers", "replicas"), [(1, "1"), (2, "2"), (3, "2")])
-def test_topics_have_no_more_replicas_than_there_are_brokers(design: str, brokers: int, replicas: str) -> None:
+def test_topics_have_at_most_one_replica_per_broker(design: str, brokers: int, replicas: str) -> None:
     made = configuration(design, Parameters(brokers=brokers))
     names = ("default.replication.factor", "offsets.topic.replication.factor")
     assert [made.broker[name] for name in names] == [replicas, replicas]
@@ -44,13 +44,13 @@ def test_topics_have_no_more_replicas_than_there_are_brokers(design: str, broker
         ("join", {"session_timeout_ms": 500}, "session_timeout_ms is 500: must be between 1000 and 60000"),
     ],
 )
-def test_what_cannot_work_is_refused_with_the_remedy(scenario: str, given: dict[str, Any], complaint: str) -> None:
+def test_an_impossible_run_is_refused_with_the_remedy(scenario: str, given: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         plan([scenario], PAIR, given)
 
 
 @pytest.mark.parametrize("preset", ["equal-timers", "kafka-defaults"])
-def test_every_scenario_is_feasible_as_it_stands(preset: str) -> None:
+def test_every_scenario_is_feasible_with_its_defaults(preset: str) -> None:
     assert len(plan(list(CATALOGUE), DESIGN_NAMES, {"preset": preset})) > len(CATALOGUE)
 
 

@@ -1,4 +1,4 @@
-"""The phase at which a change comes: anywhere in the interval, the same for all designs, told in the trace."""
+"""The phase of a change: anywhere in the interval, the same for all designs, and traced."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def changes_of(design: str, seed: int, parameters: Parameters | None = None) -> 
 def drawn(
     monkeypatch: pytest.MonkeyPatch, design: str, seed: int, *, commits: bool = True
 ) -> tuple[list[float], list[Any]]:
-    """What was slept, in seconds, and what was told, of three phases of one run."""
+    """The sleeps in seconds, and the traced details, of three phases of one run."""
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -60,21 +60,21 @@ def test_phases_of_one_run_differ_from_change_to_change_and_from_seed_to_seed() 
     assert len(shares) == 8
 
 
-def test_phase_is_the_same_in_all_designs_of_one_seed_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_phase_is_the_same_in_all_designs_of_one_seed_and_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {design: drawn(monkeypatch, design, 7) for design in ("zookeeper", "eager", "delayed")}
-    slept, told = found["eager"]
-    assert all(each == (slept, told) for each in found.values())
-    assert [each["wait_ms"] / 1000 for each in told] == slept
-    assert {each["interval_ms"] for each in told} == {1000}
+    slept, traced = found["eager"]
+    assert all(each == (slept, traced) for each in found.values())
+    assert [each["wait_ms"] / 1000 for each in traced] == slept
+    assert {each["interval_ms"] for each in traced} == {1000}
     assert drawn(monkeypatch, "eager", 8)[0] != slept
 
 
-def test_phase_over_heartbeats_alone_is_not_waited_for_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_phase_of_heartbeats_is_skipped_in_designs_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert drawn(monkeypatch, "zookeeper", 7, commits=False) == ([], [])
     assert len(drawn(monkeypatch, "eager", 7, commits=False)[0]) == 3
 
 
-def test_phase_is_drawn_over_the_longer_interval_up_to_a_bound() -> None:
+def test_phase_is_drawn_from_the_longer_interval_up_to_a_bound() -> None:
     assert interval_ms(1000) == 1000
     assert interval_ms(1000, 3000) == 3000
     assert interval_ms(3000, 60_000) == INTERVAL_MS_MAX

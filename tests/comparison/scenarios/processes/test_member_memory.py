@@ -1,4 +1,4 @@
-"""What the application of a scenario's member remembers, and so commits after a freeze."""
+"""The positions that a member's application remembers, and so commits after a freeze."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def batch(partition: TopicPartition, last: int) -> Batch:
     return Batch(0, partition, (Record(*partition, last, 0, None, b""),))
 
 
-def test_memory_forgets_what_was_given_back_in_order_and_keeps_what_was_lost() -> None:
+def test_memory_forgets_revoked_partitions_and_keeps_lost_ones() -> None:
     memory = Memory()
     memory.add([batch(KEPT, 27), batch(GIVEN_BACK, 19)])
     asyncio.run(memory.on_revoked(0, frozenset({GIVEN_BACK})))

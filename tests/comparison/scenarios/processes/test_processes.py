@@ -1,4 +1,4 @@
-"""Children of a run: forked at once, commanded by lines, ended whatever they do."""
+"""Child processes of a run: forked quickly, commanded by lines, and ended in any case."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ async def fork_server_in(folder: Path) -> AsyncIterator[Any]:
     children: list[ChildProcess] = []
 
     async def spawn(module: str) -> tuple[ChildProcess, list[Mapping[str, object]]]:
-        told: list[Mapping[str, object]] = []
+        events: list[Mapping[str, object]] = []
         name = f"child-{len(children)}"
-        child = await ChildProcess.spawn(fork_server, module, name, folder / f"{name}.log", told.append)
+        child = await ChildProcess.spawn(fork_server, module, name, folder / f"{name}.log", events.append)
         children.append(child)
-        return child, told
+        return child, events
 
     try:
         yield spawn
@@ -45,7 +45,7 @@ async def fork_server_in(folder: Path) -> AsyncIterator[Any]:
         await fork_server.stop()
 
 
-def test_a_child_that_is_not_needed_ends_when_it_is_stopped(tmp_path: Path) -> None:
+def test_a_child_ends_when_it_is_stopped(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with fork_server_in(tmp_path) as spawn:
             (member, _), (broker, _) = await spawn(MEMBER), await spawn(BROKER)
@@ -55,13 +55,13 @@ def test_a_child_that_is_not_needed_ends_when_it_is_stopped(tmp_path: Path) -> N
     asyncio.run(scenario())
 
 
-def test_a_killed_child_is_told_by_its_signal_and_a_frozen_one_can_be_stopped(tmp_path: Path) -> None:
+def test_a_killed_child_reports_its_signal_and_a_frozen_one_can_be_stopped(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with fork_server_in(tmp_path) as spawn:
             (killed, _), (frozen, _) = await spawn(MEMBER), await spawn(MEMBER)
             assert await killed.kill() == -signal.SIGKILL
             assert killed.returncode == -signal.SIGKILL
-            killed.send({"command": "commit"})  # to nobody, and no error
+            killed.send({"command": "commit"})  # no receiver, but no error
             frozen.freeze()
             process = psutil.Process(frozen.pid)
             await until(lambda: process.status() == psutil.STATUS_STOPPED, 20, "the child to be stopped")
@@ -115,7 +115,7 @@ def test_killed_fork_server_ends_its_children_and_fails_pending_requests(tmp_pat
     asyncio.run(scenario())
 
 
-def test_child_of_a_cancelled_request_ends_and_the_next_one_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_child_of_a_cancelled_request_ends_and_is_not_confused_with_the_next_one(tmp_path: Path) -> None:
     async def scenario() -> None:
         fork_server = await ForkServer.open()
         waiting = asyncio.create_task(fork_server.spawn(MEMBER, tmp_path / "given-up.log"))
@@ -130,7 +130,7 @@ def test_child_of_a_cancelled_request_ends_and_the_next_one_is_not_taken_for_it(
     asyncio.run(scenario())
 
 
-def test_a_configuration_that_makes_no_sense_ends_the_child_with_the_reason_in_its_log(tmp_path: Path) -> None:
+def test_an_invalid_configuration_ends_the_child_with_the_reason_in_its_log(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with fork_server_in(tmp_path) as spawn:
             child, _ = await spawn(MEMBER)
@@ -141,10 +141,10 @@ def test_a_configuration_that_makes_no_sense_ends_the_child_with_the_reason_in_i
     asyncio.run(scenario())
 
 
-def test_a_broker_that_cannot_start_tells_why(tmp_path: Path, unused_port: int) -> None:
+def test_a_broker_that_cannot_start_says_why(tmp_path: Path, unused_port: int) -> None:
     async def scenario() -> None:
         async with fork_server_in(tmp_path) as spawn:
-            child, told = await spawn(BROKER)
+            child, events = await spawn(BROKER)
             child.send(
                 {
                     **identity(tmp_path, "broker-1"),
@@ -154,7 +154,7 @@ def test_a_broker_that_cannot_start_tells_why(tmp_path: Path, unused_port: int) 
                 }
             )
             assert await ended_within(child, 30) == 1
-            (event,) = told
+            (event,) = events
             assert event["event"] == "failed"
             assert str(unused_port) in str(event["error"])
 
@@ -164,7 +164,7 @@ def test_a_broker_that_cannot_start_tells_why(tmp_path: Path, unused_port: int) 
 def test_member_reports_its_events_and_leaves_on_command(tmp_path: Path, chroot: str) -> None:
     async def scenario() -> None:
         async with fork_server_in(tmp_path) as spawn:
-            child, told = await spawn(MEMBER)
+            child, events = await spawn(MEMBER)
             child.send(
                 {
                     **identity(tmp_path, "m1"),
@@ -177,17 +177,17 @@ def test_member_reports_its_events_and_leaves_on_command(tmp_path: Path, chroot:
                 }
             )
             await until(
-                lambda: kinds(told).count("member_started") == 2,
+                lambda: kinds(events).count("member_started") == 2,
                 30,
-                lambda: f"two members to start: {told}; {child.log_tail()}",
+                lambda: f"two members to start: {events}; {child.log_tail()}",
             )
             child.send({"command": "sing"})
             child.send({"command": "leave"})
             assert await ended_within(child, 30) == 0
-            assert kinds(told).count("member_closed") == 2
+            assert kinds(events).count("member_closed") == 2
             assert "unknown command 'sing'" in child.log_tail()
             trace = (tmp_path / "m1.jsonl").read_text().splitlines()
-            assert len(trace) > len(told)  # what only the trace has: every ZooKeeper operation
+            assert len(trace) > len(events)  # ZooKeeper operations are only in the trace
 
     asyncio.run(scenario())
 
@@ -203,5 +203,5 @@ def identity(folder: Path, process: str) -> dict[str, object]:
     }
 
 
-def kinds(told: list[Mapping[str, object]]) -> list[object]:
-    return [event["kind"] for event in told]
+def kinds(events: list[Mapping[str, object]]) -> list[object]:
+    return [event["kind"] for event in events]

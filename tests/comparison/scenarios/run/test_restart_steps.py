@@ -1,4 +1,4 @@
-"""When a process that is restarted comes back, and what is told of it."""
+"""When a restarted process returns, and how the restart is traced."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Group:
-    """Two places; `noticing` is set whenever somebody has gone."""
+    """Two places; `noticing` is set whenever a process is away."""
 
     def __init__(self, design: str) -> None:
         self.view = GroupView([])
         self.places = ["m1", "m2"]
         self.present = 2
         self.done: list[str] = []
-        self.told: list[dict[str, Any]] = []
+        self.traced: list[dict[str, Any]] = []
         self.noticing = asyncio.Event()
         parameters = SimpleNamespace(topic_names=("orders-0", "orders-1"))
         self.changes: Any = SimpleNamespace(
@@ -44,8 +44,8 @@ class Group:
 
     async def wait_for_phase(self) -> None: ...
 
-    async def make(self, change: str, make: Callable[[], Awaitable[None]], **told: Any) -> None:
-        self.told.append({"change": change, **told})
+    async def make(self, change: str, make: Callable[[], Awaitable[None]], **details: Any) -> None:
+        self.traced.append({"change": change, **details})
         await make()
 
     def process_at(self, place: str) -> str:
@@ -69,7 +69,7 @@ class Group:
         self.view.take_back(place)
 
 
-def test_who_comes_back_waits_until_the_others_have_been_through_the_rebalance() -> None:
+def test_restarted_member_returns_after_the_others_have_rebalanced() -> None:
     async def scenario() -> None:
         group = Group("eager")
         restarting = asyncio.create_task(Restarts(group.changes).restart_each(RestartEach(away_ms=0)))
@@ -87,19 +87,19 @@ def test_who_comes_back_waits_until_the_others_have_been_through_the_rebalance()
     asyncio.run(scenario())
 
 
-def test_where_nobody_notices_who_is_away_nobody_is_waited_for() -> None:
+def test_restarted_member_returns_at_once_if_its_absence_goes_unnoticed() -> None:
     async def scenario() -> None:
         group = Group("static")
         restarts = Restarts(group.changes)
         await restarts.restart_each(RestartEach(away_ms=0, settings={"a": "b"}))
         assert group.done == ["m1 goes", "m1 comes back", "m2 goes", "m2 comes back"]
-        assert [(told["change"], told["round_"], told["members"]) for told in group.told] == [
+        assert [(each["change"], each["round_"], each["members"]) for each in group.traced] == [
             ("restart", 1, 2),
             ("restart", 2, 2),
         ]
         await restarts.restart_each(RestartEach(away_ms=0))
-        assert [told["round_"] for told in group.told] == [1, 2, 3, 4]
-        assert group.told[0]["detail"] == {"target": "m1", "life": "m1.2", "away_ms": 0, "settings": {"a": "b"}}
+        assert [each["round_"] for each in group.traced] == [1, 2, 3, 4]
+        assert group.traced[0]["detail"] == {"target": "m1", "life": "m1.2", "away_ms": 0, "settings": {"a": "b"}}
 
     asyncio.run(scenario())
 
@@ -111,12 +111,12 @@ def test_where_nobody_notices_who_is_away_nobody_is_waited_for() -> None:
         ("eager", ["m2 subscribes to orders-1"]),
     ],
 )
-def test_who_goes_over_to_other_topics_restarts_only_where_it_must(design: str, done: list[str]) -> None:
+def test_change_of_topics_restarts_a_member_only_where_necessary(design: str, done: list[str]) -> None:
     async def scenario() -> None:
         group = Group(design)
         await Restarts(group.changes).resubscribe(Resubscribe(2, (1,), 2))
         assert group.done == done
-        (told,) = group.told
-        assert told["detail"] == {"target": "m2", "topics": ["orders-1"], "restart": design == "zookeeper"}
+        (change,) = group.traced
+        assert change["detail"] == {"target": "m2", "topics": ["orders-1"], "restart": design == "zookeeper"}
 
     asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""A run that cannot start, or not go on: it ends with the reason, and nothing of it stays behind."""
+"""A run that cannot start or continue ends with the reason, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def children() -> set[int]:
     return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
-def test_of_several_things_at_once_none_outlives_the_first_failure() -> None:
+def test_first_failure_ends_all_concurrent_parts() -> None:
     ended = []
 
     async def fails() -> None:
@@ -55,7 +55,7 @@ def test_of_several_things_at_once_none_outlives_the_first_failure() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0)  # an orderly end takes its time, and is waited for
+            await asyncio.sleep(0)  # an orderly end takes time, and is awaited
             ended.append(True)
 
     async def scenario() -> None:
@@ -67,7 +67,7 @@ def test_of_several_things_at_once_none_outlives_the_first_failure() -> None:
     asyncio.run(scenario())
 
 
-def test_a_run_whose_processes_cannot_start_leaves_no_zookeeper_that_was_still_starting(tmp_path: Path) -> None:
+def test_a_run_whose_processes_cannot_start_stops_a_zookeeper_that_is_still_starting(tmp_path: Path) -> None:
     before = children()
 
     async def scenario() -> None:
@@ -79,12 +79,12 @@ def test_a_run_whose_processes_cannot_start_leaves_no_zookeeper_that_was_still_s
 
     asyncio.run(scenario())
     assert (tmp_path / "crash/eager/zookeeper-1").is_dir(), "it had begun to start"
-    assert children() <= before  # Spark's workers, of the tests before, may end meanwhile
+    assert children() <= before  # Spark workers of earlier tests may end meanwhile
     assert '"outcome":"failed"' in (tmp_path / "crash/eager/trace/runner.jsonl").read_text()
 
 
 def broken(folder: Path) -> None:
-    """A run that ends in a mistake of ours."""
+    """A run that ends with an internal error."""
 
     async def scenario() -> None:
         fork_server = await ForkServer.open()
@@ -97,14 +97,16 @@ def broken(folder: Path) -> None:
         asyncio.run(scenario())
 
 
-def assert_failed(run_dir: Path, told: str) -> None:
+def assert_failed(run_dir: Path, reason: str) -> None:
     written = json.loads((run_dir / "run.json").read_text())
-    assert (written["outcome"], written["error"]) == ("failed", told)
+    assert (written["outcome"], written["error"]) == ("failed", reason)
     ends = [json.loads(line) for line in (run_dir / "trace/runner.jsonl").read_text().splitlines()]
-    assert [(each["outcome"], each["error"]) for each in ends if each.get("kind") == "run_ended"] == [("failed", told)]
+    assert [(each["outcome"], each["error"]) for each in ends if each.get("kind") == "run_ended"] == [
+        ("failed", reason)
+    ]
 
 
-def test_a_run_that_ends_in_a_mistake_of_ours_is_traced_as_failed_and_never_judged_as_expected(
+def test_a_run_with_an_internal_error_is_traced_as_failed_and_never_judged_as_expected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:
     async def start(_: testbed.Testbed) -> None:
@@ -121,11 +123,9 @@ def test_a_run_that_ends_in_a_mistake_of_ours_is_traced_as_failed_and_never_judg
     assert {name: run["metrics"][name] for name in not_measured} == dict.fromkeys(not_measured)
 
 
-def test_a_run_whose_parts_cannot_be_stopped_is_traced_as_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_cannot_stop_its_parts_is_traced_as_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def steps(_: Run) -> None:
-        """All went well so far."""
+        """Nothing has failed so far."""
 
     stop = testbed.Testbed.stop_brokers
 

@@ -1,4 +1,4 @@
-"""The table of steps: each kind is performed by one method."""
+"""The table of steps: one method performs each kind."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def table() -> dict[Any, Any]:
     return dict(performers(changes))
 
 
-def test_every_kind_of_step_is_performed_by_a_method_of_its_own() -> None:
+def test_every_kind_of_step_has_its_own_method() -> None:
     found = table()
     assert set(found) == set(get_args(Step))
     assert len({performer.__qualname__ for performer in found.values()}) == len(found)
 
 
-def test_step_is_performed_by_what_is_named_after_it() -> None:
+def test_step_is_performed_by_the_method_of_its_name() -> None:
     found = table()
     assert found[FreezeOwner].__qualname__ == "Faults.freeze_owner"
     assert found[RestartEach].__qualname__ == "Restarts.restart_each"

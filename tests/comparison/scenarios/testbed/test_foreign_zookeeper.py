@@ -1,4 +1,4 @@
-"""What the runner does in a ZooKeeper that is not ours: a chroot of its own, a baseline, an observer."""
+"""The runner in an external ZooKeeper: its own chroot, a baseline, an observer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def session(connect_string: str) -> ZooKeeperSession:
     )
 
 
-def test_a_run_gets_a_chroot_of_its_own_and_leaves_nothing_behind(chroot: str) -> None:
+def test_a_run_gets_its_own_chroot_and_leaves_nothing_behind(chroot: str) -> None:
     async def scenario() -> None:
         name = chroot_name("20261121T144531Z-compare/crash/zookeeper")
         assert name == "rebalance-lab-20261121T144531Z-compare-crash-zookeeper"
@@ -53,7 +53,7 @@ def test_a_baseline_is_measured_and_leaves_nothing_behind(chroot: str) -> None:
     asyncio.run(scenario())
 
 
-def test_an_observer_tells_who_is_named_and_who_has_gone(chroot: str, zookeeper: EmbeddedZooKeeper) -> None:
+def test_an_observer_traces_named_owners_and_departed_members(chroot: str, zookeeper: EmbeddedZooKeeper) -> None:
     async def scenario() -> None:
         tracer = ListTracer()
         observer = LiveObserver(chroot, "g", [TopicPartition("t", 0)], tracer)
@@ -78,7 +78,7 @@ def test_an_observer_tells_who_is_named_and_who_has_gone(chroot: str, zookeeper:
     asyncio.run(scenario())
 
 
-def test_an_observer_that_was_blind_for_a_time_says_so(tmp_path: Path) -> None:
+def test_an_observer_that_lost_its_connection_says_so(tmp_path: Path) -> None:
     async def scenario(server: EmbeddedZooKeeper) -> None:
         tracer = ListTracer()
         observer = LiveObserver(server.connect_string, "g", [TopicPartition("t", 0)], tracer)

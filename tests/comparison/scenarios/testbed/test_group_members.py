@@ -1,4 +1,4 @@
-"""Places and the processes at them: what a process is told when it comes, comes back, or reads other topics."""
+"""Places and their processes: a process's configuration when it starts, restarts, or changes topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Child:
-    """A process that ends when it is told to leave."""
+    """A process that ends on the command to leave."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -40,7 +40,7 @@ class Child:
 
 
 class Group:
-    """Members of a run whose processes are stand-ins; `children` by name."""
+    """Members of a run with fake processes; `children` by name."""
 
     def __init__(self, folder: Path, scenario: str, design: str, members: int) -> None:
         parameters = scenario_named(scenario).parameters({})
@@ -82,7 +82,7 @@ def group(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("group", [("rolling-restart", "static", 2)], indirect=True)
-def test_a_process_that_comes_back_is_another_one_at_the_same_place(group: Group) -> None:
+def test_a_restarted_process_is_another_one_at_the_same_place(group: Group) -> None:
     async def scenario() -> None:
         members = group.members
         await members.warm_up()
@@ -97,9 +97,9 @@ def test_a_process_that_comes_back_is_another_one_at_the_same_place(group: Group
 
     asyncio.run(scenario())
     for name in ("m1", "m1.2", "m1.3"):
-        told = group.configured(name)
-        assert (told["process"], told["place"]) == (name, "m1")
-        assert told["trace"].endswith(f"/{name}.jsonl")
+        configuration = group.configured(name)
+        assert (configuration["process"], configuration["place"]) == (name, "m1")
+        assert configuration["trace"].endswith(f"/{name}.jsonl")
     sessions = [group.configured(name)["settings"]["session.timeout.ms"] for name in ("m1", "m1.2", "m1.3")]
     assert sessions == ["10000", "7000", "7000"], "settings of a place stay with it"
     ended = [(event["target"], event["how"]) for event in group.tracer.of("process_ended")]
@@ -107,7 +107,7 @@ def test_a_process_that_comes_back_is_another_one_at_the_same_place(group: Group
 
 
 @pytest.mark.parametrize("group", [("subscription-change", "eager", 5)], indirect=True)
-def test_places_subscribe_to_what_the_scenario_says_and_resubscribe_in_place(group: Group) -> None:
+def test_members_subscribe_as_the_scenario_says_and_resubscribe_while_running(group: Group) -> None:
     async def scenario() -> None:
         members = group.members
         await members.warm_up()
@@ -128,7 +128,7 @@ def test_places_subscribe_to_what_the_scenario_says_and_resubscribe_in_place(gro
 
 
 @pytest.mark.parametrize("group", [("subscription-change", "zookeeper", 4)], indirect=True)
-def test_a_process_that_cannot_resubscribe_comes_back_with_other_topics(group: Group) -> None:
+def test_a_process_that_cannot_resubscribe_restarts_with_other_topics(group: Group) -> None:
     async def scenario() -> None:
         members = group.members
         await members.warm_up()
@@ -144,7 +144,7 @@ def test_a_process_that_cannot_resubscribe_comes_back_with_other_topics(group: G
 @pytest.mark.parametrize(
     ("group", "spared"), [(("crash", "delayed", 2), True), (("crash", "eager", 2), False)], indirect=["group"]
 )
-def test_who_decides_is_spared_where_what_it_remembers_matters(group: Group, spared: bool) -> None:
+def test_the_leader_is_spared_where_its_memory_matters(group: Group, spared: bool) -> None:
     members = group.members
     for name in ("m1", "m2"):
         rows = [{"topic": "orders", "partition": int(name[1])}]

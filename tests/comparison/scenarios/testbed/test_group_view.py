@@ -1,4 +1,4 @@
-"""What the runner concludes from the members' events."""
+"""The runner's view of the group, from the members' events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def view() -> GroupView:
     return GroupView([P0, P1])
 
 
-def test_a_group_is_settled_when_every_partition_has_one_owner_and_everybody_owns(view: GroupView) -> None:
+def test_a_group_is_settled_when_every_partition_has_one_owner_and_every_member_owns_one(view: GroupView) -> None:
     view.apply(owns("m1", P0))
     assert not view.settled(2, 0)
     view.apply(owns("m2", P1))
@@ -47,7 +47,7 @@ def test_more_members_than_partitions_settle_with_idle_ones(view: GroupView) -> 
     assert view.settled(3, 0)
 
 
-def test_a_group_is_not_settled_while_somebody_owns_what_it_has_unsubscribed_from(view: GroupView) -> None:
+def test_a_group_is_not_settled_while_an_unsubscribed_member_owns_a_partition(view: GroupView) -> None:
     view.subscribed = {"m1": frozenset({"t"}), "m2": frozenset({"t"})}
     view.apply(owns("m1", P0))
     view.apply(owns("m2", P1))
@@ -57,7 +57,7 @@ def test_a_group_is_not_settled_while_somebody_owns_what_it_has_unsubscribed_fro
     assert "owned by an unsubscribed member: t-1" in view.summary()
 
 
-def test_a_group_is_not_settled_before_partitions_that_were_added_are_owned(view: GroupView) -> None:
+def test_a_group_is_not_settled_before_added_partitions_are_owned(view: GroupView) -> None:
     view.apply(owns("m1", P0, P1))
     added = TopicPartition("t", 2)
     view.grow([added])
@@ -66,7 +66,7 @@ def test_a_group_is_not_settled_before_partitions_that_were_added_are_owned(view
     assert view.settled(1, 0)
 
 
-def test_a_member_that_owns_nothing_has_come_when_its_first_rebalance_has_ended(view: GroupView) -> None:
+def test_a_member_without_partitions_has_joined_after_its_first_rebalance(view: GroupView) -> None:
     view.apply(owns("m1", P0))
     view.apply(owns("m2", P1))
     for process in ("m1", "m2"):
@@ -87,7 +87,7 @@ def test_a_group_of_many_topics_settles_with_members_that_range_gives_nothing() 
     assert view.settled(3, 0)
 
 
-def test_a_frozen_member_does_not_count_until_it_runs_again(view: GroupView) -> None:
+def test_a_frozen_member_does_not_count_until_it_resumes(view: GroupView) -> None:
     view.apply(owns("m1", P0))
     view.apply(owns("m2", P1))
     view.leave_out("m2")
@@ -102,7 +102,7 @@ def test_a_frozen_member_does_not_count_until_it_runs_again(view: GroupView) -> 
     assert view.settled(2, 0)
 
 
-def test_a_group_is_quiet_when_no_rebalance_is_open_and_nothing_was_heard_for_a_while(view: GroupView) -> None:
+def test_a_group_is_quiet_without_open_rebalances_and_recent_events(view: GroupView) -> None:
     view.apply(about("rebalance_started", "m1", ns=0, trigger="children"))
     assert not view.quiet(10**12, 300)
     view.apply(about("rebalance_ended", "m1", ns=1_000_000_000, outcome="ok"))
@@ -110,13 +110,13 @@ def test_a_group_is_quiet_when_no_rebalance_is_open_and_nothing_was_heard_for_a_
     assert view.quiet(1_300_000_000, 300)
 
 
-def test_an_open_rebalance_of_a_killed_member_keeps_nobody_waiting(view: GroupView) -> None:
+def test_an_open_rebalance_of_a_killed_member_is_ignored(view: GroupView) -> None:
     view.apply(about("rebalance_started", "m1", trigger="children"))
     view.leave_out("m1")
     assert view.quiet(10**9, 300)
 
 
-def test_deliveries_and_commits_move_forward_only(view: GroupView) -> None:
+def test_deliveries_and_commits_only_move_forward(view: GroupView) -> None:
     for last in (9, 4):
         view.apply(about("records_delivered", "m1", topic="t", partition=0, first=0, last=last))
     assert view.delivered == {P0: 10}
@@ -125,6 +125,6 @@ def test_deliveries_and_commits_move_forward_only(view: GroupView) -> None:
     assert view.committed == {P0: 7}
 
 
-def test_a_failure_is_remembered_for_the_message_of_a_wait(view: GroupView) -> None:
+def test_a_failure_is_kept_for_the_message_of_a_wait(view: GroupView) -> None:
     view.apply(about("member_failed", "m1", error="no brokers"))
     assert "m1: no brokers" in view.summary()

@@ -1,4 +1,4 @@
-"""The load numbers its records in each partition and tells what is stored."""
+"""The load numbers its records in each partition and reports what is stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTITIONS = [TopicPartition("t", 0), TopicPartition("t", 1)]
 
 
 class Log:
-    """Stores what is sent; `gap` offsets are somebody else's after the third record of a partition."""
+    """Stores what is sent; after the third record of a partition, `gap` offsets belong to another producer."""
 
     def __init__(self, *, gap: int = 0, fails: bool = False) -> None:
         self.stored: dict[TopicPartition, list[bytes]] = {tp: [] for tp in PARTITIONS}
@@ -57,18 +57,18 @@ def test_records_are_numbered_from_0_in_each_partition() -> None:
     assert abs(len(log.stored[PARTITIONS[0]]) - len(log.stored[PARTITIONS[1]])) <= 1
 
 
-def test_every_record_is_told_once_when_it_is_stored() -> None:
+def test_every_stored_record_is_reported_once() -> None:
     log = Log()
     _, tracer = produced(log, 50)
-    told = [
+    reported = [
         (event["partition"], serial)
         for event in tracer.of("records_acked")
         for serial in range(event["serial_first"], event["serial_last"] + 1)  # type: ignore[operator, arg-type]  # integers by the table
     ]
-    assert sorted(told) == [(tp.partition, n) for tp in PARTITIONS for n in range(len(log.stored[tp]))]
+    assert sorted(reported) == [(tp.partition, n) for tp in PARTITIONS for n in range(len(log.stored[tp]))]
 
 
-def test_offsets_with_a_gap_are_told_as_two_ranges() -> None:
+def test_offsets_with_a_gap_are_reported_as_two_ranges() -> None:
     _, tracer = produced(Log(gap=5), 40)
     ranges = [(e["first"], e["last"]) for e in tracer.of("records_acked") if e["partition"] == 0]
     assert all(not (first <= 2 and last >= 8) for first, last in ranges)  # type: ignore[operator]  # integers by the table
@@ -79,7 +79,7 @@ def test_a_send_that_fails_ends_the_load_with_its_error() -> None:
         produced(Log(fails=True), 1)
 
 
-def test_partitions_that_are_added_get_records_from_then_on() -> None:
+def test_added_partitions_get_records_from_then_on() -> None:
     added = TopicPartition("t", 2)
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Offsets in a ZooKeeper that was watched from beside: whose they are, when they came, and whether any is missing."""
+"""Offsets in an observed ZooKeeper: who wrote them, when, and whether any is missing."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def answered(zxid: int, member: str, at_ms: int) -> AnsweredWrite:
     return AnsweredWrite(partition=T0, offset=zxid * 10, zxid=zxid, member=member, answered_ns=at_ms * NS_PER_MS)
 
 
-def test_writes_are_in_the_order_of_their_zxids_and_say_whose_they_are() -> None:
+def test_writes_are_in_zxid_order_with_their_writers() -> None:
     writes = merged([seen(2, 1, 200), seen(1, 0, 100)], [answered(2, "m2", 206), answered(1, "m1", 106)])
     assert [(write.zxid, write.by, write.offset) for write in writes] == [(1, "m1", 10), (2, "m2", 20)]
-    assert [write.ns // NS_PER_MS for write in writes] == [105, 205]  # ZooKeeper's times, on our clock
+    assert [write.ns // NS_PER_MS for write in writes] == [105, 205]  # ZooKeeper's times on our clock
 
 
-def test_write_of_a_member_that_was_frozen_before_its_answer_keeps_its_place() -> None:
+def test_write_of_a_member_frozen_before_its_response_keeps_its_place() -> None:
     writes = merged([seen(1, 0, 100), seen(3, 2, 300)], [answered(2, "frozen", 9_000), answered(3, "m2", 306)])
     assert [(write.zxid, write.by) for write in writes] == [(1, ""), (2, "frozen"), (3, "m2")]
     assert [write.ns // NS_PER_MS for write in writes] == [105, 305, 305]
 
 
-def test_write_that_nobody_told_of_is_missing() -> None:
+def test_write_that_no_member_traced_is_missing() -> None:
     observed = [seen(1, 0, 100), seen(9, 3, 300)]
-    told = [answered(1, "m1", 106), answered(4, "m1", 200)]
-    assert missing(observed, merged(observed, told)) == 1
-    assert missing(observed, merged(observed, [*told, answered(7, "m1", 250)])) == 0
+    traced = [answered(1, "m1", 106), answered(4, "m1", 200)]
+    assert missing(observed, merged(observed, traced)) == 1
+    assert missing(observed, merged(observed, [*traced, answered(7, "m1", 250)])) == 0
 
 
 def member_trace(folder: Path, *events: tuple[str, dict[str, Any]]) -> Path:
@@ -71,22 +71,22 @@ def request(op: str, zxid: int, *, path: str = PATH, ok: bool = True) -> tuple[s
     return "zk_op", {"op": op, "path": path, "ok": ok, "error": error, "step": "auto-commit", "zxid": zxid}
 
 
-def told(outcome: str, offset: int) -> tuple[str, dict[str, Any]]:
+def commit_answered(outcome: str, offset: int) -> tuple[str, dict[str, Any]]:
     fields = {"group": "g", "topic": "t", "partition": 0, "offset": offset, "outcome": outcome, "store": "zookeeper"}
     return "commit_answered", fields
 
 
-def test_commits_are_read_from_a_members_trace_with_the_zxid_of_the_request_that_made_them(tmp_path: Path) -> None:
+def test_commits_in_a_members_trace_have_the_zxid_of_their_request(tmp_path: Path) -> None:
     path = member_trace(
         tmp_path,
         request("setData", 4, ok=False),
         request("create", 5),
-        told("accepted", 17),
+        commit_answered("accepted", 17),
         request("setData", 8),
-        told("unknown", 18),  # the member does not know, so what it wrote is for the observer to see
+        commit_answered("unknown", 18),  # the member does not know, so only the observer sees the write
         request("multi", 12, path="/consumers/g/epochs/t/0"),
         request("create", 13, path="/consumers/g/owners/t/0"),
-        told("refused", 19),
+        commit_answered("refused", 19),
     )
     with path.open("ab") as torn:
         torn.write(b'{"kind":"zk_op","op"')
@@ -97,14 +97,14 @@ def test_a_fenced_commit_has_the_zxid_of_its_transaction(tmp_path: Path) -> None
     path = member_trace(
         tmp_path,
         request("create", 5),
-        told("unknown", 18),
+        commit_answered("unknown", 18),
         request("multi", 12, path="/consumers/g/epochs/t/0"),
-        told("accepted", 19),
+        commit_answered("accepted", 19),
     )
     assert [(write.zxid, write.offset) for write in answered_in([path])] == [(12, 19)]
 
 
-def test_an_observer_sees_each_offset_that_stands_long_enough_and_counts_those_that_do_not(chroot: str) -> None:
+def test_an_observer_sees_lasting_offsets_and_counts_the_others(chroot: str) -> None:
     async def scenario() -> None:
         observer = LiveObserver(chroot, "g", [T0], SilentTracer())
         await observer.start()
@@ -117,8 +117,8 @@ def test_an_observer_sees_each_offset_that_stands_long_enough_and_counts_those_t
                 await member.set(PATH, str(offset).encode())
         await observer.see_offsets()
         assert (observer.seen[-1].offset, observer.seen[-1].version) == (30, 20)
-        told = [answered(each.zxid, "m1", 0) for each in observer.seen]
-        assert missing(observer.seen, merged(observer.seen, told)) == 21 - len({each.zxid for each in observer.seen})
+        traced = [answered(each.zxid, "m1", 0) for each in observer.seen]
+        assert missing(observer.seen, merged(observer.seen, traced)) == 21 - len({each.zxid for each in observer.seen})
         await observer.stop()
 
     asyncio.run(scenario())

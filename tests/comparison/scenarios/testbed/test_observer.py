@@ -1,4 +1,4 @@
-"""ZooKeeper's transactions, told as the authority's events."""
+"""ZooKeeper's transactions as events of the authority."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Tx:
     removed_paths: tuple[str, ...] = ()
 
 
-def told(*transactions: Tx, chroot: str = "") -> list[tuple[str, dict[str, object]]]:
+def events_of(*transactions: Tx, chroot: str = "") -> list[tuple[str, dict[str, object]]]:
     observed = Observed(members_by_session(transactions, chroot), chroot)
     return [(each.kind, dict(each.fields)) for tx in transactions for each in observed.events_of(tx)]
 
@@ -38,24 +38,24 @@ OWNER = "/consumers/g/owners/t/3"
 OFFSET = "/consumers/g/offsets/t/3"
 
 
-def test_an_owner_is_named_by_its_nodes_creation_and_cleared_by_its_deletion() -> None:
+def test_creating_an_owner_node_names_the_owner_and_deleting_it_clears_it() -> None:
     partition = {"group": "g", "topic": "t", "partition": 3}
-    assert told(Tx(7, "create", OWNER, b"g_c1-0"), Tx(9, "delete", OWNER)) == [
+    assert events_of(Tx(7, "create", OWNER, b"g_c1-0"), Tx(9, "delete", OWNER)) == [
         ("authority_named", {**partition, "owner": "g_c1-0", "epoch": 7, "session": "0x1000a"}),
         ("authority_cleared", {**partition, "owner": "g_c1-0", "epoch": 7, "reason": "delete"}),
     ]
 
 
-def test_an_expired_session_takes_its_nodes_and_a_closed_one_leaves() -> None:
+def test_nodes_of_an_expired_session_expire_and_those_of_a_closed_one_leave() -> None:
     begin = [Tx(1, "create", ID, b"{}"), Tx(2, "create", OWNER, b"g_c1-0")]
-    expired = told(*begin, Tx(3, "closeSession", cxid=0, removed_paths=(OWNER, ID)))
+    expired = events_of(*begin, Tx(3, "closeSession", cxid=0, removed_paths=(OWNER, ID)))
     assert [fields.get("reason") for kind, fields in expired if kind.endswith(("cleared", "left"))] == ["session"] * 2
-    closed = told(*begin, Tx(3, "closeSession", cxid=12, removed_paths=(OWNER, ID)))
+    closed = events_of(*begin, Tx(3, "closeSession", cxid=12, removed_paths=(OWNER, ID)))
     assert [fields.get("reason") for kind, fields in closed if kind.endswith(("cleared", "left"))] == ["leave"] * 2
 
 
-def test_an_offset_is_by_the_member_of_its_session_even_before_it_registers_there() -> None:
-    events = told(
+def test_an_offset_belongs_to_the_member_of_its_session_even_before_it_registers() -> None:
+    events = events_of(
         Tx(1, "create", ID, b"{}"),
         Tx(2, "create", OFFSET, b"10"),
         Tx(3, "closeSession", cxid=0, removed_paths=(ID,)),
@@ -68,20 +68,20 @@ def test_an_offset_is_by_the_member_of_its_session_even_before_it_registers_ther
     assert writes == [(10, "g_c1", "0x1000a"), (8, "g_c1", "0x1000b")]
 
 
-def test_an_offset_by_a_session_without_a_member_names_the_session() -> None:
-    assert told(Tx(1, "setData", OFFSET, b"5"))[0][1]["by"] == "session:0x1000a"
+def test_an_offset_of_a_session_without_a_member_names_the_session() -> None:
+    assert events_of(Tx(1, "setData", OFFSET, b"5"))[0][1]["by"] == "session:0x1000a"
 
 
-def test_what_is_no_offset_and_what_is_elsewhere_is_not_told() -> None:
-    assert told(Tx(1, "setData", OFFSET, b"many"), Tx(2, "create", "/brokers/ids/1", b"{}"), Tx(3, "error")) == []
+def test_other_nodes_cause_no_events() -> None:
+    assert events_of(Tx(1, "setData", OFFSET, b"many"), Tx(2, "create", "/brokers/ids/1", b"{}"), Tx(3, "error")) == []
 
 
-def test_a_chroot_is_stripped_and_other_chroots_are_left_out() -> None:
-    events = told(Tx(1, "create", f"/run{ID}", b"{}"), Tx(2, "create", f"/other{ID}", b"{}"), chroot="/run")
+def test_a_chroot_is_stripped_and_other_chroots_are_ignored() -> None:
+    events = events_of(Tx(1, "create", f"/run{ID}", b"{}"), Tx(2, "create", f"/other{ID}", b"{}"), chroot="/run")
     assert [(kind, fields["id"]) for kind, fields in events] == [("group_member_joined", "g_c1")]
 
 
-def test_the_trace_stands_on_the_monotonic_clock(tmp_path: Path) -> None:
+def test_the_trace_uses_the_monotonic_clock(tmp_path: Path) -> None:
     path = tmp_path / "observer.jsonl"
     identity = TraceIdentity(run="r", scenario="s", design="zookeeper", role=Role.OBSERVER, process="observer")
     clock = ReplayClock(monotonic_ns=5_000_000_000, wall_ms=2000)

@@ -1,4 +1,4 @@
-"""The proxy holds bytes as TCP does, and hurts nobody else."""
+"""The proxy holds bytes back as TCP does, and affects no other connection."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_proxy_forwards_both_ways() -> None:
     asyncio.run(scenario())
 
 
-def test_proxy_delivers_at_the_heal_what_was_sent_during_the_cut() -> None:
+def test_proxy_delivers_bytes_sent_during_the_cut_at_the_heal() -> None:
     async def scenario() -> None:
         tracer = ListTracer()
         async with proxied(tracer) as proxy, connected(proxy.port) as client:
@@ -99,7 +99,7 @@ def test_proxy_lets_a_connection_made_during_the_cut_through_at_the_heal() -> No
     asyncio.run(scenario())
 
 
-def test_proxy_cuts_only_the_connections_it_is_told() -> None:
+def test_proxy_cuts_only_the_requested_connections() -> None:
     async def scenario() -> None:
         async with proxied() as proxy, connected(proxy.port) as cut_off, connected(proxy.port) as other:
             assert await answered(cut_off, b"1") == b"1"
@@ -115,7 +115,7 @@ def test_proxy_cuts_only_the_connections_it_is_told() -> None:
     asyncio.run(scenario())
 
 
-def test_proxy_waits_for_an_upstream_that_does_not_listen_yet(unused_port: int) -> None:
+def test_proxy_waits_for_an_upstream_that_is_not_listening_yet(unused_port: int) -> None:
     async def scenario() -> None:
         proxy = TcpProxy("link", SilentTracer())
         await proxy.start(unused_port)
